@@ -1,0 +1,15 @@
+import { join } from "node:path";
+
+/** Who runs the service, as far as it decides where data is kept. */
+export interface DataOwner {
+  env: Record<string, string | undefined>;
+  uid: number;
+  home: string;
+}
+
+/** The directory of everything the service keeps: `DATA_DIR`, else root's system-wide one, else the user's own. */
+export function dataDirectory({ env, uid, home }: DataOwner): string {
+  if (env.DATA_DIR) return env.DATA_DIR;
+  if (uid === 0) return "/var/lib/pilothouse";
+  return join(env.XDG_DATA_HOME || join(home, ".local", "share"), "pilothouse");
+}

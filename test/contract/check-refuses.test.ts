@@ -1,0 +1,134 @@
+import { spawnSync } from "node:child_process";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { copyProject } from "./project-copy.ts";
+
+// Each step is a whole run of a compiler or linter, generation included, and other test files run beside it.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+let project: string;
+
+beforeAll(async () => {
+  project = await copyProject();
+});
+
+afterAll(async () => {
+  await rm(project, { recursive: true, force: true });
+});
+
+/** Runs steps of the check in the copy. */
+function check(...steps: string[]) {
+  const options = { cwd: project, encoding: "utf8", timeout: 60_000 } as const;
+  const { status, stderr } = spawnSync("sh", ["tools/check.sh", ...steps], options);
+  return { status, said: stderr };
+}
+
+interface Violation {
+  step: string;
+  file: string;
+  text: string;
+  complaint: string;
+}
+
+const violations: Violation[] = [
+  {
+    step: "types",
+    file: "src/planted.ts",
+    text: "export const count: number = [1][0];\n",
+    complaint: "src/planted.ts(1,14): error TS2322",
+  },
+  {
+    step: "types",
+    file: "src/planted.ts",
+    text: "export enum Colour {\n  Red,\n}\n",
+    complaint: "src/planted.ts(1,13): error TS1294",
+  },
+  {
+    step: "lint",
+    file: "src/planted.ts",
+    text: "export const thing: any = 1;\n",
+    complaint: "src/planted.ts:1:21 lint/suspicious/noExplicitAny",
+  },
+  {
+    step: "lint",
+    file: "test/planted.ts",
+    text: "export const first = ['a'].at(0)!;\n",
+    complaint: "test/planted.ts:1:22 lint/style/noNonNullAssertion",
+  },
+  {
+    step: "lint",
+    file: "gateway/planted.ts",
+    text: "export const   wide = 'quotes'\n",
+    complaint: "gateway/planted.ts format",
+  },
+  {
+    step: "import_law",
+    file: "src/platform/planted.ts",
+    text: 'import "../../test/support/global-setup.ts";\n',
+    complaint: "nothing-imports-tests: src/platform/planted.ts -> test/support/global-setup.ts",
+  },
+  {
+    step: "dead_code",
+    file: "src/planted.ts",
+    text: "export const unused = 1;\n",
+    complaint: "src/planted.ts",
+  },
+  {
+    step: "proto_lint",
+    file: "proto/planted/v1/planted.proto",
+    text: 'syntax = "proto3";\npackage planted.v1;\nmessage Planted {\n  string badName = 1;\n}\n',
+    complaint: 'Field name "badName" should be lower_snake_case',
+  },
+];
+
+test("generated refuses generated code that was edited by hand", async () => {
+  expect(check("generated")).toMatchObject({ status: 0 });
+  const file = join(project, "src/gen/google/api/http_pb.ts");
+  const text = await readFile(file, "utf8");
+  await writeFile(file, `${text}// edited\n`);
+  const { status, said } = check("generated");
+  await writeFile(file, text);
+  expect(said).toContain("> // edited");
+  expect(status).not.toBe(0);
+});
+
+test("dead_code refuses an export that nothing imports", async () => {
+  await writeFile(join(project, "tools/planted.ts"), 'import { used } from "../src/planted.ts";\nconsole.log(used);\n');
+  await writeFile(join(project, "src/planted.ts"), "export const used = 1;\nexport const unused = 2;\n");
+  const { status, said } = check("dead_code");
+  await rm(join(project, "tools/planted.ts"));
+  await rm(join(project, "src/planted.ts"));
+  expect(said).toMatch(/^unused\s.*src\/planted\.ts:2/m);
+  expect(said).not.toMatch(/^used\s/m);
+  expect(status).not.toBe(0);
+});
+
+test.each(violations)("$step refuses $file: $complaint", async ({ step, file, text, complaint }) => {
+  await mkdir(dirname(join(project, file)), { recursive: true });
+  await writeFile(join(project, file), text);
+  const { status, said } = check(step);
+  await rm(join(project, file));
+  expect(said).toContain(complaint);
+  expect(said).toContain(`check ${step} ... failed`);
+  expect(status).not.toBe(0);
+});
+
+test("proto_breaking refuses a field whose type has changed since the committed image", async () => {
+  const proto = join(project, "proto/planted/v1/planted.proto");
+  const message = (type: string) =>
+    `syntax = "proto3";\npackage planted.v1;\nmessage Planted {\n  ${type} name = 1;\n}\n`;
+  await mkdir(dirname(proto), { recursive: true });
+  await writeFile(proto, message("string"));
+  spawnSync("buf", ["build", "proto", "--output", "proto/contract.binpb"], { cwd: project, timeout: 30_000 });
+  expect(check("proto_breaking")).toMatchObject({ status: 0 });
+  await writeFile(proto, message("int32"));
+  const { status, said } = check("proto_breaking");
+  await rm(proto);
+  expect(said).toContain('Field "1" with name "name" on message "Planted" changed type from "string" to "int32"');
+  expect(status).not.toBe(0);
+});
+
+test("there is no check of an unknown name", () => {
+  expect(check("spelling")).toEqual({ status: 1, said: "pilothouse: there is no check called spelling.\n" });
+});

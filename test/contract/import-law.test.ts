@@ -1,0 +1,93 @@
+import { spawnSync } from "node:child_process";
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+const SOUND: Record<string, string> = {
+  "src/platform/clock.ts": "export const clock = 1;",
+  "src/platform/database.ts": 'import { clock } from "./clock.ts"; export const database = clock;',
+  "src/gen/session_pb.ts": "export type Session = { id: string };",
+  "src/sessions/service.ts": 'import { database } from "../platform/database.ts"; export const sessions = database;',
+  "src/agents/service.ts": 'import { sessions } from "../sessions/service.ts"; export const agents = sessions;',
+  "src/app.ts": 'export { agents } from "./agents/service.ts";',
+  "gateway/main.ts": 'import { agents } from "../src/app.ts"; console.log(agents);',
+  "workers/main.ts":
+    'import { clock } from "../src/platform/clock.ts"; import type { Session } from "../src/gen/session_pb.ts"; export type S = Session; console.log(clock);',
+  "src/agents/turn.ts":
+    'export async function turn() { using _lease = await import("./service.ts").then(() => null); }',
+  "tools/tool.ts": "export const tool = 1;",
+  "test/all.test.ts": 'import "../gateway/main.ts"; import "../workers/main.ts"; import "../tools/tool.ts";',
+};
+
+let project: string;
+
+/** Writes a small project: the sound one with some files beside, or in place of, its own. */
+async function write(files: Record<string, string>): Promise<void> {
+  for (const [path, text] of Object.entries({ ...SOUND, ...files })) {
+    await mkdir(dirname(join(project, path)), { recursive: true });
+    await writeFile(join(project, path), `${text}\n`);
+  }
+}
+
+/** Runs the law's check on the small project. */
+function judge() {
+  const options = { cwd: project, encoding: "utf8", timeout: 20_000 } as const;
+  const { status, stderr } = spawnSync(process.execPath, ["tools/import-law.ts"], options);
+  return { status, stderr };
+}
+
+beforeEach(async () => {
+  project = await mkdtemp(join(tmpdir(), "pilothouse-law-"));
+  await mkdir(join(project, "tools"));
+  await symlink(join(root, "node_modules"), join(project, "node_modules"));
+  for (const file of [".dependency-cruiser.json", "package.json", "tools/import-law.ts"]) {
+    await cp(join(root, file), join(project, file));
+  }
+});
+
+afterEach(async () => {
+  await rm(project, { recursive: true, force: true });
+});
+
+test("a sound project passes", async () => {
+  await write({});
+  expect(judge()).toEqual({ status: 0, stderr: "" });
+});
+
+const broken: [rule: string, path: string, text: string][] = [
+  ["gateway-imports-src", "gateway/door.ts", 'import "../workers/main.ts";'],
+  ["src-knows-no-transport", "src/sessions/store.ts", 'import "../../gateway/main.ts";'],
+  ["src-knows-no-transport", "src/platform/log.ts", 'import "../../workers/main.ts";'],
+  ["workers-import-contract-and-platform", "workers/pool.ts", 'import type { agents } from "../src/app.ts";'],
+  ["workers-hold-no-credentials", "workers/pool.ts", 'import "../src/platform/database.ts";'],
+  ["workers-hold-no-credentials", "src/platform/clock.ts", 'import "pg"; export const clock = 1;'],
+  ["platform-imports-no-feature", "src/platform/jobs.ts", 'import type { sessions } from "../sessions/service.ts";'],
+  ["features-are-not-circular", "src/sessions/rules.ts", 'import type { agents } from "../agents/service.ts";'],
+  ["modules-are-not-circular", "src/platform/clock.ts", 'import "./database.ts"; export const clock = 1;'],
+  ["nothing-imports-tests", "src/sessions/store.ts", 'import "../../test/all.test.ts";'],
+  ["nothing-imports-tools", "gateway/door.ts", 'import "../tools/tool.ts";'],
+  ["no-development-packages", "gateway/door.ts", 'import "vitest";'],
+  [
+    "imports-resolve",
+    "gateway/turn.ts",
+    'export async function turn() { await using _lease = await import("./gone.ts"); }',
+  ],
+  ["imports-resolve", "gateway/door.ts", 'import "./gone.ts";'],
+];
+
+test.each(broken)("%s refuses what %s imports", async (rule, path, text) => {
+  await write({ [path]: text });
+  const { status, stderr } = judge();
+  expect(stderr).toContain(`${rule}: `);
+  expect(status).toBe(1);
+});
+
+test("a folder of which nothing was read does not pass", async () => {
+  await write({ "test/all.test.ts": "export {};" });
+  await rm(join(project, "workers/main.ts"));
+  const { status, stderr } = judge();
+  expect(stderr).toContain("no module was read in workers/");
+  expect(status).toBe(1);
+});

@@ -1,0 +1,23 @@
+import { cp, mkdir, mkdtemp, readdir, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+
+const root = join(import.meta.dirname, "../..");
+const NOT_COPIED = new Set([".git", "node_modules"]);
+
+/**
+ * Copies the project into a new temporary directory. Its node_modules is a directory of links, told to be current, so
+ * that nothing done in the copy can reach the packages of the project itself.
+ */
+export async function copyProject(): Promise<string> {
+  const copy = await mkdtemp(join(tmpdir(), "pilothouse-copy-"));
+  const filter = (path: string) => !NOT_COPIED.has(basename(path));
+  await cp(root, copy, { recursive: true, preserveTimestamps: true, filter });
+  const packages = join(copy, "node_modules");
+  await mkdir(packages);
+  for (const entry of await readdir(join(root, "node_modules"))) {
+    if (entry !== ".installed-lock.json") await symlink(join(root, "node_modules", entry), join(packages, entry));
+  }
+  await cp(join(root, "package-lock.json"), join(packages, ".installed-lock.json"));
+  return copy;
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { type BrowserPaths, type DiskLookup, findBrowsers } from "../../src/platform/browser-paths.ts";
+
+/** A disk that has just these executables; a directory lists what lies directly below it. */
+function diskOf(...files: string[]): DiskLookup {
+  return {
+    isExecutable: (path) => files.includes(path),
+    list: (directory) => {
+      const below = files.filter((file) => file.startsWith(`${directory}/`));
+      return [...new Set(below.map((file) => file.slice(directory.length + 1).split("/")[0] ?? ""))];
+    },
+  };
+}
+
+const DEBIAN = ["/usr/lib/chromium/chromium", "/usr/lib/chromium/chromium-headless-shell"];
+const downloaded = (revision: number, ...rest: string[]) => [
+  `/data/browsers/chromium_headless_shell-${revision}/chrome-headless-shell-linux64/chrome-headless-shell`,
+  ...rest.map((file) => `/data/browsers/chromium_headless_shell-${revision}/${file}`),
+];
+
+interface Case {
+  name: string;
+  env?: Record<string, string>;
+  files: string[];
+  platform?: NodeJS.Platform;
+  found: BrowserPaths;
+}
+
+const cases: Case[] = [
+  { name: "nothing on a bare machine", files: [], found: {} },
+  {
+    name: "Debian's real binaries",
+    files: [...DEBIAN, "/usr/bin/chromium", "/usr/bin/chromium-headless-shell"],
+    found: { chromium: DEBIAN[0] ?? "", "headless-shell": DEBIAN[1] ?? "" },
+  },
+  { name: "no snap stub of Ubuntu", files: ["/usr/bin/chromium-browser", "/snap/bin/chromium"], found: {} },
+  {
+    name: "what the environment names before all else",
+    env: { CHROMIUM_PATH: "/opt/mine" },
+    files: ["/opt/mine", ...DEBIAN],
+    found: { chromium: "/opt/mine", "headless-shell": DEBIAN[1] ?? "" },
+  },
+  {
+    name: "the binary behind a wrapper that the environment names",
+    env: { HEADLESS_SHELL_PATH: "/usr/bin/chromium-headless-shell" },
+    files: ["/usr/bin/chromium-headless-shell", DEBIAN[1] ?? ""],
+    found: { "headless-shell": DEBIAN[1] ?? "" },
+  },
+  {
+    name: "Playwright's newest complete download before the system's",
+    files: [
+      ...downloaded(999, "INSTALLATION_COMPLETE"),
+      ...downloaded(1255, "INSTALLATION_COMPLETE"),
+      ...downloaded(1300),
+      ...DEBIAN,
+    ],
+    found: { chromium: DEBIAN[0] ?? "", "headless-shell": downloaded(1255)[0] ?? "" },
+  },
+  {
+    name: "Chrome on macOS, and nothing of Linux there",
+    platform: "darwin",
+    files: ["/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", ...DEBIAN],
+    found: { chromium: "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" },
+  },
+];
+
+describe("finds", () => {
+  test.each(cases)("$name", ({ env = {}, files, platform = "linux", found }) => {
+    expect(findBrowsers({ env, dataDirectory: "/data", platform, disk: diskOf(...files) })).toEqual(found);
+  });
+});
+
+test("a file that the environment names and that is not there is an error with the variable's name", () => {
+  const search = { env: { CHROMIUM_PATH: "/gone" }, dataDirectory: "/data", disk: diskOf(...DEBIAN) };
+  expect(() => findBrowsers({ ...search, platform: "linux" })).toThrow(
+    "CHROMIUM_PATH names /gone, which is not an executable file.",
+  );
+});

@@ -1,0 +1,6 @@
+#!/bin/sh
+# npm run bench: readies the machine and prints the table of measurements.
+cd "$(dirname "$0")/.."
+. tools/setup.sh
+set_up
+exec node test/bench/main.ts "$@"

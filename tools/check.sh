@@ -1,0 +1,36 @@
+#!/bin/sh
+# npm run check: everything that can be known without running the project. With names of steps, those alone:
+# npm run check -- types lint
+cd "$(dirname "$0")/.."
+. tools/setup.sh
+need_tools
+
+import_law() { node tools/import-law.ts; }
+types() { tsc --noEmit -p .; }
+lint() { biome check --error-on-warnings --max-diagnostics=none .; }
+dead_code() { knip --no-progress; }
+proto_lint() { buf lint proto; }
+proto_breaking() { buf breaking proto --against proto/contract.binpb; }
+generated() { sh tools/generate-code.sh --compare; }
+
+check() {
+  case $1 in
+    proto_lint) ;;
+    proto_breaking)
+      if [ ! -f proto/contract.binpb ]; then
+        printf 'pilothouse: check proto_breaking ... skipped: no proto/contract.binpb has been committed yet\n' >&2
+        return 0
+      fi
+      ;;
+    types | lint | import_law | dead_code | generated) need_code ;;
+    *) stop "there is no check called $1." ;;
+  esac
+  step "check $1" "$1"
+}
+
+if [ $# -eq 0 ]; then
+  set -- proto_lint proto_breaking types lint import_law dead_code generated
+fi
+for name in "$@"; do
+  check "$name"
+done

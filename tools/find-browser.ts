@@ -1,0 +1,72 @@
+// Finds the browsers that sessions run on, or installs them.
+//   plan     prints nothing when there is nothing to do, else what `install` will do in a few words
+//   install  does it
+//   report   says what is still missing
+// Without any browser, plan and report end with 1 and one sentence that names the command to run.
+import { homedir } from "node:os";
+import { resolve } from "node:path";
+import {
+  BROWSER_RUNTIMES,
+  type BrowserSearch,
+  findBrowsers,
+  playwrightDirectory,
+  realDisk,
+} from "../src/platform/browser-paths.ts";
+import { dataDirectory } from "../src/platform/data-directory.ts";
+import { canStart, type InstallPlan, installByApt, installByPlaywright, planInstall } from "./browser-install.ts";
+import { downloadAnswers, installCommand, noBrowser, operatingSystem } from "./browser-source.mjs";
+
+const { env, platform } = process;
+const uid = process.getuid?.() ?? -1;
+const search: BrowserSearch = {
+  env,
+  platform,
+  dataDirectory: resolve(dataDirectory({ env, uid, home: homedir() })),
+  disk: realDisk,
+};
+const directory = playwrightDirectory(search);
+
+function plan(): Promise<InstallPlan> {
+  return planInstall(findBrowsers(search), { system: operatingSystem(), isRoot: uid === 0, downloadAnswers });
+}
+
+/** Tells what is missing or does not run: with one runtime the service starts, with none it cannot. */
+function report(): void {
+  const found = findBrowsers(search);
+  const paths = Object.values(found);
+  const running = paths.filter(canStart);
+  const missing = BROWSER_RUNTIMES.filter((runtime) => found[runtime] === undefined);
+  if (paths.length === 0) throw new Error(noBrowser(directory));
+  if (running.length === 0) {
+    const repair = "sudo npx playwright-core install-deps chromium";
+    throw new Error(`${paths.join(" and ")} cannot start: run \`${repair}\`, and start again.`);
+  }
+  if (missing.length > 0) {
+    const repair = `to have it, run \`${installCommand(directory)}\``;
+    console.error(`pilothouse: no ${missing.join()} was found, so its sessions will be refused; ${repair}.`);
+  }
+}
+
+async function printPlan(): Promise<void> {
+  const steps = await plan();
+  if (steps.by === "nothing") return;
+  if (steps.by === "nobody") return report();
+  const names = steps.browsers.join(" and ");
+  console.log(steps.by === "apt" ? `installing ${names} with apt-get` : `downloading ${names} with Playwright`);
+}
+
+async function install(): Promise<void> {
+  const steps = await plan();
+  if (steps.by === "apt") await installByApt(steps.browsers);
+  if (steps.by === "playwright") await installByPlaywright(directory, steps.browsers, steps.withDependencies);
+}
+
+const verbs: Record<string, () => void | Promise<void>> = { plan: printPlan, install, report };
+try {
+  const verb = verbs[process.argv[2] ?? "plan"];
+  if (verb === undefined) throw new Error("find-browser knows plan, install and report.");
+  await verb();
+} catch (error) {
+  console.error(`pilothouse: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+}

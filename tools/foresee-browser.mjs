@@ -1,0 +1,25 @@
+// Runs before packages are installed, on whatever Node the machine has: an ordinary user who has no browser and cannot
+// download one reads so within 5 s, not after the packages. When in doubt it says nothing, and find-browser.ts decides.
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { downloadAnswers, noBrowser } from "./browser-source.mjs";
+
+const { env } = process;
+const home = env.DATA_DIR || join(env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "pilothouse");
+const directory = env.PLAYWRIGHT_BROWSERS_PATH || join(home, "browsers");
+
+/** @returns {string[]} */
+function systemBrowsers() {
+  const places = new URL("../src/platform/system-browsers.json", import.meta.url);
+  return Object.values(JSON.parse(readFileSync(places, "utf8"))).flat();
+}
+
+// An older Node's fetch heeds no proxy, though Playwright's download does.
+const decided = [env.CHROMIUM_PATH, env.HEADLESS_SHELL_PATH, env.HTTPS_PROXY, env.https_proxy].some(Boolean);
+const hopeful =
+  process.getuid?.() === 0 || decided || [directory, ...systemBrowsers()].some((path) => existsSync(path));
+if (!hopeful && !(await downloadAnswers())) {
+  console.error(`pilothouse: ${noBrowser(directory)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,133 @@
+# Makes a fresh machine ready to run the project. Sourced by the scripts beside it, from the root of the checkout.
+# Says one line per step, is quiet when there is nothing to do, and stops with one sentence when something cannot be had.
+
+stop() {
+  printf 'pilothouse: %s\n' "$1" >&2
+  exit 1
+}
+
+# Counts the seconds of a step on a terminal, for as long as the script lives.
+tick() {
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    printf '\rpilothouse: %s ... %s s' "$1" $(($(date +%s) - $2)) >&2
+  done
+}
+
+end_step() {
+  if [ -n "$step_ticker" ]; then
+    kill "$step_ticker" 2>/dev/null || true
+    wait "$step_ticker" 2>/dev/null || true
+    step_ticker=
+  fi
+  rm -f "$step_log"
+}
+
+# step <title> <command...>: runs a command behind one line with its time; what it printed is shown when it fails.
+step() {
+  step_title=$1
+  shift
+  step_log=$(mktemp)
+  step_began=$(date +%s)
+  step_ticker=
+  step_status=0
+  trap 'end_step; exit 130' INT TERM HUP
+  printf 'pilothouse: %s ...' "$step_title" >&2
+  if [ -t 2 ]; then
+    tick "$step_title" "$step_began" &
+    step_ticker=$!
+  fi
+  "$@" >"$step_log" 2>&1 </dev/null || step_status=$?
+  if [ "$step_status" -eq 0 ]; then
+    step_result="$(($(date +%s) - step_began)) s"
+  else
+    step_result="failed"
+  fi
+  [ ! -t 2 ] || printf '\rpilothouse: %s ...' "$step_title" >&2
+  printf ' %s\n' "$step_result" >&2
+  [ "$step_status" -eq 0 ] || cat "$step_log" >&2
+  end_step
+  trap - INT TERM HUP
+  return "$step_status"
+}
+
+need_platform() {
+  case "$(uname -s)-$(uname -m)" in
+    Linux-x86_64 | Linux-aarch64 | Linux-arm64 | Darwin-x86_64 | Darwin-arm64) ;;
+    *) stop "this is $(uname -s) on $(uname -m), and Linux or macOS on x64 or arm64 is needed." ;;
+  esac
+}
+
+# Current when the lock file is the one last installed, or no newer than npm's own record of what is installed
+# (which `npm install` writes too).
+packages_are_current() {
+  cmp -s package-lock.json node_modules/.installed-lock.json && return 0
+  [ -f node_modules/.package-lock.json ] && [ -z "$(find package-lock.json -newer node_modules/.package-lock.json)" ]
+}
+
+need_packages() {
+  packages_are_current && return 0
+  { command -v node && command -v npm; } >/dev/null ||
+    stop "Node.js or npm is missing: install both from https://nodejs.org and start again."
+  # Only errors are asked for: with an older Node of the machine's own, npm warns about engines that are not used.
+  step "installing packages" npm ci --loglevel=error --no-audit --no-fund ||
+    stop "the packages could not be installed; npm's reason is above."
+  cp package-lock.json node_modules/.installed-lock.json
+}
+
+# Puts the first Node 24 or later of the packages and the PATH first: npm's own binaries of Node need glibc.
+need_node() {
+  search="$PWD/node_modules/.bin:$PATH"
+  saved_separator=$IFS
+  IFS=:
+  for directory in $search; do
+    [ -x "$directory/node" ] || continue
+    major=$("$directory/node" -p 'process.versions.node.split(".")[0]' 2>/dev/null) || continue
+    if [ "$major" -ge 24 ]; then
+      IFS=$saved_separator
+      PATH="$directory:$PWD/node_modules/.bin:$PATH"
+      export PATH
+      return 0
+    fi
+  done
+  IFS=$saved_separator
+  stop "Node.js 24 or later is needed and npm has none for this machine: install it from https://nodejs.org."
+}
+
+# Directories are compared too, so that a proto file that was removed counts.
+need_code() {
+  if [ -f src/gen/.stamp ] && [ -z "$(find proto buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
+    return 0
+  fi
+  step "generating code from proto" sh tools/generate-code.sh ||
+    stop "the code could not be generated from proto; buf's reason is above."
+}
+
+# Says at once that no browser will be had, before the packages are installed.
+foresee_browser() {
+  packages_are_current || ! command -v node >/dev/null || node tools/foresee-browser.mjs || exit 1
+}
+
+need_browser() {
+  # Node's fetch heeds HTTPS_PROXY, as Playwright's download does, only when told so.
+  plan=$(NODE_USE_ENV_PROXY=1 node tools/find-browser.ts plan) || exit 1
+  [ -n "$plan" ] || return 0
+  step "$plan" env NODE_USE_ENV_PROXY=1 node tools/find-browser.ts install || true
+  node tools/find-browser.ts report || exit 1
+}
+
+# What every script needs.
+need_tools() {
+  need_platform
+  need_packages
+  need_node
+}
+
+# What running the project needs, a browser included.
+set_up() {
+  foresee_browser
+  need_tools
+  need_code
+  need_browser
+}
+
+set -eu

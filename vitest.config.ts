@@ -1,0 +1,17 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/bench/**"],
+    environment: "node",
+    globalSetup: "test/support/global-setup.ts",
+    // Tests drive real browsers and a real database: two files at a time are what two cores carry.
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    retry: 0,
+    allowOnly: false,
+    passWithNoTests: false,
+  },
+});
