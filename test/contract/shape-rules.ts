@@ -1,0 +1,115 @@
+import { type AnyDesc, type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import { getComments } from "@bufbuild/protoplugin";
+import { http } from "../../src/gen/google/api/annotations_pb.ts";
+import { event_type, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import type { Contract } from "./contract-image.ts";
+
+/** The event types of the interface. */
+const EVENT_TYPES = [
+  "session.completed",
+  "session.failed",
+  "quota.warning_80pct",
+  "quota.exceeded",
+  "api_key.revoked",
+  "session.egress_capability_changed",
+  "crypto.order.paid",
+  "crypto.order.failed",
+  "session.challenge_detected",
+  "session.profile_save_failed",
+  "test.ping",
+];
+
+const SECRET_NAME = /(^|_)(secret|password|token|recovery_codes)$/;
+
+function fieldsOf(contract: Contract): DescField[] {
+  return contract.messages.flatMap((message) => message.fields);
+}
+
+/** A oneof becomes `{"kind": ..., members}`: its members are messages without a field of that name. */
+function kindIsFree(contract: Contract): string[] {
+  return fieldsOf(contract)
+    .filter((field) => field.oneof && !field.message?.fields.every((inner) => inner.name !== "kind"))
+    .map((field) => `${field}: is no message, or has a field named kind`);
+}
+
+/** The zero of every enum says that nothing was said. */
+function enumZeros(contract: Contract): string[] {
+  return contract.enums
+    .filter((desc) => !desc.values.some(({ number, name }) => number === 0 && name.endsWith("_UNSPECIFIED")))
+    .map((desc) => `${desc}: its zero does not end in _UNSPECIFIED`);
+}
+
+/** Points in time are named `*_at`, or `at` where the message is one moment. Nothing else is. */
+function timestampNames(contract: Contract): string[] {
+  return fieldsOf(contract)
+    .filter((field) => (field.message?.typeName === "google.protobuf.Timestamp") !== /(^|_)at$/.test(field.name))
+    .map((field) => `${field}: a timestamp, or only named like one`);
+}
+
+/** Service, method, message, field, oneof, enum and enum value (but zero) are commented in full. */
+function comments(contract: Contract): string[] {
+  const described: Exclude<AnyDesc, { kind: "file" }>[] = [
+    ...contract.services,
+    ...contract.methods,
+    ...contract.messages,
+    ...contract.messages.flatMap((message) => [...message.oneofs, ...message.fields]),
+    ...contract.enums,
+    ...contract.enums.flatMap((desc) => desc.values.filter((value) => value.number !== 0)),
+  ];
+  return described
+    .filter((desc) => !/\S.*[.:]\s*$/s.test(getComments(desc).leading ?? ""))
+    .map((desc) => `${desc}: has no comment of full sentences`);
+}
+
+/** A list is asked for with `limit` and `cursor`, and answered with `data`, `has_more` and a nullable `next_cursor`. */
+function lists(contract: Contract): string[] {
+  const has = (message: DescMessage, ...names: string[]) =>
+    names.every((name) => message.fields.some((field) => field.name === name));
+  return contract.methods
+    .filter(({ input, output }) => {
+      const next = output.fields.find((field) => field.name === "next_cursor");
+      const isList = next !== undefined || has(input, "cursor") || output.name.startsWith("List");
+      const isNullable = next !== undefined && getOption(next, nullable);
+      return isList && !(isNullable && has(input, "limit", "cursor") && has(output, "data", "has_more"));
+    })
+    .map((method) => `${method}: is not paged as lists are`);
+}
+
+/** PATCH, and nothing else, ends its request with an update mask. */
+function updateMasks(contract: Contract): string[] {
+  return contract.methods
+    .filter((method) => {
+      const last = method.input.fields.at(-1);
+      const hasMask = last?.message?.typeName === "google.protobuf.FieldMask" && last.name === "update_mask";
+      return hasMask !== (getOption(method, http).pattern.case === "patch");
+    })
+    .map((method) => `${method}: PATCH and update_mask do not go together`);
+}
+
+/** What is secret by its name is kept out of logs. */
+function secrets(contract: Contract): string[] {
+  return fieldsOf(contract)
+    .filter((field) => SECRET_NAME.test(field.name) && field.proto.options?.debugRedact !== true)
+    .map((field) => `${field}: is secret and not debug_redact`);
+}
+
+/** Every event type of the interface has the one message that its `data` is. */
+function eventPayloads(contract: Contract): string[] {
+  const found = contract.messages.map((message) => getOption(message, event_type)).filter((type) => type !== "");
+  return [
+    ...EVENT_TYPES.filter((type) => !found.includes(type)).map((type) => `${type} has no payload message`),
+    ...found.filter((type, index) => found.indexOf(type) !== index).map((type) => `${type} has two payload messages`),
+  ];
+}
+
+/** The rules that look at the shape of messages, enums and lists. */
+export const shapeRules = {
+  kindIsFree,
+  enumZeros,
+  timestampNames,
+  comments,
+  lists,
+  updateMasks,
+  secrets,
+  eventPayloads,
+};
