@@ -1,0 +1,151 @@
+import { describe, expect, test } from "vitest";
+import {
+  formatTarget,
+  isPublicAddress,
+  makeAddressRules,
+  normaliseHost,
+  parseTarget,
+} from "../../workers/egress/address-rules.ts";
+
+describe("isPublicAddress", () => {
+  test.each([
+    ["8.8.8.8", true],
+    ["1.1.1.1", true],
+    ["172.15.255.255", true],
+    ["172.32.0.0", true],
+    ["100.63.255.255", true],
+    ["223.255.255.255", true],
+    ["2606:4700:4700::1111", true],
+    ["::ffff:8.8.8.8", true],
+    ["64:ff9b::808:808", true],
+    ["0.0.0.0", false],
+    ["0.1.2.3", false],
+    ["10.0.0.0", false],
+    ["10.255.255.255", false],
+    ["100.64.0.1", false],
+    ["100.100.100.200", false],
+    ["127.0.0.1", false],
+    ["127.255.255.254", false],
+    ["168.63.129.16", false],
+    ["169.254.169.254", false],
+    ["172.16.0.1", false],
+    ["172.31.255.255", false],
+    ["192.0.0.192", false],
+    ["192.0.2.1", false],
+    ["192.88.99.1", false],
+    ["192.168.1.1", false],
+    ["198.18.0.1", false],
+    ["198.51.100.1", false],
+    ["203.0.113.1", false],
+    ["224.0.0.1", false],
+    ["255.255.255.255", false],
+    ["::", false],
+    ["::1", false],
+    ["::127.0.0.1", false],
+    ["::ffff:127.0.0.1", false],
+    ["::ffff:a00:1", false],
+    ["::ffff:0:0", false],
+    ["64:ff9b::7f00:1", false],
+    ["64:ff9b::", false],
+    ["64:ff9b:1::1", false],
+    ["2001::1", false],
+    ["2001:db8::1", false],
+    ["2002:7f00:1::", false],
+    ["3fff::1", false],
+    ["fc00::1", false],
+    ["fd00:ec2::254", false],
+    ["fe80::1", false],
+    ["fe80::1%eth0", false],
+    ["fec0::1", false],
+    ["ff02::1", false],
+    ["localhost", false],
+    ["", false],
+  ])("%s: %s", (address, expected) => {
+    expect(isPublicAddress(address)).toBe(expected);
+  });
+});
+
+describe("normaliseHost brings every spelling of an address into one", () => {
+  test.each([
+    ["2130706433", "127.0.0.1"],
+    ["0x7f000001", "127.0.0.1"],
+    ["0x7f.1", "127.0.0.1"],
+    ["0177.0.0.1", "127.0.0.1"],
+    ["127.1", "127.0.0.1"],
+    ["127.0.0.1.", "127.0.0.1"],
+    ["%31%32%37.0.0.1", "127.0.0.1"],
+    ["１２７.0.0.1", "127.0.0.1"],
+    ["127。0。0。1", "127.0.0.1"],
+    ["[::FFFF:127.0.0.1]", "::ffff:7f00:1"],
+    ["[0:0:0:0:0:0:0:1]", "::1"],
+    ["LocalHost.", "localhost"],
+    ["bücher.example", "xn--bcher-kva.example"],
+    ["[fe80::1%25eth0]", undefined],
+    ["256.0.0.1", undefined],
+    ["user@host", undefined],
+    ["host/path", undefined],
+    ["host:80", undefined],
+    ["a b", undefined],
+    ["", undefined],
+  ])("%s: %s", (host, expected) => {
+    expect(normaliseHost(host)).toBe(expected);
+  });
+});
+
+describe("parseTarget", () => {
+  test.each([
+    ["example.com:443", "example.com:443"],
+    ["0x7f.1:80", "127.0.0.1:80"],
+    ["[::1]:8080", "[::1]:8080"],
+    ["::1:80", undefined],
+    ["example.com", undefined],
+    ["example.com:65536", undefined],
+    ["a@b:80", undefined],
+    ["10.0.0.0/8", undefined],
+    [":80", undefined],
+  ])("%s: %s", (text, expected) => {
+    const target = parseTarget(text);
+    expect(target && formatTarget(target)).toBe(expected);
+  });
+});
+
+describe("the operator's exceptions", () => {
+  const rules = makeAddressRules({
+    allow: ["10.1.0.0/16", "192.168.7.7", "fd00:1::/32", "intranet.example:8443", "localhost:3000", "[::1]:4000"],
+    ownAddresses: () => ["52.1.2.3"],
+  });
+
+  test.each([
+    ["10.1.255.1", true],
+    ["::ffff:10.1.0.1", true],
+    ["10.2.0.1", false],
+    ["192.168.7.7", true],
+    ["192.168.7.8", false],
+    ["fd00:1::5", true],
+    ["fd00:2::5", false],
+    ["52.1.2.3", false],
+    ["::ffff:52.1.2.3", false],
+    ["52.1.2.4", true],
+  ])("address %s: %s", (address, expected) => {
+    expect(rules.allowsAddress(address)).toBe(expected);
+  });
+
+  test.each([
+    ["intranet.example:8443", true],
+    ["INTRANET.example.:8443", true],
+    ["intranet.example:443", false],
+    ["localhost:3000", true],
+    ["127.0.0.1:3000", false],
+    ["[::1]:4000", true],
+  ])("target %s: %s", (text, expected) => {
+    const target = parseTarget(text);
+    expect(target && rules.allowsTarget(target)).toBe(expected);
+  });
+
+  test.each(["10.0.0.0/33", "10.0.0/8", "example.com", "10.0.0.0/8/8", "", "fd00::/129"])(
+    "%s is refused with its name",
+    (entry) => {
+      expect(() => makeAddressRules({ allow: [entry] })).toThrow(`EGRESS_ALLOW: "${entry}"`);
+    },
+  );
+});

@@ -1,0 +1,55 @@
+import type { Page } from "playwright-core";
+import { WAYS, type Way } from "./way-out.ts";
+
+/** Lets a page try one way to one address, and resolves when the browser has given its answer, at the latest at the limit. */
+export async function attempt(page: Page, way: Way, address: string, limit: number): Promise<void> {
+  const { port } = WAYS[way];
+  if (way === "navigation") {
+    await page.goto(`http://${address}:${port}/`, { timeout: limit }).catch(() => undefined);
+    return;
+  }
+  await page.evaluate(IN_PAGE[way], { address, port, limit });
+}
+
+interface Aim {
+  address: string;
+  port: number;
+  limit: number;
+}
+
+/** What runs in the page; each resolves at the browser's own verdict, or at the limit. */
+const IN_PAGE: Record<Exclude<Way, "navigation">, (aim: Aim) => Promise<unknown>> = {
+  fetch: ({ address, port, limit }) =>
+    fetch(`http://${address}:${port}/`, { mode: "no-cors", signal: AbortSignal.timeout(limit) }).then(
+      () => "reached",
+      (error) => String(error),
+    ),
+  websocket: ({ address, port, limit }) =>
+    new Promise((resolve) => {
+      const socket = new WebSocket(`ws://${address}:${port}/`);
+      socket.onopen = socket.onerror = socket.onclose = resolve;
+      setTimeout(resolve, limit);
+    }),
+  webtransport: ({ address, port, limit }) =>
+    Promise.race([
+      new WebTransport(`https://${address}:${port}/`).ready.catch(String),
+      new Promise((resolve) => setTimeout(resolve, limit)),
+    ]),
+  stun: ({ address, port, limit }) =>
+    new Promise((resolve) => {
+      const peer = new RTCPeerConnection({ iceServers: [{ urls: `stun:${address}:${port}` }] });
+      peer.createDataChannel("way out");
+      peer.onicegatheringstatechange = () => peer.iceGatheringState === "complete" && resolve("complete");
+      void peer.setLocalDescription();
+      setTimeout(resolve, limit);
+    }),
+  turn: ({ address, port, limit }) =>
+    new Promise((resolve) => {
+      const urls = `turn:${address}:${port}?transport=tcp`;
+      const peer = new RTCPeerConnection({ iceServers: [{ urls, username: "name", credential: "word" }] });
+      peer.createDataChannel("way out");
+      peer.onicegatheringstatechange = () => peer.iceGatheringState === "complete" && resolve("complete");
+      void peer.setLocalDescription();
+      setTimeout(resolve, limit);
+    }),
+};

@@ -1,0 +1,243 @@
+import { spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type BrowserLaunch, type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
+import { confineCommand } from "../../workers/slots/confinement.ts";
+import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/slots/processes.ts";
+import type { Slot } from "../../workers/slots/slot.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { executables, isRoot, keepingLog, RUNTIMES } from "./world.ts";
+
+const log = keepingLog();
+const ISOLATIONS = ["namespace", "flags"] as const;
+
+async function startPool(isolation: "namespace" | "flags"): Promise<SlotPool> {
+  const pool = new SlotPool({ size: 3, executables, log, ...(isolation === "flags" ? { isolation } : {}) });
+  await pool.start();
+  return pool;
+}
+
+function take(pool: SlotPool): Slot {
+  const slot = pool.acquire();
+  if (!slot) throw new Error("the pool has no free slot");
+  onTestFinished(() => slot.release());
+  return slot;
+}
+
+/** Starts a command as a broken-out page could: in the slot, but in a session of its own. */
+async function startStray(slot: Slot, stray: readonly string[], more: Record<string, string> = {}): Promise<void> {
+  const [command = "", ...parameters] = [...(await slot.ready).confine, "setsid", ...stray];
+  const env = { PATH: process.env.PATH, HOME: slot.directory, ...more };
+  const child = spawn(command, parameters, { stdio: "ignore", cwd: "/", env });
+  onTestFinished(() => void child.kill("SIGKILL"));
+}
+
+async function pidsOf({ browserSession }: BrowserProcess): Promise<Map<number, string>> {
+  const { processInfo } = await browserSession.send("SystemInfo.getProcessInfo");
+  return new Map(processInfo.map(({ id, type }) => [id, type]));
+}
+
+function statusOf(pid: number): Record<string, string> {
+  const lines = readFileSync(`/proc/${pid}/status`, "utf8").trim().split("\n");
+  return Object.fromEntries(lines.map((line) => line.split(":\t") as [string, string]));
+}
+
+/** Everything alive that belongs to a slot, found without the help of what is tested. */
+function livingIn(slot: Slot, pids: Iterable<number> = []): number[] {
+  const known = new Set(pids);
+  return findProcesses(({ pid, uid }) =>
+    slot.uid === undefined ? known.has(pid) || homeOf(pid) === slot.directory : uid === slot.uid,
+  ).map(({ pid }) => pid);
+}
+
+describe.each(ISOLATIONS)("with %s", (isolation) => {
+  let pool: SlotPool;
+
+  beforeAll(async () => {
+    pool = await startPool(isolation);
+  });
+
+  afterAll(() => pool.stop());
+
+  test.each(RUNTIMES)("%s runs sandboxed, without privileges and with nothing of the worker's", async (runtime) => {
+    process.env.SECRET_OF_THE_WORKER = "hidden";
+    onTestFinished(() => void delete process.env.SECRET_OF_THE_WORKER);
+    expect([pool.isolation, pool.sandbox]).toEqual([isolation, "namespaces"]);
+    const slot = take(pool);
+    const launched = await launchBrowser(slot, { runtime });
+    await (await launched.context.newPage()).setContent("<p>hello");
+    const pids = await pidsOf(launched);
+    const browser = [...pids].find(([, type]) => type === "browser")?.[0] ?? 0;
+    const renderers = [...pids].filter(([, type]) => type === "renderer").map(([pid]) => pid);
+    expect(renderers.length).toBeGreaterThan(0);
+    for (const renderer of renderers) expect(statusOf(renderer).Seccomp).toBe("2");
+    for (const pid of pids.keys()) {
+      const uid = slot.uid ?? process.getuid?.();
+      expect(statusOf(pid)).toMatchObject({ Uid: Array(4).fill(uid).join("\t"), NoNewPrivs: "1" });
+    }
+    expect(statusOf(browser).CapEff).toBe("0000000000000000");
+    const environment = readFileSync(`/proc/${browser}/environ`, "utf8");
+    expect(environment).toContain(`HOME=${slot.directory}`);
+    expect(environment).not.toMatch(/SECRET_OF_THE_WORKER|PILOTHOUSE/);
+    const own = networkNamespaceOf(process.pid);
+    // An ordinary user may not ask for the namespaces of renderers; those are in one of Chromium's own besides.
+    const visible = [...pids.keys()].filter((pid) => networkNamespaceOf(pid) !== undefined);
+    expect(visible).toContain(browser);
+    if (isolation === "namespace") expect(visible.map(networkNamespaceOf)).not.toContain(own);
+    else expect(networkNamespaceOf(browser)).toBe(own);
+  });
+
+  test.each(RUNTIMES)(
+    "a release leaves neither a process of %s nor a file, and then the slot is free",
+    async (runtime) => {
+      const free = pool.free;
+      const slot = take(pool);
+      const launched = await launchBrowser(slot, { runtime });
+      const pids = [...(await pidsOf(launched)).keys()];
+      expect(livingIn(slot, pids).length).toBeGreaterThan(2);
+      const left = join(slot.directory, "left by the session");
+      writeFileSync(left, "something");
+      expect(pool.free).toBe(free - 1);
+      await slot.release();
+      expect(livingIn(slot, pids)).toEqual([]);
+      expect(existsSync(left)).toBe(false);
+      expect(pool.free).toBe(free);
+      expect(await launched.exited).toEqual({ reason: "killed" });
+    },
+  );
+
+  test("a release finds what has left the browser's session", async () => {
+    const slot = take(pool);
+    await startStray(slot, ["sleep", "600"]);
+    await expect.poll(() => livingIn(slot)).toHaveLength(1);
+    await slot.release();
+    expect(livingIn(slot)).toEqual([]);
+  });
+
+  test.each(RUNTIMES)("a browser of %s that is killed from outside has crashed", async (runtime) => {
+    const launched = await launchBrowser(take(pool), { runtime });
+    const [browser = 0] = [...(await pidsOf(launched))].find(([, type]) => type === "browser") ?? [];
+    process.kill(browser, "SIGKILL");
+    expect(await launched.exited).toEqual({ reason: "crashed" });
+  });
+
+  test.each([0, 5, 30, 80, 150])("a launch aborted after %i ms leaves nothing", async (delayMs) => {
+    const slot = take(pool);
+    await slot.ready;
+    const reason = new Error("not wanted any more");
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(reason), delayMs);
+    await expect(launchBrowser(slot, { runtime: "chromium", signal: controller.signal })).rejects.toBe(reason);
+    expect(livingIn(slot)).toEqual([]);
+  });
+
+  test("a launch that takes too long leaves nothing", async () => {
+    const slot = take(pool);
+    await expect(launchBrowser(slot, { runtime: "chromium", timeoutMs: 60 })).rejects.toThrow("timeout");
+    expect(livingIn(slot)).toEqual([]);
+  });
+
+  test("a launch that fails says why and leaves nothing", async () => {
+    const slot = { ...take(pool), executables: { chromium: "/nonexistent/chromium" } };
+    await expect(launchBrowser(slot, { runtime: "chromium" })).rejects.toThrow("/nonexistent/chromium");
+    await expect(launchBrowser(slot, { runtime: "headless-shell" })).rejects.toThrow("no browser for");
+    expect(livingIn(slot)).toEqual([]);
+  });
+
+  test("several browsers start at once, each in its own slot, and there are no more than slots", async () => {
+    const slots = [take(pool), take(pool), take(pool)];
+    expect(pool.acquire()).toBeUndefined();
+    const launches: BrowserLaunch[] = [
+      { runtime: "headless-shell" },
+      { runtime: "chromium" },
+      { runtime: "headless-shell" },
+    ];
+    const browsers = await Promise.all(
+      slots.map((slot, index) => launchBrowser(slot, launches[index] ?? { runtime: "chromium" })),
+    );
+    const titles = browsers.map(async ({ context }, index) => {
+      const page = await context.newPage();
+      await page.setContent(`<title>${index}</title>`);
+      return page.title();
+    });
+    expect(await Promise.all(titles)).toEqual(["0", "1", "2"]);
+    expect(new Set(slots.map(({ directory }) => directory)).size).toBe(3);
+  });
+});
+
+// An ordinary user's slots share one uid, which cannot be killed as a whole: there only what stays to be seen is killed.
+if (isRoot) {
+  test("a release kills even what changes its pid faster than it can be looked for", async () => {
+    const pool = await startPool("namespace");
+    onTestFinished(() => pool.stop());
+    const slot = take(pool);
+    const place = mkdtempSync(join(tmpdir(), "hop-"));
+    onTestFinished(() => rmSync(place, { recursive: true }));
+    chmodSync(place, 0o777);
+    const beat = join(place, "beat");
+    await startStray(slot, ["sh", "-c", 'eval "$HOP"'], { HOP: `echo >> ${beat}; sh -c 'eval "$HOP"' &` });
+    const beats = () => (existsSync(beat) ? statSync(beat).size : 0);
+    await expect.poll(beats).toBeGreaterThan(20);
+    await slot.release();
+    const last = beats();
+    await delay(200);
+    expect(beats()).toBe(last);
+  });
+}
+
+test("slots of one worker, and of two, are strangers to each other", async () => {
+  const pools = await Promise.all([startPool("namespace"), startPool("namespace")]);
+  onTestFinished(() => Promise.all(pools.map((pool) => pool.stop())).then(() => undefined));
+  const slots = pools.flatMap((pool) => [take(pool), take(pool)]);
+  const entrances = await Promise.all(slots.map(({ ready }) => ready));
+  expect(new Set(slots.map(({ directory }) => directory)).size).toBe(4);
+  expect(new Set(entrances.map(({ confine }) => namespaceOf(confine))).size).toBe(4);
+  expect(new Set(slots.map(({ uid }) => uid)).size).toBe(isRoot ? 4 : 1);
+  for (const slot of slots) {
+    const { uid, mode } = statSync(slot.directory);
+    expect([uid, mode & 0o777]).toEqual([slot.uid ?? process.getuid?.(), 0o700]);
+    for (const other of slots) {
+      const readable = isRoot && canList(slot, other.directory);
+      expect(readable).toBe(isRoot && slot === other);
+    }
+  }
+});
+
+/** Asks as the slot's own uid, in no namespace: the file system alone must answer. */
+function canList(slot: Slot, directory: string): boolean {
+  const [command = "", ...parameters] = [...confineCommand([], slot.uid, "namespaces"), "ls", directory];
+  return spawnSync(command, parameters).status === 0;
+}
+
+function namespaceOf(confine: readonly string[]): string {
+  const [command = "", ...parameters] = [...confine, "readlink", "/proc/self/ns/net"];
+  return spawnSync(command, parameters, { encoding: "utf8" }).stdout;
+}
+
+test("the end of a pool ends its sessions and leaves no directory", async () => {
+  const pool = await startPool("namespace");
+  const slot = take(pool);
+  const launched = await launchBrowser(slot, { runtime: "headless-shell" });
+  const pids = [...(await pidsOf(launched)).keys()];
+  await pool.stop();
+  expect(pids.filter((pid) => readProcess(pid))).toEqual([]);
+  expect(existsSync(slot.directory)).toBe(false);
+  expect(pool.acquire()).toBeUndefined();
+});
+
+test("nothing above was worth a complaint, and the worker's own network is untouched", () => {
+  expect(log.complaints).toEqual([]);
+  expect(readlinkSync("/proc/self/ns/net")).toBe(readlinkSync(`/proc/${process.ppid}/ns/net`));
+});

@@ -1,0 +1,22 @@
+/** The ways by which a page may try to reach an address, each with a port of its own so that arrivals tell them apart. */
+export const WAYS = {
+  navigation: { port: 9100, transport: "tcp" },
+  fetch: { port: 9101, transport: "tcp" },
+  websocket: { port: 9102, transport: "tcp" },
+  webtransport: { port: 9103, transport: "udp" },
+  stun: { port: 9104, transport: "udp" },
+  turn: { port: 9105, transport: "tcp" },
+} as const;
+
+/** The name of a way out. */
+export type Way = keyof typeof WAYS;
+
+/** The names of all ways out. */
+export const WAY_NAMES: readonly Way[] = ["navigation", "fetch", "websocket", "webtransport", "stun", "turn"];
+
+/** What a run of the probe saw: arrivals as `way address`, and whether the page could reach what it is allowed to. */
+export interface ProbeResult {
+  arrivals: string[];
+  refusals: string[];
+  reachedAllowed: boolean;
+}

@@ -1,0 +1,92 @@
+// Runs inside a network of its own: a page tries every way to every forbidden address, once for a browser and a guard
+// given as parameters, and what arrived is printed as JSON.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BrowserContext, chromium } from "playwright-core";
+import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { launchBrowser } from "../../workers/slots/browser-process.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { attempt } from "./attempts.ts";
+import { type Arrivals, listenEverywhere } from "./listener.ts";
+import { type ProbeResult, WAY_NAMES, WAYS } from "./way-out.ts";
+import { executables, FORBIDDEN_ADDRESSES, keepingLog } from "./world.ts";
+
+/** An origin that the browser trusts with everything (WebTransport needs a secure one), answered without any network. */
+const SECURE_PAGE = "https://attacker.example/";
+const PLAIN_PAGE = "http://attacker.example/";
+
+/** Chromium's own brake on pages that call private addresses is switched off: what holds must hold without it. */
+const EAGER_FLAGS = [
+  "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebRTC,LocalNetworkAccessChecksWebSockets,LocalNetworkAccessChecksWebTransport",
+];
+
+/** How long an attempt goes on behind a guard; without one each arrives within 2 s on two busy cores. */
+const GUARDED_MS = 6_000;
+
+/** How long an attempt may go on without a guard, where the first arrival of each ends the wait. */
+const UNGUARDED_MS = 60_000;
+
+async function tryEverything(context: BrowserContext, limit: number): Promise<void> {
+  await context.route("**://attacker.example/**", (route) =>
+    route.fulfill({ contentType: "text/html", body: "<p>hello" }),
+  );
+  const tries = WAY_NAMES.flatMap((way) => FORBIDDEN_ADDRESSES.map((address) => ({ way, address })));
+  await Promise.all(
+    tries.map(async ({ way, address }) => {
+      const page = await context.newPage();
+      await page.goto(way === "webtransport" ? SECURE_PAGE : PLAIN_PAGE);
+      await attempt(page, way, address, limit);
+    }),
+  );
+}
+
+async function probeUnguarded(runtime: BrowserRuntime, arrivals: Arrivals): Promise<ProbeResult> {
+  const directory = mkdtempSync(join(tmpdir(), "ways-out-"));
+  const executablePath = executables[runtime];
+  if (executablePath === undefined) throw new Error(`no ${runtime} is installed`);
+  const args = [...EAGER_FLAGS, ...(runtime === "chromium" ? ["--headless=new"] : [])];
+  const env = { PATH: process.env.PATH, HOME: directory, TMPDIR: directory };
+  const browser = await chromium.launch({ executablePath, args, env });
+  try {
+    await Promise.race([tryEverything(await browser.newContext(), UNGUARDED_MS), arrivals.complete]);
+  } finally {
+    await browser.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+  return { arrivals: [...arrivals.seen].sort(), refusals: [], reachedAllowed: true };
+}
+
+async function probeGuarded(
+  runtime: BrowserRuntime,
+  isolation: "namespace" | "flags",
+  arrivals: Arrivals,
+): Promise<ProbeResult> {
+  const log = keepingLog();
+  const pool = new SlotPool({ size: 1, executables, log, ...(isolation === "flags" ? { isolation } : {}) });
+  await pool.start();
+  try {
+    if (pool.isolation !== isolation) throw new Error(`no ${isolation} to be had here: ${log.complaints.join()}`);
+    const slot = pool.acquire();
+    if (!slot) throw new Error("a new pool has no free slot");
+    const { context } = await launchBrowser(slot, { runtime, extraFlags: EAGER_FLAGS });
+    await tryEverything(context, GUARDED_MS);
+    const refusals = slot.relay.refusals.map(({ host, port }) => `${host}:${port}`);
+    const seen = [...arrivals.seen].sort();
+    slot.relay.allow.add(`10.77.0.1:${WAYS.navigation.port}`);
+    const page = await context.newPage();
+    const answer = await page.goto(`http://10.77.0.1:${WAYS.navigation.port}/`);
+    return { arrivals: seen, refusals, reachedAllowed: answer?.status() === 200 };
+  } finally {
+    await pool.stop();
+  }
+}
+
+const [runtime, guard] = process.argv.slice(2);
+if (runtime !== "headless-shell" && runtime !== "chromium") throw new Error(`no such runtime: ${runtime}`);
+const arrivals = await listenEverywhere(FORBIDDEN_ADDRESSES);
+const result =
+  guard === "namespace" || guard === "flags"
+    ? await probeGuarded(runtime, guard, arrivals)
+    : await probeUnguarded(runtime, arrivals);
+process.stdout.write(JSON.stringify(result), () => process.exit());

@@ -1,0 +1,82 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { readProcess } from "../../workers/slots/processes.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { executables, isRoot, keepingLog } from "./world.ts";
+
+interface Launched {
+  directory: string;
+  pids: number[];
+}
+
+/** Starts a worker in a process of its own and waits until its browsers run. */
+async function startDoomedWorker() {
+  const script = new URL("doomed-worker.ts", import.meta.url).pathname;
+  const worker = spawn(process.execPath, ["--no-warnings", script], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void worker.kill("SIGKILL"));
+  const [line] = (await once(createInterface(worker.stdout), "line")) as [string];
+  const launched = JSON.parse(line) as Launched[];
+  const pids = launched.flatMap((browser) => browser.pids);
+  expect(pids.length).toBeGreaterThan(6);
+  expect(pids.every((pid) => readProcess(pid))).toBe(true);
+  const kill = async () => {
+    worker.kill("SIGKILL");
+    await once(worker, "exit");
+  };
+  return { kill, pids, directories: launched.map(({ directory }) => directory) };
+}
+
+test("browsers end by themselves when their worker is killed", async () => {
+  const { kill, pids } = await startDoomedWorker();
+  await kill();
+  await expect.poll(() => pids.filter((pid) => readProcess(pid)), { timeout: 10_000 }).toEqual([]);
+});
+
+test("the next worker kills what a killed one left, even what does not notice, and removes its files", async () => {
+  const { kill, pids, directories } = await startDoomedWorker();
+  expect(directories.every((directory) => existsSync(directory))).toBe(true);
+  for (const pid of pids) process.kill(pid, "SIGSTOP");
+  await kill();
+  expect(pids.some((pid) => readProcess(pid))).toBe(true);
+  const pool = new SlotPool({ size: 1, executables, log: keepingLog() });
+  await pool.start();
+  onTestFinished(() => pool.stop());
+  expect(pids.filter((pid) => readProcess(pid))).toEqual([]);
+  expect(directories.filter((directory) => existsSync(directory) && !isOf(pool, directory))).toEqual([]);
+});
+
+/** The new pool takes the free block and makes its first slot's directory again, empty. */
+function isOf(pool: SlotPool, directory: string): boolean {
+  return pool.acquire()?.directory === directory;
+}
+
+test("a living worker's browsers are let alone by another that starts", async () => {
+  const { kill, pids, directories } = await startDoomedWorker();
+  const pool = new SlotPool({ size: 1, executables, log: keepingLog() });
+  await pool.start();
+  expect(directories).not.toContain(pool.acquire()?.directory);
+  await pool.stop();
+  expect(pids.every((pid) => readProcess(pid))).toBe(true);
+  await kill();
+  await expect.poll(() => pids.filter((pid) => readProcess(pid)), { timeout: 10_000 }).toEqual([]);
+});
+
+test("where the kernel refuses namespaces, a pool says so and does with flags and without the sandbox", async () => {
+  const refuse = 'echo 0 > /proc/sys/user/max_net_namespaces; echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"';
+  const own = isRoot ? ["--user", "--map-current-user"] : ["--user", "--map-current-user", "--keep-caps"];
+  const script = new URL("refused-pool.ts", import.meta.url).pathname;
+  const node = [process.execPath, "--no-warnings", script];
+  const { stdout } = await promisify(execFile)("unshare", [...own, "sh", "-c", refuse, "sh", ...node]);
+  expect(JSON.parse(stdout)).toEqual({
+    isolation: "flags",
+    sandbox: "none",
+    complaints: [
+      "the kernel refuses network namespaces: only the browser's flags keep pages in",
+      "the kernel refuses user namespaces: browsers run without their sandbox (--no-sandbox)",
+    ],
+  });
+});

@@ -1,0 +1,22 @@
+import { formatTarget, type Target } from "./address-rules.ts";
+
+/** The header by which an answer of the relay's own is told from one of the site's. */
+export const BLOCKED_HEADER = "x-pilothouse-blocked";
+
+/** Makes the page that a browser shows instead of a refused address, with the operator's remedy where that is the reader. */
+export function refusalPage(target: Target, showRemedy: boolean): string {
+  const name = escapeHtml(formatTarget(target));
+  const remedy = showRemedy
+    ? `<p>To let pages reach it, start Pilothouse with <code>EGRESS_ALLOW=${name}</code>.</p>`
+    : "";
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Blocked: ${name}</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em}</style></head>
+<body><h1>This address is blocked</h1>
+<p><strong>${name}</strong> is not on the public internet. Pages in a session may not reach private addresses.</p>
+${remedy}</body></html>
+`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

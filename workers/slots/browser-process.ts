@@ -1,0 +1,155 @@
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  type CDPSession,
+  chromium,
+  type LaunchOptions,
+} from "playwright-core";
+import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { browserFlags } from "./browser-flags.ts";
+import type { Slot, SlotEntrance } from "./slot.ts";
+import { artifactsDirectory, profileDirectory, temporaryDirectory } from "./slot-block.ts";
+
+const LAUNCHER = fileURLToPath(new URL("launch.sh", import.meta.url));
+
+/** How long a launch may take unless the caller says otherwise. */
+const LAUNCH_MS = 30_000;
+
+/** How often an abandoned launch is looked after until it has come to its end. */
+const ABANDONED_MS = 50;
+
+/** How to launch a browser. */
+export interface BrowserLaunch {
+  runtime: BrowserRuntime;
+  contextOptions?: BrowserContextOptions;
+  extraFlags?: readonly string[];
+  signal?: AbortSignal;
+  timeoutMs?: number;
+}
+
+/** Why a browser has gone. */
+export interface BrowserExit {
+  readonly reason: "killed" | "crashed";
+}
+
+/** A browser that runs in a slot, with the one context of its session. */
+export interface BrowserProcess {
+  readonly browser: Browser;
+  readonly context: BrowserContext;
+  /** A CDP session of the whole browser. */
+  readonly browserSession: CDPSession;
+  /** Resolves when the browser has gone: `killed` by us, or `crashed` otherwise. */
+  readonly exited: Promise<BrowserExit>;
+  /** Kills every process of the slot and resolves when the browser has gone. */
+  kill(): Promise<void>;
+}
+
+/** Launches a browser in a slot; a launch that fails, is aborted or takes too long leaves no process behind. */
+export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
+  const timeout = AbortSignal.timeout(launch.timeoutMs ?? LAUNCH_MS);
+  const signal = launch.signal ? AbortSignal.any([launch.signal, timeout]) : timeout;
+  const launching = start(slot, launch, signal);
+  try {
+    return await beforeAbort(launching, signal);
+  } catch (error) {
+    await abandon(slot, launching);
+    throw error;
+  }
+}
+
+async function start(slot: Slot, launch: BrowserLaunch, signal: AbortSignal): Promise<BrowserProcess> {
+  const entrance = await slot.ready;
+  signal.throwIfAborted();
+  const options = launchOptions(slot, entrance, launch);
+  if (launch.runtime === "chromium") {
+    const profile = profileDirectory(slot.directory);
+    const context = await chromium.launchPersistentContext(profile, { ...launch.contextOptions, ...options });
+    const browser = context.browser();
+    if (!browser) throw new Error("a persistent context has no browser");
+    return follow(slot, browser, context);
+  }
+  const browser = await chromium.launch(options);
+  return follow(slot, browser, await browser.newContext(launch.contextOptions));
+}
+
+async function follow(slot: Slot, browser: Browser, context: BrowserContext): Promise<BrowserProcess> {
+  const exited = new Promise<BrowserExit>((resolve) => {
+    const onExit = () => resolve({ reason: slot.isKilled ? "killed" : "crashed" });
+    browser.once("disconnected", onExit);
+    if (!browser.isConnected()) onExit();
+  });
+  const kill = async () => {
+    await slot.killProcesses();
+    await exited;
+  };
+  return { browser, context, browserSession: await browser.newBrowserCDPSession(), exited, kill };
+}
+
+function launchOptions(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch): LaunchOptions {
+  const executable = slot.executables[launch.runtime];
+  if (executable === undefined) throw new Error(`no browser for the runtime ${launch.runtime} is installed`);
+  return {
+    executablePath: LAUNCHER,
+    args: [...browserFlags(launch.runtime, entrance.relayPort), ...(launch.extraFlags ?? [])],
+    chromiumSandbox: slot.sandbox !== "none",
+    artifactsDir: artifactsDirectory(slot.directory),
+    env: {
+      ...browserEnvironment(slot.directory),
+      PILOTHOUSE_BROWSER: executable,
+      PILOTHOUSE_CONFINE: entrance.confine.join(" "),
+      PILOTHOUSE_RECORD: entrance.record,
+      PILOTHOUSE_PROFILE: launch.runtime === "chromium" ? "directory" : "none",
+    },
+    // The worker ends its sessions itself, and the deadline is ours.
+    handleSIGINT: false,
+    handleSIGTERM: false,
+    handleSIGHUP: false,
+    timeout: 0,
+  };
+}
+
+/** All that a browser learns of the worker's environment: nothing in it is secret, and it may write nowhere else. */
+function browserEnvironment(directory: string): Record<string, string> {
+  const { LANG = "C.UTF-8", TZ } = process.env;
+  return {
+    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    LANG,
+    ...(TZ === undefined ? {} : { TZ }),
+    HOME: directory,
+    TMPDIR: temporaryDirectory(directory),
+    XDG_CONFIG_HOME: join(directory, "config"),
+    XDG_CACHE_HOME: join(directory, "cache"),
+    XDG_DATA_HOME: join(directory, "data"),
+    XDG_RUNTIME_DIR: temporaryDirectory(directory),
+  };
+}
+
+/** Passes a promise on, unless the signal comes first. */
+function beforeAbort<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+/** Kills what an unwanted launch has started and what it may yet start, until it has come to its end. */
+async function abandon(slot: Slot, launching: Promise<BrowserProcess>): Promise<void> {
+  let isOver = false;
+  const end = launching.then(
+    (browser) => browser.kill(),
+    () => slot.killProcesses(),
+  );
+  const over = end.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    await slot.killProcesses();
+    await Promise.race([over, delay(ABANDONED_MS)]);
+  }
+}

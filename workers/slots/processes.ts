@@ -1,0 +1,115 @@
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** How often a wait for processes to be gone looks again. */
+const POLL_MS = 5;
+
+/** How long one stroke may take, and how often one that was itself killed by its victims is repeated. */
+const STROKE_MS = 5_000;
+const MAX_STROKES = 10;
+
+/** What the kernel tells everyone about a process; a killed one that nobody has reaped yet is not listed. */
+export interface ProcessEntry {
+  pid: number;
+  uid: number;
+  group: number;
+  session: number;
+  /** Clock ticks since boot: with the pid it names one process for good. */
+  startedAt: number;
+}
+
+/** Lists the processes for which the test holds; reading one costs about 30 µs. */
+export function findProcesses(matches: (entry: ProcessEntry) => boolean): ProcessEntry[] {
+  const found: ProcessEntry[] = [];
+  for (const name of readdirSync("/proc")) {
+    const pid = Number(name);
+    const entry = Number.isInteger(pid) ? readProcess(pid) : undefined;
+    if (entry && matches(entry)) found.push(entry);
+  }
+  return found;
+}
+
+/** Reads one process, or gives undefined when it has ended. */
+export function readProcess(pid: number): ProcessEntry | undefined {
+  try {
+    // The name in parentheses may itself hold spaces and parentheses: fields are counted from the last one.
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (fields[0] === "Z" || fields[0] === "X") return undefined;
+    // The owner of /proc/<pid> is root for sandboxed renderers (not dumpable), so the uid comes from the status.
+    const uid = /^Uid:\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1];
+    return {
+      pid,
+      uid: Number(uid),
+      group: Number(fields[2]),
+      session: Number(fields[3]),
+      startedAt: Number(fields[19]),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Gives the inode of a process's network namespace, or undefined where the process has ended or hides it from us. */
+export function networkNamespaceOf(pid: number): number | undefined {
+  try {
+    return Number(/\d+/.exec(readlinkSync(`/proc/${pid}/ns/net`))?.[0]);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Gives the home directory that a process was started with, or undefined where the process has ended or hides it from us. */
+export function homeOf(pid: number): string | undefined {
+  try {
+    return /(?:^|\0)HOME=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8"))?.[1];
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Kills processes until none is left for which the test holds, and gives what is still there at the deadline.
+ * It looks and kills again because a process may have started another between the look and the kill.
+ */
+export async function killProcesses(
+  matches: (entry: ProcessEntry) => boolean,
+  deadlineMs: number,
+): Promise<ProcessEntry[]> {
+  const endsAt = performance.now() + deadlineMs;
+  for (;;) {
+    const left = findProcesses(matches);
+    if (left.length === 0 || performance.now() > endsAt) return left;
+    for (const { pid } of left) sendKill(pid);
+    await delay(POLL_MS);
+    while (performance.now() < endsAt && left.some((entry) => isSame(entry))) await delay(POLL_MS);
+  }
+}
+
+/**
+ * Kills every process of a slot's uid in one stroke of the kernel's, 5 ms. What forks faster than /proc can be read is in
+ * no list, and would live on into the next session of its uid. The stroke comes from inside the slot's confinement,
+ * because for a moment it has that uid and what is to be killed may take hold of it.
+ */
+export async function killUid(confine: readonly string[]): Promise<void> {
+  const [command = "", ...parameters] = [...confine, "sh", "-c", "kill -9 -1"];
+  for (let stroke = 0; stroke < MAX_STROKES; stroke += 1) {
+    const child = spawn(command, parameters, { stdio: "ignore", cwd: "/", timeout: STROKE_MS, killSignal: "SIGKILL" });
+    const status = await new Promise((resolve) => child.once("exit", resolve).once("error", resolve));
+    if (status === 0) return;
+  }
+}
+
+function isSame(entry: ProcessEntry): boolean {
+  return readProcess(entry.pid)?.startedAt === entry.startedAt;
+}
+
+/** Sends SIGKILL; a process that has just ended, or that has become another user's, is left alone. */
+function sendKill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended since it was listed.
+  }
+}

@@ -1,0 +1,164 @@
+import { spawnSync } from "node:child_process";
+import { chownSync, closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { confineCommand } from "./confinement.ts";
+import { matchLaunches, readLaunchRecord } from "./launch-record.ts";
+import type { Log } from "./log.ts";
+import { killProcesses, killUid, type ProcessEntry } from "./processes.ts";
+import { BLOCK_SIZE, MAX_BLOCKS } from "./uid-range.ts";
+
+/** How long what a dead worker left may take to die. */
+const LEFTOVERS_MS = 10_000;
+
+/**
+ * A numbered set of slots that belongs to one worker of the machine, held by a file lock that ends with its process.
+ * Where the worker is root each slot has a uid of its own.
+ */
+export interface SlotBlock {
+  readonly index: number;
+  /** The uid of a slot, where this worker may give it one. */
+  uidOf(slot: number): number | undefined;
+  /** The directory of a slot, which its browser may write. */
+  directoryOf(slot: number): string;
+  /** Where a slot's launch notes its process, which its browser may not write. */
+  recordOf(slot: number): string;
+  /** Lets another worker take the block. */
+  release(): void;
+}
+
+/** Where blocks are kept. */
+export interface BlockOptions {
+  /** The first uid for slots of this machine, where slots have uids of their own. */
+  uidBase: number | undefined;
+  log: Log;
+}
+
+/**
+ * Takes the first free block, and clears every free one of what dead workers left.
+ * Nothing is ever killed or removed but in a block whose lock is held.
+ */
+export async function takeBlock({ uidBase, log }: BlockOptions): Promise<SlotBlock> {
+  const base = uidBase !== undefined ? "/run/pilothouse" : join(tmpdir(), `pilothouse-user-${process.getuid?.() ?? 0}`);
+  makeOwnDirectory(base);
+  let taken: SlotBlock | undefined;
+  for (let index = 0; index < MAX_BLOCKS; index += 1) {
+    const known = readdirSync(base).includes(`block-${index}.lock`);
+    if (taken && !known) continue;
+    const block = lockBlock(base, index, uidBase);
+    if (!block) continue;
+    const isClear = await clearBlock(block, log);
+    if (taken || !isClear) block.release();
+    else taken = block;
+  }
+  if (!taken) throw new Error(`all ${MAX_BLOCKS} blocks of slots in ${base} are taken by other workers`);
+  return taken;
+}
+
+function lockBlock(base: string, index: number, uidBase: number | undefined): SlotBlock | undefined {
+  const descriptor = openSync(join(base, `block-${index}.lock`), "a", 0o600);
+  // A lock belongs to the open file, which flock(1) shares with us: it stays when flock ends and goes when we end.
+  const { status, error } = spawnSync("flock", ["--exclusive", "--nonblock", "3"], {
+    stdio: ["ignore", "ignore", "ignore", descriptor],
+  });
+  if (status !== 0) {
+    closeSync(descriptor);
+    if (error)
+      throw new Error("flock(1) is needed to share a machine between workers (package util-linux)", { cause: error });
+    return undefined;
+  }
+  const records = join(base, `block-${index}`);
+  makeOwnDirectory(records);
+  const uidOf = (slot: number) => (uidBase === undefined ? undefined : uidBase + index * BLOCK_SIZE + slot);
+  return {
+    index,
+    uidOf,
+    directoryOf: (slot) =>
+      uidBase !== undefined ? `/tmp/pilothouse-${uidOf(slot)}` : join(base, `block-${index}-slot-${slot}`),
+    recordOf: (slot) => join(records, `${slot}.launch`),
+    release: () => closeSync(descriptor),
+  };
+}
+
+async function clearBlock(block: SlotBlock, log: Log): Promise<boolean> {
+  const slots = Array.from({ length: BLOCK_SIZE }, (_, slot) => slot);
+  for (const slot of slots) {
+    const uid = block.uidOf(slot);
+    if (uid === undefined || !existsSync(block.directoryOf(slot))) continue;
+    await killUid(confineCommand(["unshare", "--net"], uid, "namespaces"));
+  }
+  const left = await killProcesses(matchSlots(block, slots), LEFTOVERS_MS);
+  if (left.length > 0) {
+    log.error({ block: block.index, pids: left.map(({ pid }) => pid) }, "processes of a dead worker cannot be killed");
+    return false;
+  }
+  try {
+    for (const slot of slots) {
+      removeSlotDirectory(block.directoryOf(slot), block.uidOf(slot));
+      rmSync(block.recordOf(slot), { force: true });
+    }
+  } catch (error) {
+    log.warn({ block: block.index, err: error }, "a block of slots is left alone");
+    return false;
+  }
+  return true;
+}
+
+/** Makes a test for the processes of slots: those of their uids, or, where slots have none, those that launches left. */
+export function matchSlots(block: SlotBlock, slots: readonly number[]): (entry: ProcessEntry) => boolean {
+  const uids = new Set(slots.map((slot) => block.uidOf(slot)).filter((uid) => uid !== undefined));
+  if (uids.size > 0) return ({ uid }) => uids.has(uid);
+  const records = slots.map((slot) => readLaunchRecord(block.recordOf(slot))).filter((record) => record !== undefined);
+  return matchLaunches(records, new Set(slots.map((slot) => block.directoryOf(slot))));
+}
+
+/** Makes a slot's directory anew, for its browser alone, with places for temporary files, downloads and a profile. */
+export function makeSlotDirectory(directory: string, uid: number | undefined): void {
+  removeSlotDirectory(directory, uid);
+  for (const path of [
+    directory,
+    temporaryDirectory(directory),
+    artifactsDirectory(directory),
+    profileDirectory(directory),
+  ]) {
+    mkdirSync(path, { mode: 0o700 });
+    if (uid !== undefined) chownSync(path, uid, uid);
+  }
+}
+
+/** Where a slot's browser puts temporary files. */
+export function temporaryDirectory(directory: string): string {
+  return join(directory, "tmp");
+}
+
+/** Where a slot's full Chromium keeps its profile. */
+export function profileDirectory(directory: string): string {
+  return join(directory, "profile");
+}
+
+/** Where a slot's browser puts downloads; what lies there is the page's word, links included. */
+export function artifactsDirectory(directory: string): string {
+  return join(directory, "artifacts");
+}
+
+/**
+ * Removes a slot's directory when it is ours to remove. In a directory that anyone may write a stranger could have made
+ * one of that name; removing it as root could then be led astray by links that change meanwhile.
+ */
+export function removeSlotDirectory(directory: string, uid: number | undefined): void {
+  const found = lstatSync(directory, { throwIfNoEntry: false });
+  if (!found) return;
+  if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {
+    throw new Error(`${directory} belongs to uid ${found.uid} and not to a slot`);
+  }
+  rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** Makes a directory that nobody else can write, or throws where somebody else has made it. */
+function makeOwnDirectory(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const found = lstatSync(path);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o022) !== 0) {
+    throw new Error(`${path} must be a directory of this user's that nobody else can write`);
+  }
+}

@@ -1,0 +1,222 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { BrowserPaths } from "../../src/platform/browser-paths.ts";
+import { type AddressRules, makeAddressRules } from "../egress/address-rules.ts";
+import { Relay } from "../egress/relay.ts";
+import { ownAddresses, type Resolve } from "../egress/resolver.ts";
+import { confineCommand, type Isolation, probeSandbox, type Sandbox } from "./confinement.ts";
+import type { Log } from "./log.ts";
+import { createNamespace } from "./namespace.ts";
+import type { Slot } from "./slot.ts";
+import { type SlotBlock, takeBlock } from "./slot-block.ts";
+import { SlotPlace } from "./slot-place.ts";
+import { BLOCK_SIZE, findUidBase } from "./uid-range.ts";
+
+/** Namespaces made at once in the background: each costs 35 ms of CPU, which the first sessions want as well. */
+const PREPARED_AT_ONCE = 2;
+
+/** How long to wait before trying again to clear a slot whose processes or files do not go away. */
+const CLEAR_AGAIN_MS = 5_000;
+
+/** What a pool of slots is made of. */
+export interface SlotPoolOptions {
+  /** How many sessions may run at once, at most 256. */
+  size: number;
+  /** The real binaries, which every slot's uid must be able to read. */
+  executables: BrowserPaths;
+  log: Log;
+  /** Private networks and targets that every page may reach (`EGRESS_ALLOW`). */
+  allow?: readonly string[];
+  /** Refusal pages name the operator's remedy. */
+  showRemedy?: boolean;
+  /** "flags" does without namespaces; otherwise they are used wherever the kernel grants them. */
+  isolation?: Isolation;
+  /** Resolves names; the system's resolver unless given. */
+  resolve?: Resolve;
+}
+
+/** The slots of a worker: a fixed number of places, each for one session's browser at a time. */
+export class SlotPool {
+  readonly size: number;
+  readonly #options: SlotPoolOptions;
+  readonly #rules: AddressRules;
+  readonly #free: SlotPlace[] = [];
+  readonly #leased = new Set<Slot>();
+  readonly #stopping = new AbortController();
+  #isolation: Isolation;
+  #sandbox: Sandbox = "namespaces";
+  #places: readonly SlotPlace[] = [];
+  #block: SlotBlock | undefined;
+  #preparing: Promise<unknown> = Promise.resolve();
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: SlotPoolOptions) {
+    if (!(options.size >= 1 && options.size <= BLOCK_SIZE)) throw new Error(`a worker has 1 to ${BLOCK_SIZE} slots`);
+    this.#options = options;
+    this.size = options.size;
+    this.#isolation = options.isolation ?? (process.platform === "linux" ? "namespace" : "flags");
+    this.#rules = makeAddressRules({ allow: options.allow ?? [], ownAddresses: ownAddresses() });
+  }
+
+  /** How many sessions could begin now. */
+  get free(): number {
+    return this.#free.length;
+  }
+
+  /** What keeps pages in, known after `start`. */
+  get isolation(): Isolation {
+    return this.#isolation;
+  }
+
+  /** Which sandbox Chromium has, known after `start`. */
+  get sandbox(): Sandbox {
+    return this.#sandbox;
+  }
+
+  /** Takes a block of slots, clears what dead workers left, and finds out what the kernel grants. */
+  async start(): Promise<void> {
+    if (this.#block) return;
+    this.#block = await takeBlock({ uidBase: findUidBase(), log: this.#options.log });
+    await this.#probe(this.#block);
+    this.#places = this.#makePlaces(this.#block);
+    this.#free.push(...this.#places);
+    const waiting = [...this.#places];
+    const prepareNext = async () => {
+      for (let place = waiting.shift(); place && !this.#stopping.signal.aborted; place = waiting.shift()) {
+        await this.#prepare(place);
+      }
+    };
+    this.#preparing = Promise.all(Array.from({ length: PREPARED_AT_ONCE }, prepareNext));
+  }
+
+  /** Ends every session, removes everything, and lets the block go. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  /** Gives a slot for one session, or undefined when none is free. */
+  acquire(): Slot | undefined {
+    const place = this.#stopping.signal.aborted ? undefined : this.#free.shift();
+    if (!place) return undefined;
+    const slot = this.#lease(place);
+    this.#leased.add(slot);
+    return slot;
+  }
+
+  #lease(place: SlotPlace): Slot {
+    const relay = this.#makeRelay();
+    place.attach(relay);
+    let released: Promise<void> | undefined;
+    let isKilled = false;
+    const ready = place.prepare();
+    // Whoever launches awaits it; a session that is given back unused must not end the worker.
+    ready.catch(() => undefined);
+    const slot: Slot = {
+      index: place.index,
+      uid: place.uid,
+      directory: place.directory,
+      relay,
+      isolation: this.#isolation,
+      sandbox: this.#sandbox,
+      executables: this.#options.executables,
+      ready,
+      get isKilled() {
+        return isKilled;
+      },
+      killProcesses: async () => {
+        isKilled = true;
+        // After its release the place may be another session's.
+        if (released) await released;
+        else await place.kill();
+      },
+      release: () => {
+        isKilled = true;
+        released ??= this.#release(slot, place);
+        return released;
+      },
+    };
+    return slot;
+  }
+
+  #makeRelay(): Relay {
+    const { log, showRemedy, resolve } = this.#options;
+    return new Relay({
+      rules: this.#rules,
+      log,
+      ...(showRemedy === undefined ? {} : { showRemedy }),
+      ...(resolve === undefined ? {} : { resolve }),
+    });
+  }
+
+  async #release(slot: Slot, place: SlotPlace): Promise<void> {
+    await slot.ready.catch(() => undefined);
+    place.attach(undefined);
+    slot.relay.close();
+    while (!(await this.#clear(place))) {
+      if (this.#stopping.signal.aborted) break;
+      await delay(CLEAR_AGAIN_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+    }
+    this.#leased.delete(slot);
+    if (this.#stopping.signal.aborted) return;
+    // Free already while its directory is made again: the next session awaits the same preparation.
+    void this.#prepare(place);
+    this.#free.push(place);
+  }
+
+  async #clear(place: SlotPlace): Promise<boolean> {
+    try {
+      if (!(await place.kill())) return false;
+      place.clear();
+      return true;
+    } catch (error) {
+      this.#options.log.error({ slot: place.index, err: error }, "a slot cannot be cleared");
+      return false;
+    }
+  }
+
+  async #prepare(place: SlotPlace): Promise<void> {
+    try {
+      await place.prepare();
+    } catch (error) {
+      this.#options.log.error({ slot: place.index, err: error }, "a slot cannot be prepared");
+    }
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#preparing;
+    await Promise.all([...this.#leased].map((slot) => slot.release()));
+    for (const place of this.#places) {
+      await place.close();
+      await this.#clear(place);
+    }
+    this.#free.length = 0;
+    this.#block?.release();
+  }
+
+  /** Tries everything on the first slot: what it shows holds for all of this worker's. */
+  async #probe(block: SlotBlock): Promise<void> {
+    const { log, executables } = this.#options;
+    let enter: readonly string[] = [];
+    let close = () => {};
+    if (this.#isolation === "namespace") {
+      try {
+        ({ enter, close } = await createNamespace(block.uidOf(0) !== undefined));
+      } catch (error) {
+        this.#isolation = "flags";
+        log.warn({ err: error }, "the kernel refuses network namespaces: only the browser's flags keep pages in");
+      }
+    }
+    const confine = confineCommand(enter, block.uidOf(0), "namespaces");
+    this.#sandbox = probeSandbox(confine, block.uidOf(0), Object.values(executables));
+    close();
+    if (this.#sandbox === "none") {
+      log.warn({}, "the kernel refuses user namespaces: browsers run without their sandbox (--no-sandbox)");
+    }
+  }
+
+  #makePlaces(block: SlotBlock): SlotPlace[] {
+    const options = { block, isolation: this.#isolation, sandbox: this.#sandbox, log: this.#options.log };
+    return Array.from({ length: this.size }, (_, index) => new SlotPlace(index, options));
+  }
+}
