@@ -1,0 +1,35 @@
+/** What the first lines for a new user are made of. */
+export interface Welcome {
+  readonly url: string;
+  readonly grpcAddress: string;
+  readonly keyFile: string;
+  readonly demoUrl: string;
+}
+
+/** Writes what `npm start` prints: where everything is, and a first session to paste into another terminal. */
+export function welcome({ url, grpcAddress, keyFile, demoUrl }: Welcome): string {
+  return `
+Pilothouse is ready.
+
+  REST, Connect, gRPC, WebSocket   ${url}
+  gRPC                             ${grpcAddress}
+  Reference                        ${url}/docs
+  Your API key                     ${keyFile}
+
+Paste this into another terminal:
+
+  KEY=$(cat ${keyFile}); API=${url}/v1/sessions
+  call() { curl -sS -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" "$@"; }
+  ID=$(call $API -d '{}' | sed 's/.*"id":"\\([^"]*\\)".*/\\1/'); echo $ID
+  call $API/$ID/navigate -d '{"url":"${demoUrl}"}'; echo
+  call $API/$ID/interact -d '{"action":{"kind":"type","selector":"#name","text":"Ada"}}'; echo
+  call $API/$ID/interact -d '{"action":{"kind":"tap","selector":"#go"}}'; echo
+  call $API/$ID/wait -d '{"condition":{"kind":"selector","selector":"#thanks"}}'; echo
+  call $API/$ID/capture -d '{"kind":"screenshot"}' | sed 's/.*"data":"\\([^"]*\\)".*/\\1/' | base64 -d > page.png
+  call $API/$ID/capture -d '{"kind":"dom_snapshot"}' | sed 's/.*"data":"\\([^"]*\\)".*/\\1/' | base64 -d > page.html
+  call $API/$ID/capture -d '{"kind":"pdf"}' | sed 's/.*"data":"\\([^"]*\\)".*/\\1/' | base64 -d > page.pdf
+  call -X DELETE $API/$ID
+
+Ctrl-C ends it.
+`;
+}

@@ -1,0 +1,117 @@
+import { randomBytes } from "node:crypto";
+import type { Call, Principal } from "../src/call.ts";
+import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
+import { fail } from "../src/platform/errors.ts";
+import type { ServedMethod } from "../src/registry.ts";
+import { rateLimitHeaders, type ShownBucket } from "./rate-limit-headers.ts";
+
+/** What a transport knows of a request before anything is decoded. */
+export interface Incoming {
+  readonly requestId: string;
+  /** Address of the client, as far as trusted proxies tell it. */
+  readonly clientAddress: string;
+  /** Reads a header by lower-case name. */
+  header(name: string): string | undefined;
+}
+
+/**
+ * One request on its way through the policies to its method. Transports make it, policies fill it in, services see it
+ * as a `Call`. What costs time is made when first asked for: an AbortSignal alone takes 3 us.
+ */
+export class GatewayCall implements Call {
+  readonly served: ServedMethod;
+  readonly requestId: string;
+  readonly clientAddress: string;
+  readonly deadline: number;
+  /** Headers of the answer that policies have set, whatever becomes of the call. */
+  readonly responseHeaders: Record<string, string> = {};
+  readonly #incoming: Incoming;
+  #principal: Principal | undefined;
+  #controller: AbortController | undefined;
+  #ended: { readonly reason: unknown } | undefined;
+  #traceparent: string | undefined;
+  #draw: ((bucket: string) => void) | undefined;
+
+  constructor(served: ServedMethod, incoming: Incoming, timeoutMs: number | undefined) {
+    this.served = served;
+    this.#incoming = incoming;
+    this.requestId = incoming.requestId;
+    this.clientAddress = incoming.clientAddress;
+    this.deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
+  }
+
+  get principal(): Principal {
+    if (!this.#principal) {
+      throw new Error(`${this.served.method} has no principal`);
+    }
+    return this.#principal;
+  }
+
+  set principal(principal: Principal) {
+    this.#principal = principal;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#ended) {
+        this.#controller.abort(this.#ended.reason);
+      }
+    }
+    return this.#controller.signal;
+  }
+
+  /**
+   * Ends the call for its service: the client has gone away, or its deadline has passed. What must not be left halfway,
+   * and what the client can ask for again by its key, runs to completion.
+   */
+  cancel(): void {
+    if (!this.#runsToCompletion) {
+      const reason = fail("session-timeout", {}, { detail: "the client stopped waiting" });
+      this.#ended ??= { reason };
+      this.#controller?.abort(reason);
+    }
+  }
+
+  get #runsToCompletion(): boolean {
+    const { rules } = this.served;
+    return rules.runsToCompletion || (this.idempotencyKey !== undefined && rules.idempotency !== Idempotency.IGNORED);
+  }
+
+  /** Shows a bucket in the headers of the answer. */
+  show(bucket: ShownBucket): void {
+    Object.assign(this.responseHeaders, rateLimitHeaders(bucket));
+  }
+
+  get traceparent(): string {
+    this.#traceparent ??= continueTrace(this.header("traceparent"));
+    return this.#traceparent;
+  }
+
+  /** Says how a message of the stream draws its token; only bidirectional methods do. */
+  drawWith(draw: (bucket: string) => void): void {
+    this.#draw = draw;
+  }
+
+  async draw(bucket: Parameters<Call["draw"]>[0]): Promise<void> {
+    if (!this.#draw) {
+      throw new Error(`${this.served.method} is not bidirectional`);
+    }
+    this.#draw(bucket);
+  }
+
+  get idempotencyKey(): string | undefined {
+    return this.header("idempotency-key");
+  }
+
+  header(name: string): string | undefined {
+    return this.#incoming.header(name);
+  }
+}
+
+/** Continues a W3C trace (https://www.w3.org/TR/trace-context/) with a span of ours, or begins one. */
+function continueTrace(received: string | undefined): string {
+  const parent = /^00-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})$/.exec(received ?? "");
+  const trace = parent?.[1] ?? randomBytes(16).toString("hex");
+  return `00-${trace}-${randomBytes(8).toString("hex")}-${parent?.[2] ?? "00"}`;
+}

@@ -1,0 +1,81 @@
+import { readFile } from "node:fs/promises";
+import { fromBinary } from "@bufbuild/protobuf";
+import {
+  type DescriptorProto,
+  type EnumDescriptorProto,
+  type FileDescriptorProto,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
+
+/** Gives the comment of a proto element by its full name, such as `pilothouse.v1.Session.status`; empty where it has none. */
+export type Comments = (fullName: string) => string;
+
+/** Reads the comments that `npm run generate` keeps beside the generated code, which itself carries none. */
+export async function loadComments(): Promise<Comments> {
+  return readComments(await readFile(new URL("../../src/gen/image.binpb", import.meta.url)));
+}
+
+/** Reads the comments of a file descriptor set with source info. */
+export function readComments(image: Uint8Array): Comments {
+  const comments = new Map<string, string>();
+  for (const file of fromBinary(FileDescriptorSetSchema, image).file) {
+    const byPath = new Map(
+      file.sourceCodeInfo?.location.map(({ path, leadingComments }) => [path.join("."), tidy(leadingComments)]),
+    );
+    for (const [fullName, path] of elementsOf(file)) {
+      comments.set(fullName, byPath.get(path) ?? "");
+    }
+  }
+  return (fullName) => comments.get(fullName) ?? "";
+}
+
+/** Joins the lines of each paragraph: where they broke depends on the width of the proto file alone. */
+function tidy(comment: string): string {
+  return comment
+    .split(/\n\s*\n/)
+    .map((paragraph) => paragraph.trim().replaceAll(/\s*\n\s*/g, " "))
+    .filter((paragraph) => paragraph !== "")
+    .join("\n\n");
+}
+
+/** Names every commented element with its path of field numbers in descriptor.proto (SourceCodeInfo.Location). */
+function* elementsOf(file: FileDescriptorProto): Generator<[fullName: string, path: string]> {
+  for (const [i, message] of file.messageType.entries()) {
+    yield* elementsOfMessage(message, file.package, `4.${i}`);
+  }
+  for (const [i, desc] of file.enumType.entries()) {
+    yield* elementsOfEnum(desc, file.package, `5.${i}`);
+  }
+  for (const [i, service] of file.service.entries()) {
+    const name = `${file.package}.${service.name}`;
+    yield [name, `6.${i}`];
+    for (const [j, method] of service.method.entries()) {
+      yield [`${name}.${method.name}`, `6.${i}.2.${j}`];
+    }
+  }
+}
+
+function* elementsOfMessage(message: DescriptorProto, parent: string, path: string): Generator<[string, string]> {
+  const name = `${parent}.${message.name}`;
+  yield [name, path];
+  for (const [i, field] of message.field.entries()) {
+    yield [`${name}.${field.name}`, `${path}.2.${i}`];
+  }
+  for (const [i, nested] of message.nestedType.entries()) {
+    yield* elementsOfMessage(nested, name, `${path}.3.${i}`);
+  }
+  for (const [i, desc] of message.enumType.entries()) {
+    yield* elementsOfEnum(desc, name, `${path}.4.${i}`);
+  }
+  for (const [i, oneof] of message.oneofDecl.entries()) {
+    yield [`${name}.${oneof.name}`, `${path}.8.${i}`];
+  }
+}
+
+function* elementsOfEnum(desc: EnumDescriptorProto, parent: string, path: string): Generator<[string, string]> {
+  const name = `${parent}.${desc.name}`;
+  yield [name, path];
+  for (const [i, value] of desc.value.entries()) {
+    yield [`${name}.${value.name}`, `${path}.2.${i}`];
+  }
+}

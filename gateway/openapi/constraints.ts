@@ -1,0 +1,89 @@
+import { isMessage } from "@bufbuild/protobuf";
+import { isReflectList, isReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { type FieldRules, FieldRulesSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { Schema } from "./model.ts";
+
+type Keywords = (value: unknown) => Schema;
+
+const anyRule: Keywords = () => ({});
+
+const number = {
+  const: (value) => ({ const: Number(value) }),
+  gt: (value) => ({ exclusiveMinimum: Number(value) }),
+  gte: (value) => ({ minimum: Number(value) }),
+  lt: (value) => ({ exclusiveMaximum: Number(value) }),
+  lte: (value) => ({ maximum: Number(value) }),
+  in: (value) => ({ enum: items(value).map(Number) }),
+} satisfies Record<string, Keywords>;
+
+/** What each buf.validate rule that our protos use is in JSON Schema, by the type of the field. */
+const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
+  string: {
+    const: (value) => ({ const: String(value) }),
+    len: (value) => ({ minLength: Number(value), maxLength: Number(value) }),
+    min_len: (value) => ({ minLength: Number(value) }),
+    max_len: (value) => ({ maxLength: Number(value) }),
+    pattern: (value) => ({ pattern: String(value) }),
+    in: (value) => ({ enum: items(value).map(String) }),
+    not_in: (value) => ({ not: { enum: items(value).map(String) } }),
+    email: () => ({ format: "email" }),
+    hostname: () => ({ format: "hostname" }),
+    uri: () => ({ format: "uri" }),
+    uuid: () => ({ format: "uuid" }),
+  },
+  bytes: {
+    // Lengths count bytes; the JSON carries four characters for every three of them.
+    min_len: (value) => ({ minLength: Math.ceil((Number(value) * 4) / 3) }),
+    max_len: (value) => ({ maxLength: Math.ceil(Number(value) / 3) * 4 }),
+  },
+  double: number,
+  float: number,
+  int32: number,
+  uint32: number,
+  int64: number,
+  uint64: number,
+  // The schema of an enum lists its names, and zero is none of them.
+  enum: { defined_only: anyRule, not_in: anyRule },
+  repeated: {
+    min_items: (value) => ({ minItems: Number(value) }),
+    max_items: (value) => ({ maxItems: Number(value) }),
+    unique: (value) => ({ uniqueItems: value === true }),
+    items: (value) => ({ items: nested(value) }),
+  },
+  map: {
+    min_pairs: (value) => ({ minProperties: Number(value) }),
+    max_pairs: (value) => ({ maxProperties: Number(value) }),
+    keys: (value) => ({ propertyNames: nested(value) }),
+    values: (value) => ({ additionalProperties: nested(value) }),
+  },
+};
+
+/** Says in JSON Schema what buf.validate rules ask of a field. A rule that has no translation here stops the start. */
+export function constraintsOf(rules: FieldRules): Schema {
+  if (rules.type.case === undefined) {
+    return {};
+  }
+  const type = FieldRulesSchema.fields.find((field) => field.localName === rules.type.case);
+  const table = keywords[type?.name ?? ""];
+  if (!type?.message || !table) {
+    throw new Error(`buf.validate.${rules.type.case} has no translation to JSON Schema`);
+  }
+  const view = reflect(type.message, rules.type.value);
+  let schema: Schema = {};
+  for (const field of view.fields.filter((candidate) => view.isSet(candidate))) {
+    const translate = table[field.name];
+    if (!translate) {
+      throw new Error(`buf.validate.${type.name}.${field.name} has no translation to JSON Schema`);
+    }
+    schema = { ...schema, ...translate(view.get(field)) };
+  }
+  return schema;
+}
+
+function items(value: unknown): unknown[] {
+  return isReflectList(value) ? [...value] : [];
+}
+
+function nested(value: unknown): Schema {
+  return isReflectMessage(value) && isMessage(value.message, FieldRulesSchema) ? constraintsOf(value.message) : {};
+}

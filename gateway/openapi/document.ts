@@ -1,0 +1,118 @@
+import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { event_type } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import type { ServedService } from "../../src/registry.ts";
+import { httpRouteOf } from "../rest/http-rule.ts";
+import type { Comments } from "./comments.ts";
+import { eventExample } from "./examples.ts";
+import { headerParameters, responseHeaders } from "./headers.ts";
+import type { OpenApiDocument, Operation, PathItem, WebSocketOperation } from "./model.ts";
+import { describeOperation, describeWebSocket, type OperationContext, tagOf } from "./operations.ts";
+import { ProblemCatalogue } from "./problems.ts";
+import { SchemaCatalogue } from "./schema.ts";
+
+/** What the document says besides the contract. */
+export interface OpenApiOptions {
+  /** Where clients reach the service. */
+  readonly publicUrl: string;
+  /** What the type URIs of problems begin with. */
+  readonly errorsBase: string;
+  readonly version: string;
+  readonly comments: Comments;
+}
+
+const ABOUT = `A remote browser that programs, agents and people can share.
+
+Keys are snake_case. Times are ISO 8601 in UTC. Durations are whole numbers named \`*_ms\` or \`*_seconds\`. A field that
+is null counts as absent, except in PATCH, where a null clears it. Unknown fields and parameters are refused. Bodies are
+JSON up to 1 MiB. A value with \`kind\` is one of several shapes; the fields of the shape stand beside \`kind\`.
+
+Every error is a problem document (RFC 9457): decide by its \`type\`, which is also the address of a page that explains it.`;
+
+/** Describes the REST side of the served services as an OpenAPI 3.1 document. */
+export function buildOpenApi(services: readonly ServedService[], options: OpenApiOptions): OpenApiDocument {
+  const { publicUrl, errorsBase, version, comments } = options;
+  const schemas = new SchemaCatalogue(comments);
+  const problems = new ProblemCatalogue(schemas, errorsBase);
+  const payloads = services.flatMap(({ service }) =>
+    service.file.messages.filter((desc) => hasOption(desc, event_type)),
+  );
+  const context = { comments, schemas, problems, payloads };
+  const paths = describePaths(services, context);
+  const webhooks = describeWebhooks(context);
+  const websockets = describeWebSockets(services, context);
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Pilothouse",
+      version,
+      description: ABOUT.replaceAll(/(?<!\n)\n(?!\n)/g, " "),
+      license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: publicUrl }],
+    tags: services.map(({ service }) => ({ name: tagOf(service), description: comments(service.typeName) })),
+    paths,
+    webhooks,
+    "x-websockets": websockets,
+    components: {
+      schemas: schemas.schemas,
+      responses: problems.responses,
+      parameters: headerParameters,
+      headers: responseHeaders,
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "An API key, or the access token of a login." },
+      },
+    },
+  };
+}
+
+function describePaths(services: readonly ServedService[], context: OperationContext): Record<string, PathItem> {
+  const paths: Record<string, Record<string, Operation>> = {};
+  for (const { methods } of services) {
+    for (const served of methods) {
+      const route = httpRouteOf(served.method);
+      if (route) {
+        const path = paths[route.template] ?? {};
+        path[route.verb.toLowerCase()] = describeOperation(served, route, context);
+        paths[route.template] = path;
+      }
+    }
+  }
+  return paths;
+}
+
+function describeWebSockets(
+  services: readonly ServedService[],
+  context: OperationContext,
+): Record<string, WebSocketOperation> {
+  const streams = services.flatMap(({ methods }) => methods).filter(({ rules }) => rules.websocket !== "");
+  return Object.fromEntries(streams.map((served) => [served.rules.websocket, describeWebSocket(served, context)]));
+}
+
+/** What is delivered to webhook endpoints and shown in event streams: an event for each type. */
+function describeWebhooks({ payloads, comments, schemas }: OperationContext): Record<string, PathItem> {
+  return Object.fromEntries(
+    payloads.map((payload) => [getOption(payload, event_type), { post: webhook(payload, comments, schemas) }]),
+  );
+}
+
+function webhook(payload: DescMessage, comments: Comments, schemas: SchemaCatalogue): Operation {
+  const type = getOption(payload, event_type);
+  const description = comments(payload.typeName).replace(/^`data` of `[^`]+`: /, "");
+  const event = {
+    allOf: [schemas.response(EventSchema)],
+    type: "object",
+    properties: { type: { const: type }, data: schemas.response(payload) },
+  };
+  return {
+    operationId: `event_${type.replaceAll(".", "_")}`,
+    tags: ["Events"],
+    summary: type,
+    description: description.slice(0, 1).toUpperCase() + description.slice(1),
+    requestBody: {
+      required: true,
+      content: { "application/json": { schema: event, example: eventExample(EventSchema, payload) } },
+    },
+    responses: { "2XX": { description: "Any 2xx status counts as received." } },
+  };
+}

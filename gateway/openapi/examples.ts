@@ -1,0 +1,173 @@
+import {
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescOneof,
+  getOption,
+  hasOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { event_type, example, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { enumNames, isWritable, onlyOneof } from "../rest/json-names.ts";
+import { constraintsOf } from "./constraints.ts";
+import type { Json } from "./model.ts";
+import { pascalCase } from "./names.ts";
+import { requiredMembers } from "./presence.ts";
+
+type JsonObject = Record<string, Json>;
+
+const NOTHING: ReadonlySet<string> = new Set();
+const TIME = "2026-01-31T12:00:00.000Z";
+
+/** A whole request: what it needs, and every field that has an example. Of alternatives it shows the first. */
+export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = NOTHING): JsonObject {
+  const whole = onlyOneof(desc);
+  if (whole) {
+    return oneofExample(whole, requestExample);
+  }
+  const required = requiredMembers(desc);
+  const alternatives = getOption(desc, messageRules).oneof;
+  const chosen = new Set(alternatives.map(({ fields }) => fields[0]));
+  const skipped = new Set(alternatives.flatMap(({ fields }) => fields).filter((name) => !chosen.has(name)));
+  const json: JsonObject = {};
+  for (const member of desc.members) {
+    if (isWritable(member) && !omit.has(member.name) && !skipped.has(member.name)) {
+      const value = requestMember(member, required.has(member.name) || chosen.has(member.name));
+      if (value !== undefined) {
+        json[member.name] = value;
+      }
+    }
+  }
+  return json;
+}
+
+/** An example of one member: what its option gives, and a stand-in if the request needs it. */
+export function requestMember(member: DescField | DescOneof, needed: boolean): Json | undefined {
+  if (member.kind === "oneof") {
+    return oneofExample(member, requestExample);
+  }
+  return fieldExample(member) ?? (needed ? wrap(member, standIn(member, requestExample)) : undefined);
+}
+
+/** A whole answer, as it looks when nothing is out of the ordinary: what may be unset is, unless it has an example. */
+export function responseExample(desc: DescMessage, seen: ReadonlySet<DescMessage> = new Set()): JsonObject {
+  const inner = (message: DescMessage) => responseExample(message, new Set([...seen, desc]));
+  const whole = onlyOneof(desc);
+  if (whole) {
+    return oneofExample(whole, inner);
+  }
+  const json: JsonObject = {};
+  for (const member of desc.members) {
+    if (!isWritable(member)) {
+      continue;
+    }
+    const value = member.kind === "oneof" ? oneofExample(member, inner) : responseField(member, inner, seen);
+    if (value !== undefined) {
+      json[member.name] = value;
+    }
+  }
+  return json;
+}
+
+function responseField(
+  field: DescField,
+  inner: (desc: DescMessage) => JsonObject,
+  seen: ReadonlySet<DescMessage>,
+): Json | undefined {
+  const value = fieldExample(field);
+  if (value !== undefined) {
+    return value;
+  }
+  if (getOption(field, nullable)) {
+    return null;
+  }
+  if (field.fieldKind === "map") {
+    return {};
+  }
+  const recursive = field.message !== undefined && seen.has(field.message);
+  if (field.fieldKind === "list") {
+    return field.message && !recursive ? [standIn(field, inner)] : [];
+  }
+  const isRare =
+    field.proto.proto3Optional || recursive || (field.message ? !hasExamples(field.message) : isQuiet(field));
+  return isRare ? undefined : standIn(field, inner);
+}
+
+function hasExamples({ typeName, fields }: DescMessage): boolean {
+  return typeName === "google.protobuf.Timestamp" || fields.some((field) => getOption(field, example) !== "");
+}
+
+/** Zero of an enum means "not said", and is not written; events always say theirs. */
+function isQuiet(field: DescField): boolean {
+  return field.enum !== undefined && !hasOption(field.parent, event_type);
+}
+
+/** An event whose data is an example of its payload. */
+export function eventExample(event: DescMessage, payload: DescMessage): JsonObject {
+  return { ...responseExample(event), type: getOption(payload, event_type), data: responseExample(payload) };
+}
+
+/** The example of a field, as its option gives it; undefined where it gives none. */
+function fieldExample(field: DescField): Json | undefined {
+  const text = getOption(field, example);
+  if (text === "") {
+    return undefined;
+  }
+  const isText = field.enum !== undefined || field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES;
+  return field.fieldKind !== "list" && field.fieldKind !== "map" && isText ? text : (JSON.parse(text) as Json);
+}
+
+/** An example of the id in a path: the id of what the method answers, else of what its service is about. */
+export function pathExample(field: DescField, method: DescMethod): string {
+  const methods = [method, ...method.parent.methods].filter(({ methodKind }) => methodKind === "unary");
+  const ids = methods.map(({ output }) => output.fields.find(({ name }) => name === "id"));
+  const id = ids.find((candidate) => candidate !== undefined);
+  return String(fieldExample(field) ?? idOf(field) ?? (id && fieldExample(id)) ?? "id");
+}
+
+/** The example id of the message that a field such as `session_id` points at. */
+function idOf(field: DescField): Json | undefined {
+  const name = /^(\w+)_id$/.exec(field.name)?.[1];
+  const { file } = field.parent;
+  const target = [file, ...file.dependencies]
+    .flatMap(({ messages }) => messages)
+    .find((desc) => name !== undefined && desc.name === pascalCase(name));
+  const id = target?.fields.find((inner) => inner.name === "id");
+  return id && fieldExample(id);
+}
+
+function oneofExample(oneof: DescOneof, inner: (desc: DescMessage) => JsonObject): JsonObject {
+  const [first] = oneof.fields;
+  return first?.message ? { kind: first.name, ...inner(first.message) } : {};
+}
+
+function standIn(field: DescField, inner: (desc: DescMessage) => JsonObject): Json {
+  if (field.message) {
+    switch (field.message.typeName) {
+      case "google.protobuf.Timestamp":
+        return TIME;
+      case "google.protobuf.Struct":
+        return {};
+      default:
+        return inner(field.message);
+    }
+  }
+  if (field.enum) {
+    return [...enumNames(field.enum).values()][0] ?? null;
+  }
+  switch (field.scalar) {
+    case ScalarType.STRING:
+      return idOf(field) ?? "text".padEnd(constraintsOf(getOption(field, fieldRules)).minLength ?? 0, "-text");
+    case ScalarType.BYTES:
+      return "";
+    case ScalarType.BOOL:
+      return false;
+    default:
+      return 0;
+  }
+}
+
+function wrap(field: DescField, value: Json): Json {
+  return field.fieldKind === "list" ? [value] : field.fieldKind === "map" ? { name: value } : value;
+}

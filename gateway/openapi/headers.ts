@@ -1,0 +1,88 @@
+import type { Header, Parameter, Reference } from "./model.ts";
+
+/** Headers of the answers. */
+export const responseHeaders = {
+  "X-Request-Id": {
+    description: "Identifier of the request: the client's own where it sent a sane one.",
+    schema: { type: "string" },
+  },
+  "X-RateLimit-Limit": {
+    description: "Capacity of the shown rate-limit bucket.",
+    schema: { type: "integer", minimum: 0 },
+  },
+  "X-RateLimit-Remaining": {
+    description: "Whole tokens left in the shown bucket.",
+    schema: { type: "integer", minimum: 0 },
+  },
+  "X-RateLimit-Reset": {
+    description: "When the shown bucket is full again, in seconds since 1970.",
+    schema: { type: "integer", minimum: 0 },
+  },
+  "X-RateLimit-Bucket": {
+    description: "The shown bucket: the most specific one that the request drew from; on 429 the empty one.",
+    schema: { type: "string" },
+  },
+  "Retry-After": {
+    description: "Seconds after which to try again, where that is known.",
+    schema: { type: "integer", minimum: 0 },
+  },
+  "Idempotency-Replayed": {
+    description: "`true` when the answer is the stored one of an earlier request with the same Idempotency-Key.",
+    schema: { type: "string", enum: ["true"] },
+  },
+} as const satisfies Record<string, Header>;
+
+/** Header parameters of the operations, by the name of their component. */
+export const headerParameters = {
+  RequestId: {
+    name: "X-Request-Id",
+    in: "header",
+    description: "A name of your own for the request. Answered as given where it is a sane token, else replaced.",
+    schema: { type: "string", maxLength: 128, pattern: "^[A-Za-z0-9._~:-]+$" },
+  },
+  RequestTimeout: {
+    name: "X-Request-Timeout-Ms",
+    in: "header",
+    description: "Milliseconds that you wait for the answer. What runs on your behalf alone ends then.",
+    schema: { type: "integer", minimum: 1, maximum: 600_000 },
+  },
+  IdempotencyKey: {
+    name: "Idempotency-Key",
+    in: "header",
+    description:
+      "Makes the request safe to send again: within 24 h the same key with the same body gets the stored answer, with " +
+      "another body `conflict`.",
+    schema: { type: "string", minLength: 1, maxLength: 255 },
+  },
+  CommandKey: {
+    name: "Idempotency-Key",
+    in: "header",
+    description: "Makes the command safe to send again: the session remembers the answers of its last 100 keys.",
+    schema: { type: "string", minLength: 1, maxLength: 255 },
+  },
+  LastEventId: {
+    name: "Last-Event-ID",
+    in: "header",
+    description: "Starts after this event. Browsers send it by themselves when they reconnect.",
+    schema: { type: "string", maxLength: 64 },
+  },
+} as const satisfies Record<string, Parameter>;
+
+/** Refers to a header parameter. */
+export function referToParameter(name: keyof typeof headerParameters): Reference {
+  return { $ref: `#/components/parameters/${name}` };
+}
+
+/** Refers to a response header. */
+export function referToHeader(name: keyof typeof responseHeaders): Reference {
+  return { $ref: `#/components/headers/${name}` };
+}
+
+/** The headers that every answer carries. */
+export const commonHeaders: Readonly<Record<string, Reference>> = {
+  "X-Request-Id": referToHeader("X-Request-Id"),
+  "X-RateLimit-Limit": referToHeader("X-RateLimit-Limit"),
+  "X-RateLimit-Remaining": referToHeader("X-RateLimit-Remaining"),
+  "X-RateLimit-Reset": referToHeader("X-RateLimit-Reset"),
+  "X-RateLimit-Bucket": referToHeader("X-RateLimit-Bucket"),
+};

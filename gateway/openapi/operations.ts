@@ -1,0 +1,215 @@
+import { type DescMessage, type DescService, getOption } from "@bufbuild/protobuf";
+import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { event_type, Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import type { ServedMethod } from "../../src/registry.ts";
+import type { HttpRoute } from "../rest/http-rule.ts";
+import { isWritable } from "../rest/json-names.ts";
+import { parseTemplate } from "../rest/template.ts";
+import type { Comments } from "./comments.ts";
+import { eventExample, pathExample, requestExample, requestMember, responseExample } from "./examples.ts";
+import { commonHeaders, referToHeader, referToParameter } from "./headers.ts";
+import type {
+  Introduction,
+  MediaType,
+  Operation,
+  Parameter,
+  Reference,
+  RequestBody,
+  Response,
+  WebSocketOperation,
+} from "./model.ts";
+import { requiredMembers } from "./presence.ts";
+import { keepsAnswers, type ProblemCatalogue, problemsOf } from "./problems.ts";
+import type { SchemaCatalogue } from "./schema.ts";
+
+/** What the operations of a document share. */
+export interface OperationContext {
+  readonly comments: Comments;
+  readonly schemas: SchemaCatalogue;
+  readonly problems: ProblemCatalogue;
+  /** Messages with an event type. */
+  readonly payloads: readonly DescMessage[];
+}
+
+/** Describes one method as its REST route has it. */
+export function describeOperation(served: ServedMethod, route: HttpRoute, context: OperationContext): Operation {
+  const { method } = served;
+  const { variables } = parseTemplate(route.template);
+  const inPath = new Set(variables);
+  return {
+    ...introduce(served, context),
+    parameters: [
+      ...pathParameters(served, variables, context),
+      ...(route.hasBody ? [] : queryParameters(method.input, inPath, context)),
+      ...headerParametersOf(served, route),
+    ],
+    ...(route.hasBody && { requestBody: requestBody(served, inPath, context) }),
+    responses: {
+      ...success(served, route, context),
+      ...context.problems.refer(problemsOf(served, route)),
+    },
+  };
+}
+
+/** Describes a bidirectional method as its WebSocket path has it. */
+export function describeWebSocket(served: ServedMethod, context: OperationContext): WebSocketOperation {
+  const { method, rules } = served;
+  return {
+    ...introduce(served, context),
+    parameters: pathParameters(served, parseTemplate(rules.websocket).variables, context),
+    client: context.schemas.request(method.input),
+    server: context.schemas.response(method.output),
+    example: requestExample(method.input),
+  };
+}
+
+function introduce(served: ServedMethod, { comments }: OperationContext): Introduction {
+  const { method, rules } = served;
+  const comment = comments(`${method.parent.typeName}.${method.name}`);
+  return {
+    operationId: `${method.parent.name}_${method.name}`,
+    tags: [tagOf(method.parent)],
+    summary: firstSentence(comment),
+    description: [comment, ...callNotes(served)].join("\n\n"),
+    security: rules.public ? [] : [{ bearer: rules.scope === "" ? [] : [rules.scope] }],
+  };
+}
+
+/** The tag of a service's operations: its name without `Service`. */
+export function tagOf(service: DescService): string {
+  return service.name.replace(/Service$/, "");
+}
+
+/** The first sentence, up to a colon or a parenthesis that it explains itself with. */
+function firstSentence(comment: string): string {
+  const sentence = /^.+?(?=[.:](?:\s|$))/s.exec(comment)?.[0] ?? comment;
+  return sentence.replace(/\s*\([^)]*$/, "");
+}
+
+/** What the method's rules ask of its caller. */
+function callNotes({ rules }: ServedMethod): string[] {
+  const buckets = rules.buckets.map((bucket) => `\`${bucket}\``).join(" and ");
+  const notes = [
+    rules.public && "Needs no key.",
+    rules.scope !== "" && `Needs the scope \`${rules.scope}\`.`,
+    buckets !== "" && `Draws from the rate-limit bucket ${buckets} besides \`global\`.`,
+    rules.stepUp && "Login tokens of users with a second factor need a step-up within the last 10 minutes.",
+    rules.runsToCompletion && "Goes on when its client goes away.",
+  ].filter((note) => note !== false);
+  return notes.length > 0 ? [notes.join(" ")] : [];
+}
+
+function pathParameters(
+  { method }: ServedMethod,
+  variables: readonly string[],
+  { comments, schemas }: OperationContext,
+): Parameter[] {
+  return variables.map((name) => {
+    const field = method.input.fields.find((candidate) => candidate.name === name);
+    if (!field) {
+      throw new Error(`${method.input.typeName} has no field ${name}, which its path names`);
+    }
+    return {
+      name,
+      in: "path",
+      description: comments(`${method.input.typeName}.${name}`),
+      required: true,
+      schema: schemas.parameter(field),
+      example: pathExample(field, method),
+    };
+  });
+}
+
+function queryParameters(
+  input: DescMessage,
+  inPath: ReadonlySet<string>,
+  { comments, schemas }: OperationContext,
+): Parameter[] {
+  const required = requiredMembers(input);
+  const fields = input.fields.filter((field) => !inPath.has(field.name) && isWritable(field));
+  return fields.map((field) => {
+    const example = requestMember(field, required.has(field.name));
+    return {
+      name: field.name,
+      in: "query",
+      description: comments(`${input.typeName}.${field.name}`),
+      ...(required.has(field.name) && { required: true }),
+      schema: schemas.parameter(field),
+      ...(example !== undefined && { example }),
+    };
+  });
+}
+
+function headerParametersOf(served: ServedMethod, route: HttpRoute): Reference[] {
+  const { method, rules } = served;
+  const keepsCommands = route.verb === "POST" && rules.idempotency === Idempotency.WORKER;
+  const resumes = method.input.fields.some((field) => field.name === "after_event_id");
+  return [
+    ...(keepsAnswers(served, route) ? [referToParameter("IdempotencyKey")] : []),
+    ...(keepsCommands ? [referToParameter("CommandKey")] : []),
+    ...(resumes ? [referToParameter("LastEventId")] : []),
+    referToParameter("RequestId"),
+    referToParameter("RequestTimeout"),
+  ];
+}
+
+function requestBody({ method, rules }: ServedMethod, inPath: Set<string>, { schemas }: OperationContext): RequestBody {
+  const type = rules.formBody ? "application/x-www-form-urlencoded" : "application/json";
+  const required = [...requiredMembers(method.input)].some((name) => !inPath.has(name));
+  return {
+    required,
+    content: {
+      [type]: { schema: schemas.request(method.input, inPath), example: requestExample(method.input, inPath) },
+    },
+  };
+}
+
+function success(served: ServedMethod, route: HttpRoute, context: OperationContext): Record<string, Response> {
+  const { method, rules, kind } = served;
+  const headers = {
+    ...commonHeaders,
+    ...(keepsAnswers(served, route) && { "Idempotency-Replayed": referToHeader("Idempotency-Replayed") }),
+  };
+  const status = rules.successStatus || 200;
+  if (status === 204) {
+    return { 204: { description: "Done. There is no body.", headers } };
+  }
+  const description = context.comments(method.output.typeName);
+  if (method.output.typeName === "google.api.HttpBody") {
+    return { [status]: { description: "The file itself.", headers, content: { "*/*": {} } } };
+  }
+  const content: Record<string, MediaType> =
+    kind === "server_streaming"
+      ? { "text/event-stream": eventStream(served, context) }
+      : {
+          "application/json": {
+            schema: context.schemas.response(method.output),
+            example: responseExample(method.output),
+          },
+        };
+  return { [status]: { description, headers, content } };
+}
+
+/** Server-Sent Events: `id` and `event` are the fields `id` and `type` of the message, `data` is its JSON. */
+function eventStream({ method }: ServedMethod, { schemas, payloads }: OperationContext): MediaType {
+  const item = method.output;
+  const own = payloads.filter(({ file }) => file.name === method.parent.file.name);
+  const isEvent = item.typeName === EventSchema.typeName;
+  const shown = own.find((payload) => getOption(payload, event_type).endsWith(".completed")) ?? own[0];
+  const data = isEvent && shown ? eventExample(item, shown) : responseExample(item);
+  const lines = [
+    typeof data.id === "string" && `id: ${data.id}`,
+    typeof data.type === "string" && `event: ${data.type}`,
+    `data: ${JSON.stringify(data)}`,
+  ].filter((line) => line !== false);
+  return {
+    schema: {
+      type: "string",
+      description:
+        "Server-Sent Events. `data` of each is JSON of the schema `x-event-data`; a comment comes every 15 s. A failure " +
+        "midway is a last event `error`, whose data is a problem document.",
+      "x-event-data": schemas.response(item),
+    },
+    example: `: open\n\n${lines.join("\n")}\n\n`,
+  };
+}

@@ -1,0 +1,142 @@
+import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { type ErrorSlug, errorTable, isErrorSlug } from "../../src/platform/errors.ts";
+import type { ServedMethod } from "../../src/registry.ts";
+import type { HttpRoute } from "../rest/http-rule.ts";
+import { commonHeaders, referToHeader } from "./headers.ts";
+import type { MediaType, Reference, Response, Schema } from "./model.ts";
+import { pascalCase } from "./names.ts";
+import { extensionsOf } from "./problem-extensions.ts";
+import type { SchemaCatalogue } from "./schema.ts";
+
+/** Says whether a method keeps its answers for an Idempotency-Key for 24 h. */
+export function keepsAnswers({ rules }: ServedMethod, route: HttpRoute): boolean {
+  return route.verb === "POST" && !rules.public && rules.idempotency === Idempotency.UNSPECIFIED;
+}
+
+/** Names the problems that a method can answer: its own, and those that the policies before it answer. */
+export function problemsOf(served: ServedMethod, route: HttpRoute): ErrorSlug[] {
+  const { rules } = served;
+  const slugs = new Set<ErrorSlug>(["bad-request", "validation-failed", "rate-limited", "internal"]);
+  // X-Request-Timeout-Ms is taken by every method.
+  slugs.add("session-timeout");
+  if (!rules.public) {
+    for (const slug of ["unauthorized", "invalid-key", "revoked-key", "expired-key"] as const) {
+      slugs.add(slug);
+    }
+    if (rules.scope !== "") {
+      slugs.add("forbidden");
+    }
+    if (!rules.beforeLegalAcceptance) {
+      slugs.add("legal-acceptance-required");
+    }
+  }
+  if (rules.stepUp) {
+    slugs.add("mfa-step-up-required");
+  }
+  if (keepsAnswers(served, route)) {
+    slugs.add("conflict");
+  }
+  for (const slug of rules.errors) {
+    if (!isErrorSlug(slug)) {
+      throw new Error(`${served.method}: ${slug} is not in the error table`);
+    }
+    slugs.add(slug);
+  }
+  return [...slugs];
+}
+
+/** Collects the problem responses of the document, one for each set of problems that share a status. */
+export class ProblemCatalogue {
+  readonly #schemas: SchemaCatalogue;
+  readonly #errorsBase: string;
+  readonly #responses = new Map<string, Response>();
+
+  constructor(schemas: SchemaCatalogue, errorsBase: string) {
+    this.#schemas = schemas;
+    this.#errorsBase = errorsBase;
+    addProblemSchema(schemas);
+  }
+
+  /** All problem responses so far, in order of status. */
+  get responses(): Record<string, Response> {
+    return Object.fromEntries([...this.#responses].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** Refers to the responses for problems, by status. */
+  refer(slugs: readonly ErrorSlug[]): Record<string, Reference> {
+    const byStatus = Map.groupBy(slugs, (slug) => errorTable[slug].status);
+    return Object.fromEntries(
+      [...byStatus].map(([status, group]) => {
+        const name = [status, ...group.toSorted()].join(".");
+        if (!this.#responses.has(name)) {
+          this.#responses.set(name, this.#response(status, group.toSorted()));
+        }
+        return [status, { $ref: `#/components/responses/${name}` }] as const;
+      }),
+    );
+  }
+
+  #response(status: number, slugs: readonly ErrorSlug[]): Response {
+    const retries = status === 429 || status === 500 || status === 503;
+    const body: MediaType = { schema: this.#schema(slugs), ...(slugs[0] && { example: this.#example(slugs[0]) }) };
+    return {
+      description: slugs.map((slug) => `\`${slug}\`: ${errorTable[slug].about}`).join("\n\n"),
+      headers: {
+        ...commonHeaders,
+        ...(retries && { "Retry-After": referToHeader("Retry-After") }),
+      },
+      content: { "application/problem+json": body },
+    };
+  }
+
+  #schema(slugs: readonly ErrorSlug[]): Schema {
+    const references = slugs.map((slug) => [this.#typeOf(slug), this.#problem(slug)] as const);
+    const [[, only] = []] = references;
+    return references.length === 1 && only
+      ? only
+      : {
+          oneOf: references.map(([, reference]) => reference),
+          discriminator: {
+            propertyName: "type",
+            mapping: Object.fromEntries(references.map(([type, { $ref }]) => [type, $ref])),
+          },
+        };
+  }
+
+  #problem(slug: ErrorSlug): Reference {
+    const { status, about } = errorTable[slug];
+    const { properties, required } = extensionsOf(slug);
+    return this.#schemas.add(`Problem${pascalCase(slug)}`, {
+      description: about,
+      allOf: [{ $ref: "#/components/schemas/Problem" }],
+      type: "object",
+      properties: { type: { const: this.#typeOf(slug) }, status: { const: status }, ...properties },
+      required: ["type", "status", ...required],
+    });
+  }
+
+  #example(slug: ErrorSlug): Readonly<Record<string, string | number>> {
+    const { status, title } = errorTable[slug];
+    return { type: this.#typeOf(slug), title, status, instance: "req_01jd2z5r1v7k9m3q8t4w6x0y2b" };
+  }
+
+  #typeOf(slug: ErrorSlug): string {
+    return `${this.#errorsBase}/${slug}`;
+  }
+}
+
+/** The common schema of problems. Extensions stand beside its members, and nearly every member depends on the failure. */
+function addProblemSchema(schemas: SchemaCatalogue): void {
+  const { $ref } = schemas.response(ProblemSchema);
+  const { extensions: _, ...properties } = schemas.schemas[ProblemSchema.name]?.properties ?? {};
+  schemas.add(ProblemSchema.name, {
+    type: "object",
+    description: `A problem document (RFC 9457): the body of every error. Other members depend on its \`type\`.`,
+    properties,
+    required: ["type", "title", "status"],
+  });
+  if ($ref !== `#/components/schemas/${ProblemSchema.name}`) {
+    throw new Error("the schema of problems has moved");
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * JSON Schemas of messages as the REST JSON has them (../rest/json-reader.ts and ../rest/json-writer.ts). A message has one
+ * schema as part of a request, with its rules and closed to unknown fields, and another as part of an answer.
+ */
+import {
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type DescOneof,
+  getOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { enumNames, isWritable, onlyOneof } from "../rest/json-names.ts";
+import type { Comments } from "./comments.ts";
+import { constraintsOf } from "./constraints.ts";
+import type { Reference, Schema } from "./model.ts";
+import { pascalCase } from "./names.ts";
+import { requiredMembers, writtenMembers } from "./presence.ts";
+
+type Direction = "request" | "response";
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** Collects the schemas of messages and enums under their names, and refers to them. */
+export class SchemaCatalogue {
+  readonly #comments: Comments;
+  readonly #schemas = new Map<string, Schema>();
+
+  constructor(comments: Comments) {
+    this.#comments = comments;
+  }
+
+  /** All schemas so far, in alphabetical order. */
+  get schemas(): Record<string, Schema> {
+    return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** Puts a schema in that comes from no descriptor, or replaces one. */
+  add(name: string, schema: Schema): Reference {
+    this.#schemas.set(name, schema);
+    return refer(name);
+  }
+
+  /** Refers to a message as part of a request. `omit` names the fields that its path says. */
+  request(desc: DescMessage, omit: ReadonlySet<string> = NOTHING): Reference {
+    return this.#once(nameOf(desc, "request"), () => this.#object(desc, "request", omit));
+  }
+
+  /** Refers to a message as part of an answer. */
+  response(desc: DescMessage): Reference {
+    return this.#once(nameOf(desc, "response"), () => this.#object(desc, "response", NOTHING));
+  }
+
+  /** The schema of a field that a path or a query says, without its description. */
+  parameter(field: DescField): Schema {
+    return this.#value(field, "request");
+  }
+
+  /** What a message's comment and its own rules say of it. */
+  description(desc: DescMessage): string {
+    const rules = getOption(desc, messageRules).cel.map((rule) => `Rule: ${rule.message}.`);
+    return [this.#comments(desc.typeName), ...rules].join("\n\n");
+  }
+
+  #once(name: string, make: () => Schema): Reference {
+    if (!this.#schemas.has(name)) {
+      // Taken before it is made, so that recursive messages find themselves.
+      this.#schemas.set(name, {});
+      this.#schemas.set(name, make());
+    }
+    return refer(name);
+  }
+
+  #object(desc: DescMessage, direction: Direction, omit: ReadonlySet<string>): Schema {
+    const whole = onlyOneof(desc);
+    if (whole) {
+      return { description: this.description(desc), ...this.#oneof(whole, direction) };
+    }
+    const members = desc.members.filter((member) => isWritable(member) && !omit.has(member.name));
+    const always = direction === "request" ? requiredMembers(desc) : writtenMembers(desc);
+    const required = members.map((member) => member.name).filter((name) => always.has(name));
+    const clearable = direction === "request" && !desc.members.every(isWritable);
+    return {
+      type: "object",
+      description: this.description(desc),
+      properties: Object.fromEntries(
+        members.map((member) => [member.name, this.#member(member, direction, clearable)] as const),
+      ),
+      ...(required.length > 0 && { required }),
+      ...(direction === "request" && { additionalProperties: false, ...oneofKeywords(desc) }),
+    };
+  }
+
+  #member(member: DescField | DescOneof, direction: Direction, clearable: boolean): Schema {
+    const description = this.#comments(`${member.parent.typeName}.${member.name}`);
+    if (member.kind === "oneof") {
+      return { description, ...this.#oneof(member, direction) };
+    }
+    const value = this.#value(member, direction);
+    // In a PATCH a present null clears an optional field; in an answer it is what an unset nullable field shows.
+    const isNullable =
+      direction === "response" ? getOption(member, nullable) : clearable && member.proto.proto3Optional;
+    return { description, ...(isNullable ? orNull(value) : value) };
+  }
+
+  #oneof(oneof: DescOneof, direction: Direction): Schema {
+    const kinds = oneof.fields.map((field) => {
+      const name = `${nameOf(oneof.parent, direction)}${pascalCase(oneof.name)}${pascalCase(field.name)}`;
+      return [field.name, this.#once(name, () => this.#kind(field, direction))] as const;
+    });
+    return {
+      oneOf: kinds.map(([, reference]) => reference),
+      discriminator: {
+        propertyName: "kind",
+        mapping: Object.fromEntries(kinds.map(([kind, { $ref }]) => [kind, $ref])),
+      },
+    };
+  }
+
+  /** One kind of a oneof: the fields of its message stand beside `kind`. */
+  #kind(field: DescField, direction: Direction): Schema {
+    if (!field.message) {
+      throw new Error(`${field}: a oneof's member must be a message`);
+    }
+    const { properties, required, ...rest } = this.#object(field.message, direction, NOTHING);
+    return {
+      ...rest,
+      properties: { kind: { const: field.name }, ...properties },
+      required: ["kind", ...(required ?? [])],
+    };
+  }
+
+  #value(field: DescField, direction: Direction): Schema {
+    const single = this.#single(field, direction);
+    const constraints = direction === "request" ? constraintsOf(getOption(field, fieldRules)) : {};
+    switch (field.fieldKind) {
+      case "list":
+        return { type: "array", ...constraints, items: { ...single, ...constraints.items } };
+      case "map": {
+        const { additionalProperties: values } = constraints;
+        return {
+          type: "object",
+          ...constraints,
+          additionalProperties: { ...single, ...(typeof values === "object" && values) },
+        };
+      }
+      default:
+        return { ...single, ...constraints };
+    }
+  }
+
+  #single(field: DescField, direction: Direction): Schema {
+    if (field.message) {
+      switch (field.message.typeName) {
+        case "google.protobuf.Timestamp":
+          return { type: "string", format: "date-time" };
+        case "google.protobuf.Struct":
+          return { type: "object" };
+        default:
+          return direction === "request" ? this.request(field.message) : this.response(field.message);
+      }
+    }
+    return field.enum ? this.#enum(field.enum) : scalarSchema(field.scalar ?? ScalarType.STRING);
+  }
+
+  #enum(desc: DescEnum): Reference {
+    const names = enumNames(desc);
+    const lines = desc.values
+      .filter((value) => names.has(value.number))
+      .map((value) => `- \`${names.get(value.number)}\`: ${this.#comments(`${desc.typeName}.${value.name}`)}`);
+    return this.#once(desc.name, () => ({
+      type: "string",
+      description: `${this.#comments(desc.typeName)}\n\n${lines.join("\n")}`,
+      enum: [...names.values()],
+    }));
+  }
+}
+
+function nameOf({ name }: DescMessage, direction: Direction): string {
+  return direction === "request" && !name.endsWith("Request") ? `${name}Input` : name;
+}
+
+function refer(name: string): Reference {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function orNull(schema: Schema): Schema {
+  return typeof schema.type === "string" && !schema.enum
+    ? { ...schema, type: [schema.type, "null"] }
+    : { anyOf: [schema, { type: "null" }] };
+}
+
+/** Of the fields of a (buf.validate.message).oneof at most one may be there, or exactly one. */
+function oneofKeywords(desc: DescMessage): Schema {
+  const allOf = getOption(desc, messageRules).oneof.map(({ fields, required }): Schema => {
+    const one = fields.map((field): Schema => ({ required: [field] }));
+    return { oneOf: required ? one : [...one, { not: { anyOf: one } }] };
+  });
+  return allOf.length === 0 ? {} : { allOf };
+}
+
+function scalarSchema(scalar: ScalarType): Schema {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return { type: "string" };
+    case ScalarType.BOOL:
+      return { type: "boolean" };
+    case ScalarType.BYTES:
+      return { type: "string", contentEncoding: "base64" };
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return { type: "number" };
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return { type: "integer", minimum: 0, maximum: 2 ** 32 - 1 };
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      return { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
+    case ScalarType.UINT64:
+    case ScalarType.FIXED64:
+      return { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
+    default:
+      return { type: "integer", minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
+  }
+}

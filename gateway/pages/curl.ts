@@ -1,0 +1,48 @@
+import type { OpenApiDocument, Operation, Parameter } from "../openapi/model.ts";
+
+/** A request as a path item has it. */
+export interface CurlTarget {
+  readonly verb: string;
+  readonly path: string;
+  readonly operation: Operation;
+}
+
+/** Writes an operation's example as a curl command for a POSIX shell. */
+export function curlOf(target: CurlTarget, parameters: readonly Parameter[], document: OpenApiDocument): string {
+  const { verb, path, operation } = target;
+  const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
+  const isStream = Object.values(operation.responses).some(
+    (response) => "content" in response && response.content?.["text/event-stream"],
+  );
+  const method = verb === "get" ? "" : ` -X ${verb.toUpperCase()}`;
+  const parts = [
+    `curl${isStream ? " -N" : ""}${method} ${quoted(`${document.servers[0]?.url}${filled(path, parameters)}`)}`,
+    operation.security?.length !== 0 && '-H "Authorization: Bearer $PILOTHOUSE_KEY"',
+    type !== undefined && `-H "Content-Type: ${type}"`,
+    media && `-d ${quoted(bodyOf(type, media.example))}`,
+  ];
+  return parts.filter((part) => typeof part === "string").join(" \\\n  ");
+}
+
+function filled(path: string, parameters: readonly Parameter[]): string {
+  const inPath = parameters.filter((parameter) => parameter.in === "path");
+  const query = parameters.filter((parameter) => parameter.in === "query" && parameter.required);
+  const whole = inPath.reduce(
+    (text, { name, example }) => text.replace(`{${name}}`, encodeURIComponent(String(example))),
+    path,
+  );
+  const search = query.map(({ name, example }) => `${name}=${encodeURIComponent(String(example ?? ""))}`).join("&");
+  return search === "" ? whole : `${whole}?${search}`;
+}
+
+function bodyOf(type: string | undefined, example: unknown): string {
+  if (type === "application/x-www-form-urlencoded") {
+    return new URLSearchParams(Object.entries(example ?? {}).map(([name, value]) => [name, String(value)])).toString();
+  }
+  const line = JSON.stringify(example);
+  return line.length <= 60 ? line : JSON.stringify(example, null, 2);
+}
+
+function quoted(text: string): string {
+  return /^[\w:/.?=%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

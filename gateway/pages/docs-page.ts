@@ -1,0 +1,69 @@
+import type { Introduction, OpenApiDocument, Operation } from "../openapi/model.ts";
+import { type Entry, eventSection, operationSection, streamSection } from "./docs-operation.ts";
+import { headerTable, Resolver } from "./docs-schema.ts";
+import { type Html, html, prose } from "./html.ts";
+import { page } from "./shell.ts";
+
+/** Writes the reference page of an OpenAPI document: complete without script, style or anything from elsewhere. */
+export function renderDocs(document: OpenApiDocument): string {
+  const { info } = document;
+  const title = `${info.title} API reference`;
+  return page(
+    title,
+    html`<div class="reference">
+<nav aria-label="Reference"><p class="name"><a href="#top"><b>${info.title}</b></a> ${info.version}</p>
+<a href="/v1/openapi.json">OpenAPI 3.1</a>${groupsOf(document).map(navGroup)}
+<strong><a href="#events">Events</a></strong><strong><a href="#headers">Headers</a></strong></nav>
+<main id="top"><h1>${title}</h1>
+<div class="intro">${prose(info.description)}</div>
+<p>Base address: <code>${document.servers[0]?.url}</code>. Send your key as <code>Authorization: Bearer &lt;key&gt;</code>.</p>
+${sectionsOf(document)}
+</main></div>`,
+  );
+}
+
+function sectionsOf(document: OpenApiDocument): Html[] {
+  const resolver = new Resolver(document);
+  const { webhooks = {}, components } = document;
+  const groups = groupsOf(document).map(
+    ({ name, description, operations, streams }) => html`<h2 id="${name}">${words(name)}</h2>${prose(description)}
+${operations.map((entry) => operationSection(entry, document, resolver))}
+${streams.map((entry) => streamSection(entry, resolver))}`,
+  );
+  const events = html`<h2 id="events">Events</h2><p>What event streams show and webhooks deliver, by type.</p>
+${entriesOf(webhooks).map((entry) => eventSection(entry, resolver))}`;
+  const headers = html`<h2 id="headers">Headers</h2><p>What requests may carry, where the operation names it:</p>
+${headerTable(components.parameters, resolver)}
+<p>What answers carry:</p>
+${headerTable(components.headers, resolver)}`;
+  return [...groups, events, headers];
+}
+
+/** The operations and streams of each service. */
+function groupsOf({ tags, paths, "x-websockets": websockets = {} }: OpenApiDocument) {
+  const operations = entriesOf(paths);
+  const streams = Object.entries(websockets).map(([path, operation]) => ({ verb: "ws", path, operation }));
+  return tags.map(({ name, description }) => {
+    const isOwn = ({ operation }: Entry<Introduction>) => operation.tags.includes(name);
+    return { name, description, operations: operations.filter(isOwn), streams: streams.filter(isOwn) };
+  });
+}
+
+function entriesOf(paths: OpenApiDocument["paths"]): Entry<Operation>[] {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([verb, operation]) => ({ verb, path, operation })),
+  );
+}
+
+function navGroup({ name, operations, streams }: ReturnType<typeof groupsOf>[number]): Html {
+  const links = [...operations, ...streams].map(({ verb, operation: { operationId } }) => {
+    const method = words(operationId.replace(/^.*_/, ""));
+    return html`<li><a href="#${operationId}"><span class="verb ${verb}">${verb.toUpperCase()}</span> ${method}</a></li>`;
+  });
+  return html`<strong><a href="#${name}">${words(name)}</a></strong><ul>${links}</ul>`;
+}
+
+/** Writes `AgentSession` as `Agent session`. */
+function words(name: string): string {
+  return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}

@@ -1,0 +1,36 @@
+import { type ErrorSlug, errorTable } from "../../src/platform/errors.ts";
+import { extensionsOf } from "../openapi/problem-extensions.ts";
+import { html, inline, prose } from "./html.ts";
+import { page } from "./shell.ts";
+
+/** Writes the page that a problem's type URI resolves to. */
+export function renderError(slug: ErrorSlug): string {
+  const { status, title, about } = errorTable[slug];
+  const { properties, required } = extensionsOf(slug);
+  const rows = Object.entries(properties).map(
+    ([name, { description = "", enum: values }]) => html`<tr>
+<th scope="row"><code>${name}</code> <span class="type">${required.includes(name) ? "always there" : "where it helps"}</span></th>
+<td>${inline(description)} ${values && inline(`One of ${values.map((value) => `\`${value}\``).join(", ")}.`)}</td></tr>`,
+  );
+  return page(
+    `${title} (${status})`,
+    html`<main class="single"><p class="status">HTTP ${status}, <code>${slug}</code></p><h1>${title}</h1>
+${prose(about)}
+${rows.length > 0 && html`<h4>Members besides the standard ones</h4><table>${rows}</table>`}
+<p><a href="/docs">API reference</a></p></main>`,
+  );
+}
+
+/** Writes the page for a type URI that the service does not use, with those that it does. */
+export function renderUnknownError(): string {
+  const rows = Object.entries(errorTable).map(
+    ([slug, { status, title }]) =>
+      html`<tr><th scope="row"><a href="${slug}"><code>${slug}</code></a></th><td>${status} ${title}</td></tr>`,
+  );
+  return page(
+    "No such error",
+    html`<main class="single"><p class="status">HTTP 404</p><h1>No such error</h1>
+<p>The service has no error of this name. These are its errors:</p><table>${rows}</table>
+<p><a href="/docs">API reference</a></p></main>`,
+  );
+}

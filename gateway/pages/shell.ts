@@ -1,0 +1,39 @@
+import { pageHeadersFor } from "./content-policy.ts";
+import { Html, html, type Insert } from "./html.ts";
+import { STYLE } from "./style.ts";
+
+// Without it everything is there; with it every example can be copied.
+const SCRIPT = `
+for (const pre of document.querySelectorAll("pre")) {
+  const button = document.createElement("button");
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(pre.querySelector("code").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  pre.prepend(button);
+}
+`;
+
+/** Headers of every page of the service. */
+export const pageHeaders = pageHeadersFor(STYLE, SCRIPT);
+
+/** Writes a whole page around its body. */
+export function page(title: string, body: Insert): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<style>${new Html(STYLE)}</style>
+</head>
+<body>
+${body}
+<script>${new Html(SCRIPT)}</script>
+</body>
+</html>
+`.markup;
+}

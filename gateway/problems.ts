@@ -1,0 +1,60 @@
+import type { FastifyError } from "fastify";
+import { asFailure, errorTable, Failure, failFields, type ProblemDocument, toProblem } from "../src/platform/errors.ts";
+import type { Log } from "../src/platform/log.ts";
+
+/** The one place where what was thrown becomes what an HTTP client reads. */
+export class Problems {
+  readonly #errorsBase: string;
+  readonly #log: Log;
+
+  constructor(errorsBase: string, log: Log) {
+    this.#errorsBase = errorsBase;
+    this.#log = log;
+  }
+
+  /** Turns anything thrown into a failure, and logs those that are ours. */
+  failure(thrown: unknown, requestId: string): Failure {
+    const failure = fromFastify(thrown) ?? asFailure(thrown);
+    if (failure.slug === "internal") {
+      this.#log.error({ err: failure.cause ?? failure, request_id: requestId }, "request failed");
+    }
+    return failure;
+  }
+
+  /** Turns anything thrown into a problem document. */
+  document(thrown: unknown, requestId: string): ProblemDocument {
+    return toProblem(this.failure(thrown, requestId), this.#errorsBase, requestId);
+  }
+
+  /** Turns anything thrown into the status, headers and body of an answer. */
+  answer(thrown: unknown, requestId: string): { status: number; headers: Record<string, string>; body: string } {
+    const failure = this.failure(thrown, requestId);
+    return {
+      status: errorTable[failure.slug].status,
+      headers: {
+        "content-type": "application/problem+json",
+        ...(failure.retryAfter !== undefined && { "retry-after": String(failure.retryAfter) }),
+        ...(errorTable[failure.slug].status === 401 && { "www-authenticate": "Bearer" }),
+      },
+      body: JSON.stringify(toProblem(failure, this.#errorsBase, requestId)),
+    };
+  }
+}
+
+/** Translates what Fastify says of a request that it could not read. */
+function fromFastify(thrown: unknown): Failure | undefined {
+  if (!(thrown instanceof Error) || thrown instanceof Failure || !("code" in thrown)) {
+    return undefined;
+  }
+  const { code, statusCode, message } = thrown as FastifyError;
+  switch (code) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return failFields("validation-failed", { body: "is larger than 1 MiB" });
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return failFields("bad-request", { "Content-Type": "must be application/json" });
+    case "FST_ERR_BAD_URL":
+      return failFields("bad-request", { path: "is not a valid URL path" });
+    default:
+      return statusCode !== undefined && statusCode < 500 ? failFields("bad-request", { request: message }) : undefined;
+  }
+}

@@ -1,0 +1,70 @@
+import { Readable } from "node:stream";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { ProblemDocument } from "../../src/platform/errors.ts";
+import type { MessageWriter } from "./json-writer.ts";
+
+// Proxies cut connections that are silent for 30 to 60 s.
+const KEEP_ALIVE_MS = 15_000;
+// A stream with nothing to say yet still opens: early errors, which come within milliseconds, keep their status.
+const OPENING_MS = 250;
+
+/**
+ * Writes a server stream as Server-Sent Events (HTML Living Standard, section 9.2): `id` and `event` from the fields `id`
+ * and `type` of the message, `data` its JSON. A failure midway is a last event `error` with the problem document.
+ */
+export async function openEventStream(
+  messages: AsyncIterable<Message>,
+  write: MessageWriter,
+  toProblem: (thrown: unknown) => ProblemDocument,
+): Promise<Readable> {
+  const iterator = messages[Symbol.asyncIterator]();
+  const first = iterator.next();
+  await within(first, OPENING_MS);
+  return Readable.from(encode(first, iterator, write, toProblem), { objectMode: false });
+}
+
+async function* encode(
+  first: Promise<IteratorResult<Message>>,
+  iterator: AsyncIterator<Message>,
+  write: MessageWriter,
+  toProblem: (thrown: unknown) => ProblemDocument,
+): AsyncGenerator<string> {
+  let next = first;
+  try {
+    yield ": open\n\n";
+    for (;;) {
+      const result = await within(next, KEEP_ALIVE_MS);
+      if (result === undefined) {
+        yield ": alive\n\n";
+        continue;
+      }
+      if (result.done) {
+        return;
+      }
+      yield frame(write(result.value));
+      next = iterator.next();
+    }
+  } catch (thrown) {
+    yield `event: error\ndata: ${JSON.stringify(toProblem(thrown))}\n\n`;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+function frame(json: JsonObject): string {
+  const { id, type } = json;
+  return (
+    (typeof id === "string" && id !== "" ? `id: ${id}\n` : "") +
+    (typeof type === "string" ? `event: ${type}\n` : "") +
+    `data: ${JSON.stringify(json)}\n\n`
+  );
+}
+
+/** What the promise gives within some milliseconds, else undefined. */
+function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined);
+  });
+  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
+}

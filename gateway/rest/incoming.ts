@@ -1,0 +1,28 @@
+import type { FastifyRequest } from "fastify";
+import { failFields } from "../../src/platform/errors.ts";
+import type { Incoming } from "../call.ts";
+import { peerOf } from "../front.ts";
+
+/** Sees a Fastify request as policies do. */
+export function incomingOf(request: FastifyRequest): Incoming {
+  return {
+    ...peerOf(request.raw),
+    header: (name) => {
+      const value = request.headers[name];
+      return Array.isArray(value) ? value.join(", ") : value;
+    },
+  };
+}
+
+/** Reads `X-Request-Timeout-Ms`: how long the client waits, 1 to 600,000. */
+export function timeoutOf(request: FastifyRequest): number | undefined {
+  const text = request.headers["x-request-timeout-ms"];
+  if (text === undefined) {
+    return undefined;
+  }
+  const timeout = Number(text);
+  if (!Number.isInteger(timeout) || timeout < 1 || timeout > 600_000) {
+    throw failFields("bad-request", { "X-Request-Timeout-Ms": "must be a whole number from 1 to 600000" });
+  }
+  return timeout;
+}

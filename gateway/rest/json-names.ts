@@ -1,0 +1,22 @@
+import type { DescEnum, DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
+
+/** Numbers of an enum's values to their names in JSON: without the enum's prefix, in lower case, zero left out. */
+export function enumNames(desc: DescEnum): Map<number, string> {
+  const prefix = desc.sharedPrefix ?? "";
+  return new Map(
+    desc.values
+      .filter((value) => value.number !== 0)
+      .map((value) => [value.number, value.name.slice(prefix.length).toLowerCase()]),
+  );
+}
+
+/** Says whether clients may write a member in JSON. An update mask is derived from the keys that are present. */
+export function isWritable(member: DescField | DescOneof): boolean {
+  return !(member.kind === "field" && member.message?.typeName === "google.protobuf.FieldMask");
+}
+
+/** The oneof of a message that has nothing else: such a message is the oneof's object itself. */
+export function onlyOneof({ members }: DescMessage): DescOneof | undefined {
+  const [first] = members;
+  return members.length === 1 && first?.kind === "oneof" ? first : undefined;
+}

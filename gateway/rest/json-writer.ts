@@ -1,0 +1,154 @@
+/**
+ * Writes messages as the service's REST JSON, compiled once per descriptor like the reader. Implicit scalars, lists and
+ * maps are always there; unset messages, optional fields and enums are left out, or null where the field is `nullable`.
+ */
+import {
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type DescOneof,
+  getOption,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { enumNames, isWritable, onlyOneof } from "./json-names.ts";
+
+/** Writes a message as a plain object for JSON.stringify. */
+export type MessageWriter = (message: Message) => JsonObject;
+
+type ValueWriter = (value: unknown) => JsonValue;
+type MemberWriter = (source: Record<string, unknown>, json: JsonObject) => void;
+
+const writers = new Map<DescMessage, MessageWriter>();
+
+/** Compiles the writer of a message. */
+export function compileWriter(desc: DescMessage): MessageWriter {
+  const known = writers.get(desc);
+  if (known) {
+    return known;
+  }
+  const members: MemberWriter[] = [];
+  const flatten = flattening(desc);
+  const write: MessageWriter = (message) => {
+    const json: JsonObject = {};
+    const source = message as unknown as Record<string, unknown>;
+    for (const member of members) {
+      member(source, json);
+    }
+    return flatten ? flatten(json) : json;
+  };
+  writers.set(desc, write);
+  for (const member of desc.members) {
+    if (isWritable(member)) {
+      members.push(member.kind === "oneof" ? writeOneof(member) : writeField(member));
+    }
+  }
+  return write;
+}
+
+/** What the members of a message of this type become, where they do not stand as they are. */
+function flattening(desc: DescMessage): ((json: JsonObject) => JsonObject) | undefined {
+  const only = onlyOneof(desc);
+  if (only) {
+    return (json) => (json[only.name] ?? {}) as JsonObject;
+  }
+  return desc.typeName === "pilothouse.v1.Problem" ? flattenExtensions : undefined;
+}
+
+/** RFC 9457: extensions are members of the problem itself. */
+function flattenExtensions({ extensions, ...problem }: JsonObject): JsonObject {
+  return { ...problem, ...(extensions as JsonObject | undefined) };
+}
+
+function writeOneof(oneof: DescOneof): MemberWriter {
+  const kinds = new Map(
+    oneof.fields.map((field) => [field.localName, { kind: field.name, write: writeSingle(field) }] as const),
+  );
+  return (source, json) => {
+    const set = source[oneof.localName] as { case?: string; value?: unknown };
+    const member = set.case === undefined ? undefined : kinds.get(set.case);
+    if (member) {
+      json[oneof.name] = { kind: member.kind, ...(member.write(set.value) as JsonObject) };
+    }
+  };
+}
+
+function writeField(field: DescField): MemberWriter {
+  const { name, localName } = field;
+  const write = writeValueOf(field);
+  const isNullable = getOption(field, nullable);
+  // proto3 enum fields have implicit presence, but their zero means "not said".
+  const absent = field.fieldKind === "enum" ? 0 : undefined;
+  return (source, json) => {
+    const value = source[localName];
+    if (value !== absent && value !== undefined) {
+      json[name] = write(value);
+    } else if (isNullable) {
+      json[name] = null;
+    }
+  };
+}
+
+function writeValueOf(field: DescField): ValueWriter {
+  const write = writeSingle(field);
+  switch (field.fieldKind) {
+    case "list":
+      return (value) => (value as unknown[]).map(write);
+    case "map":
+      return (value) =>
+        Object.fromEntries(Object.entries(value as Record<string, unknown>).map(([key, item]) => [key, write(item)]));
+    default:
+      return write;
+  }
+}
+
+function writeSingle(field: DescField): ValueWriter {
+  if (field.message) {
+    return writeMessage(field.message);
+  }
+  if (field.enum) {
+    return writeEnum(field.enum);
+  }
+  switch (field.scalar) {
+    case ScalarType.BYTES:
+      return (value) => {
+        const bytes = value as Uint8Array;
+        return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+      };
+    case ScalarType.INT64:
+    case ScalarType.UINT64:
+    case ScalarType.SINT64:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return Number;
+    default:
+      return (value) => value as JsonValue;
+  }
+}
+
+function writeMessage(desc: DescMessage): ValueWriter {
+  switch (desc.typeName) {
+    case "google.protobuf.Timestamp":
+      return (value) => {
+        const { seconds, nanos } = value as { seconds: bigint; nanos: number };
+        return new Date(Number(seconds) * 1000 + Math.trunc(nanos / 1e6)).toISOString();
+      };
+    case "google.protobuf.Struct":
+      return (value) => value as JsonObject;
+    default: {
+      let write: MessageWriter | undefined;
+      return (value) => {
+        write ??= compileWriter(desc);
+        return write(value as Message);
+      };
+    }
+  }
+}
+
+function writeEnum(desc: DescEnum): ValueWriter {
+  const names = enumNames(desc);
+  return (value) => names.get(value as number) ?? null;
+}

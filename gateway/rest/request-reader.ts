@@ -1,0 +1,92 @@
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { type FieldFault, failFaults, failFields } from "../../src/platform/errors.ts";
+import type { HttpRoute } from "./http-rule.ts";
+import { isWritable } from "./json-names.ts";
+import { compileReader, readText } from "./json-reader.ts";
+
+/** The parts of an HTTP request that become its message. */
+export interface RequestParts {
+  readonly variables: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string | readonly string[]>>;
+  /** The JSON body as it came; undefined when there was none. */
+  readonly body: Buffer | undefined;
+}
+
+/** Makes a request message, or throws `validation-failed` with all that is wrong. */
+export type RequestReader = (parts: RequestParts) => Message;
+
+/** Compiles how the requests of one route are read: from its path, then from its body or its query. */
+export function compileRequestReader(
+  desc: DescMessage,
+  route: HttpRoute,
+  variables: readonly string[],
+  parseBody: (body: Buffer) => unknown = parseJson,
+): RequestReader {
+  const inPath = new Set(variables);
+  const pathFields = variables.map((name) => [name, fieldNamed(desc, name)] as const);
+  const readBody = route.hasBody ? compileReader(desc, inPath) : undefined;
+  const queryFields = new Map(
+    desc.fields.filter((field) => !inPath.has(field.name) && isWritable(field)).map((field) => [field.name, field]),
+  );
+  const mask = desc.fields.find((field) => field.message?.typeName === "google.protobuf.FieldMask");
+
+  return ({ variables: values, query, body }) => {
+    const faults: FieldFault[] = [];
+    const json = readBody && body !== undefined && body.length > 0 ? parseBody(body) : {};
+    const message = readBody ? readBody(json, faults) : create(desc);
+    readQuery(message, query, route.hasBody ? undefined : queryFields, faults);
+    for (const [name, field] of pathFields) {
+      readText(field, [values[name] ?? ""], message, faults);
+    }
+    if (faults.length > 0) {
+      throw failFaults(
+        "validation-failed",
+        faults.map((fault) => (fault.field === "" ? { field: "body", message: fault.message } : fault)),
+      );
+    }
+    if (mask) {
+      setMask(message, mask, json);
+    }
+    return message;
+  };
+}
+
+function fieldNamed(desc: DescMessage, name: string): DescField {
+  const field = desc.fields.find((candidate) => candidate.name === name);
+  if (!field) {
+    throw new Error(`${desc.typeName} has no field ${name}, which its path names`);
+  }
+  return field;
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? error.message : "cannot be read";
+    throw failFields("validation-failed", { body: `is not JSON: ${reason.slice(0, 200)}` });
+  }
+}
+
+function readQuery(
+  message: Message,
+  query: RequestParts["query"],
+  fields: ReadonlyMap<string, DescField> | undefined,
+  faults: FieldFault[],
+): void {
+  for (const name of Object.keys(query)) {
+    const field = fields?.get(name);
+    const value = query[name];
+    if (!field || value === undefined) {
+      faults.push({ field: name, message: "is not a known parameter" });
+    } else {
+      readText(field, typeof value === "string" ? [value] : value, message, faults);
+    }
+  }
+}
+
+/** PATCH: what the client named is what changes, a present `null` included (as in grpc-gateway). */
+function setMask(message: Message, mask: DescField, json: unknown): void {
+  const paths = typeof json === "object" && json !== null ? Object.keys(json) : [];
+  Reflect.set(message, mask.localName, { $typeName: "google.protobuf.FieldMask", paths });
+}

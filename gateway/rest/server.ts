@@ -1,0 +1,88 @@
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import type { ServedService } from "../../src/registry.ts";
+import { peerOf } from "../front.ts";
+import { rateLimitHeaders } from "../rate-limit-headers.ts";
+import { mountRest, type RestContext, type RestRoute } from "./mount.ts";
+
+const BODY_LIMIT = 1024 * 1024;
+const LONGEST_PATH_VARIABLE = 1024;
+
+/** Builds the REST server; it is handed requests and listens on nothing itself. */
+export function createRestServer(services: readonly ServedService[], context: RestContext): FastifyInstance {
+  const app = fastify({
+    bodyLimit: BODY_LIMIT,
+    // The front has named the request already.
+    genReqId: (raw) => peerOf(raw).requestId,
+    forceCloseConnections: false,
+    routerOptions: {
+      maxParamLength: LONGEST_PATH_VARIABLE,
+      // Not a path of the service either way; the answer is the same problem.
+      onBadUrl: (_path, request, response) => {
+        const { status, headers, body } = context.problems.answer(
+          failFields("bad-request", { path: "is not a valid URL path" }),
+          peerOf(request).requestId,
+        );
+        response.writeHead(status, headers);
+        response.end(body);
+      },
+    },
+  });
+  readBodies(app);
+  const routes = mountRest(app, services, context);
+  app.addHook("onSend", async (request, reply, payload) => {
+    reply.headers(
+      request.call && Object.keys(request.call.responseHeaders).length > 0
+        ? request.call.responseHeaders
+        : rateLimitHeaders(context.gate.lookAtAddress(peerOf(request.raw).clientAddress)),
+    );
+    return payload;
+  });
+  app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, context));
+  app.setNotFoundHandler(
+    {
+      preHandler: async (request: FastifyRequest) => {
+        context.gate.drawFromAddress(peerOf(request.raw).clientAddress);
+      },
+    },
+    (request, reply) => {
+      const allowed = allowedVerbs(routes, request.url);
+      if (allowed.length > 0) {
+        reply.header("allow", allowed.join(", "));
+        throw fail("method-not-allowed", {}, { detail: `${request.method} is not one of ${allowed.join(", ")}` });
+      }
+      throw fail("not-found", {}, { detail: "no endpoint has this path" });
+    },
+  );
+  return app;
+}
+
+/** Bodies are handed on as they came: the message's reader parses them, after the policies have run. */
+function readBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  const asBuffer = (_request: FastifyRequest, body: Buffer, done: (error: null, body: Buffer) => void): void =>
+    done(null, body);
+  app.addContentTypeParser(
+    ["application/json", "application/x-www-form-urlencoded"],
+    { parseAs: "buffer", bodyLimit: BODY_LIMIT },
+    asBuffer,
+  );
+}
+
+function sendProblem(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { problems }: RestContext,
+): FastifyReply {
+  const { status, headers, body } = problems.answer(error, request.id);
+  // As bytes: Fastify adds a charset to JSON text, and problem+json has none (RFC 9457).
+  return reply.code(status).headers(headers).send(Buffer.from(body));
+}
+
+/** The verbs that a path has, for the Allow header. */
+function allowedVerbs(routes: readonly RestRoute[], url: string): string[] {
+  const path = url.split("?", 1)[0] ?? "";
+  const verbs = routes.filter(({ template }) => template.pattern.test(path)).map(({ verb }) => verb);
+  return [...new Set(verbs.flatMap((verb) => (verb === "GET" ? ["GET", "HEAD"] : [verb])))];
+}

@@ -1,0 +1,216 @@
+import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { describe, expect, it } from "vitest";
+import { compileReader } from "../../gateway/rest/json-reader.ts";
+import { compileWriter } from "../../gateway/rest/json-writer.ts";
+import { SendInputRequestSchema } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
+import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import {
+  CaptureResponseSchema,
+  CreateSessionRequestSchema,
+  DriveRequestSchema,
+  InteractRequestSchema,
+  ListSessionsResponseSchema,
+  NavigateRequestSchema,
+  SessionSchema,
+  SessionStatus,
+  WaitRequestSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { FieldFault } from "../../src/platform/errors.ts";
+
+function read(desc: DescMessage, json: unknown): { message: Message; faults: FieldFault[] } {
+  const faults: FieldFault[] = [];
+  return { message: compileReader(desc)(json, faults), faults };
+}
+
+describe("reading REST JSON", () => {
+  it.each([
+    {
+      what: "a oneof as one object with kind",
+      desc: InteractRequestSchema,
+      json: { action: { kind: "tap", selector: "#buy", count: 2 }, timeout_ms: 10 },
+      message: { action: { case: "tap", value: { selector: "#buy", count: 2 } }, timeoutMs: 10 },
+    },
+    {
+      what: "enums in lower case without prefix",
+      desc: NavigateRequestSchema,
+      json: { url: "about:blank", wait_until: "domcontentloaded" },
+      message: { url: "about:blank", waitUntil: 2 },
+    },
+    {
+      what: "maps, nested messages and doubles",
+      desc: CreateSessionRequestSchema,
+      json: { labels: { run: "7" }, viewport: { width: 800, height: 600, device_scale_factor: 1.5 } },
+      message: { labels: { run: "7" }, viewport: { width: 800, height: 600, deviceScaleFactor: 1.5 } },
+    },
+    {
+      what: "null as absent",
+      desc: NavigateRequestSchema,
+      json: { url: "about:blank", timeout_ms: null },
+      message: { url: "about:blank" },
+    },
+    {
+      what: "an empty oneof member",
+      desc: WaitRequestSchema,
+      json: { condition: { kind: "network_idle" } },
+      message: { condition: { case: "networkIdle", value: {} } },
+    },
+    {
+      what: "a command inside a command",
+      desc: DriveRequestSchema,
+      json: { id: "1", interact: { action: { kind: "key", key: "Enter" } } },
+      message: { id: "1", interact: { action: { case: "key", value: { key: "Enter" } } } },
+    },
+  ])("should read $what", ({ desc, json, message }) => {
+    expect(read(desc, json)).toMatchObject({ message, faults: [] });
+  });
+
+  it.each([
+    { desc: NavigateRequestSchema, json: [], field: "", message: "must be an object" },
+    { desc: NavigateRequestSchema, json: { uri: "x" }, field: "uri", message: "is not a known field" },
+    { desc: NavigateRequestSchema, json: { url: 7 }, field: "url", message: "must be a string" },
+    { desc: NavigateRequestSchema, json: { url: "\ud800" }, field: "url", message: "must be well-formed Unicode" },
+    {
+      desc: NavigateRequestSchema,
+      json: { timeout_ms: -1 },
+      field: "timeout_ms",
+      message: "must be a whole number, 0 or more",
+    },
+    {
+      desc: NavigateRequestSchema,
+      json: { timeout_ms: 2 ** 32 },
+      field: "timeout_ms",
+      message: "must be a whole number, 0 or more",
+    },
+    {
+      desc: NavigateRequestSchema,
+      json: { wait_until: "LOAD" },
+      field: "wait_until",
+      message: "must be one of load, domcontentloaded, commit",
+    },
+    {
+      desc: NavigateRequestSchema,
+      json: { wait_until: "unspecified" },
+      field: "wait_until",
+      message: "must be one of load, domcontentloaded, commit",
+    },
+    { desc: InteractRequestSchema, json: { action: {} }, field: "action.kind", message: "is required" },
+    {
+      desc: InteractRequestSchema,
+      json: { action: { kind: "upload" } },
+      field: "action.kind",
+      message: /^must be one of tap, type/,
+    },
+    {
+      desc: InteractRequestSchema,
+      json: { action: { kind: "__proto__" } },
+      field: "action.kind",
+      message: /^must be one of/,
+    },
+    {
+      desc: InteractRequestSchema,
+      json: { action: { kind: "tap", selektor: "#a" } },
+      field: "action.selektor",
+      message: "is not a known field",
+    },
+    {
+      desc: InteractRequestSchema,
+      json: { action: { kind: "tap", frame: ["#a", 1] } },
+      field: "action.frame[1]",
+      message: "must be a string",
+    },
+    {
+      desc: InteractRequestSchema,
+      json: { action: { kind: "tap", frame: [null] } },
+      field: "action.frame[0]",
+      message: "must not be null",
+    },
+    {
+      desc: InteractRequestSchema,
+      json: { action: { kind: "scroll", dy: "1" } },
+      field: "action.dy",
+      message: "must be a number",
+    },
+    { desc: CreateSessionRequestSchema, json: { labels: { a: 1 } }, field: "labels.a", message: "must be a string" },
+    {
+      desc: CreateSessionRequestSchema,
+      json: JSON.parse('{"labels":{"__proto__":"x"}}'),
+      field: "labels.__proto__",
+      message: "is not a permitted key",
+    },
+    {
+      desc: CreateSessionRequestSchema,
+      json: JSON.parse('{"__proto__":{}}'),
+      field: "__proto__",
+      message: "is not a known field",
+    },
+  ])("should refuse $json at $field", ({ desc, json, field, message }) => {
+    const { faults } = read(desc, json);
+    expect(faults).toEqual([
+      { field, message: typeof message === "string" ? message : expect.stringMatching(message) },
+    ]);
+  });
+
+  it("should collect all faults of a request", () => {
+    const { faults } = read(NavigateRequestSchema, { url: 1, timeout_ms: "x", nope: 1 });
+    expect(faults.map((fault) => fault.field)).toEqual(["url", "timeout_ms", "nope"]);
+  });
+});
+
+describe("writing REST JSON", () => {
+  it("should show unset nullable fields as null and leave out the other unset ones", () => {
+    const session = create(SessionSchema, {
+      id: "ses_1",
+      status: SessionStatus.LIVE,
+      createdAt: timestampFromMs(Date.UTC(2026, 0, 31, 12, 0, 0, 7)),
+    });
+    expect(compileWriter(SessionSchema)(session)).toEqual({
+      id: "ses_1",
+      status: "live",
+      archetype: "",
+      runtime: "",
+      profile_id: null,
+      proxy: null,
+      created_at: "2026-01-31T12:00:00.007Z",
+      live_at: null,
+      ended_at: null,
+      ended_reason: null,
+      pause_reason: null,
+      idle_timeout_seconds: 0,
+      labels: {},
+      locale: null,
+      timezone: null,
+    });
+  });
+
+  it("should write an empty page of a list", () => {
+    expect(compileWriter(ListSessionsResponseSchema)(create(ListSessionsResponseSchema))).toEqual({
+      data: [],
+      has_more: false,
+      next_cursor: null,
+    });
+  });
+
+  it("should write bytes as base64 and sizes as numbers", () => {
+    const capture = create(CaptureResponseSchema, { bytes: 3n, data: new Uint8Array([1, 2, 3]) });
+    expect(compileWriter(CaptureResponseSchema)(capture)).toMatchObject({ bytes: 3, data: "AQID" });
+  });
+
+  it("should write a oneof so that it reads back the same", () => {
+    const json = { id: "", action: { kind: "type", text: "a", frame: [], clear: true }, while_paused: false };
+    expect(compileWriter(InteractRequestSchema)(read(InteractRequestSchema, json).message)).toEqual(json);
+  });
+
+  it("should read and write a message that is nothing but a oneof as the oneof's object", () => {
+    const json = { event: { kind: "key_down", key: "a", code: "", modifiers: [] }, events: [] };
+    const { message, faults } = read(SendInputRequestSchema, json);
+    expect(faults).toEqual([]);
+    expect(compileWriter(SendInputRequestSchema)(message)).toMatchObject({ event: { kind: "key_down", key: "a" } });
+  });
+
+  it("should write a problem's extensions beside its members", () => {
+    const problem = create(ProblemSchema, { type: "t", status: 409, extensions: { active_session_id: "ses_1" } });
+    expect(compileWriter(ProblemSchema)(problem)).toMatchObject({ type: "t", active_session_id: "ses_1" });
+    expect(compileWriter(ProblemSchema)(problem)).not.toHaveProperty("extensions");
+  });
+});

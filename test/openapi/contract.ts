@@ -1,0 +1,42 @@
+import { readFileSync } from "node:fs";
+import { createFileRegistry, type DescService, fromBinary } from "@bufbuild/protobuf";
+import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { readComments } from "../../gateway/openapi/comments.ts";
+import { buildOpenApi } from "../../gateway/openapi/document.ts";
+import type { OpenApiDocument } from "../../gateway/openapi/model.ts";
+import { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type ServedService, type ServiceImplementation, serve } from "../../src/registry.ts";
+
+const image = readFileSync(new URL("../../src/gen/image.binpb", import.meta.url));
+
+/** The services that the service has built. */
+export const builtServices: readonly ServedService[] = [unimplemented(SessionService)];
+
+/** Every public service of the contract, built or not. */
+export const allServices: readonly ServedService[] = [
+  ...createFileRegistry(fromBinary(FileDescriptorSetSchema, image)).files,
+]
+  .filter((file) => file.proto.package === "pilothouse.v1")
+  .flatMap((file) => file.services)
+  .map(unimplemented);
+
+/** Describes services as a gateway at the default address does. */
+export function describeServices(services: readonly ServedService[]): OpenApiDocument {
+  return buildOpenApi(services, {
+    publicUrl: "http://localhost:8080",
+    errorsBase: "http://localhost:8080/errors",
+    version: "0.1.0",
+    comments: readComments(image),
+  });
+}
+
+/** Serves a service of which nothing is called: what describes it looks at descriptors only. */
+function unimplemented(service: DescService): ServedService {
+  const methods = service.methods.map((method) => [method.localName, () => Promise.reject(new Error("not called"))]);
+  // The boundary where a descriptor that is known at run time only meets types made from generated ones.
+  return serve(
+    service as GenService<GenServiceMethods>,
+    Object.fromEntries(methods) as unknown as ServiceImplementation<GenService<GenServiceMethods>>,
+  );
+}

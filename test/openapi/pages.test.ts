@@ -1,0 +1,109 @@
+import Fastify, { type FastifyInstance } from "fastify";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startDemo } from "../../gateway/pages/demo.ts";
+import { renderDocs } from "../../gateway/pages/docs-page.ts";
+import { errorsPathOf, mountPages } from "../../gateway/pages/pages.ts";
+import { errorTable } from "../../src/platform/errors.ts";
+import { allServices, builtServices, describeServices } from "./contract.ts";
+
+const document = describeServices(builtServices);
+const docsHtml = renderDocs(document);
+
+describe("the service's own documents", () => {
+  let fastify: FastifyInstance;
+
+  beforeAll(async () => {
+    fastify = Fastify();
+    const pages = {
+      openApiJson: JSON.stringify(document),
+      docsHtml,
+      errorsPath: errorsPathOf("http://a.example/errors/"),
+    };
+    await fastify.register((instance) => mountPages(instance, pages));
+  });
+
+  afterAll(() => fastify.close());
+
+  test("answers the document, and 304 to who has it", async () => {
+    const first = await fastify.inject("/v1/openapi.json");
+    expect(first.json()).toEqual(document);
+    const { etag } = first.headers;
+    const again = await fastify.inject({ url: "/v1/openapi.json", headers: { "if-none-match": `W/${etag}, "other"` } });
+    expect([again.statusCode, again.body, again.headers.etag]).toEqual([304, "", etag]);
+    const other = await fastify.inject({ url: "/v1/openapi.json", headers: { "if-none-match": '"other"' } });
+    expect(other.statusCode).toBe(200);
+  });
+
+  test("sends the root to the reference", async () => {
+    const { statusCode, headers } = await fastify.inject("/");
+    expect([statusCode, headers.location]).toEqual([302, "/docs"]);
+  });
+
+  test("lets a page load nothing from anywhere", async () => {
+    const { headers, body } = await fastify.inject("/docs");
+    expect(headers["content-type"]).toBe("text/html; charset=utf-8");
+    expect(headers["content-security-policy"]).toMatch(
+      /^default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+';/,
+    );
+    expect(body).not.toMatch(/<(link|img|iframe|script src|style src)\b|@import|url\(/);
+  });
+
+  test.each(Object.entries(errorTable))("explains %s at its type URI", async (slug, { status, title }) => {
+    const { statusCode, body } = await fastify.inject(`/errors/${slug}`);
+    expect(statusCode).toBe(200);
+    expect(body).toContain(`HTTP ${status}`);
+    expect(body).toContain(`<h1>${title}</h1>`);
+  });
+
+  test.each(["nope", "toString", "%3Cscript%3E"])("answers 404 with the list of errors to /errors/%s", async (slug) => {
+    const { statusCode, headers, body } = await fastify.inject(`/errors/${slug}`);
+    expect([statusCode, headers["content-type"]]).toEqual([404, "text/html; charset=utf-8"]);
+    expect(body).toContain('<a href="not-found">');
+  });
+});
+
+describe("the reference page", () => {
+  test.each([
+    ["of the built services", builtServices],
+    ["of the whole contract", allServices],
+  ])("%s has a section for each operation and links that lead somewhere", (_, services) => {
+    const described = describeServices(services);
+    const page = renderDocs(described);
+    const sections = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+    const operations = Object.values(described.paths).flatMap((item) => Object.values(item));
+    expect(operations.filter(({ operationId }) => !sections.has(operationId))).toEqual([]);
+    const targets = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id);
+    expect(targets.filter((id) => !sections.has(id))).toEqual([]);
+  });
+
+  test("escapes what the contract says", () => {
+    const tags = [{ name: "Session", description: "<b>bold</b> & `<i>`" }];
+    const page = renderDocs({ ...document, tags });
+    expect(page).toContain("&lt;b&gt;bold&lt;/b&gt; &amp; <code>&lt;i&gt;</code>");
+  });
+
+  test("shows a curl command that a shell takes apart as meant", () => {
+    expect(docsHtml).toContain(
+      "curl -X POST http://localhost:8080/v1/sessions/ses_01jd2z5r1v7k9m3q8t4w6x0y2b/interact",
+    );
+    expect(docsHtml).toContain("curl -N http://localhost:8080/v1/sessions/ses_01jd2z5r1v7k9m3q8t4w6x0y2b/events");
+  });
+});
+
+describe("the demo page", () => {
+  test("is one page on a listener of its own, until it is stopped", async () => {
+    const demo = await startDemo("127.0.0.1");
+    const answer = await fetch(demo.url);
+    expect([answer.status, demo.url]).toEqual([200, `http://${demo.hostPort}/`]);
+    expect(answer.headers.get("content-security-policy")).toContain("default-src 'none'");
+    const page = await answer.text();
+    for (const id of ["name", "go", "thanks"]) {
+      expect(page).toContain(`id="${id}"`);
+    }
+    expect((await fetch(new URL("/other", demo.url))).status).toBe(404);
+    expect((await fetch(demo.url, { method: "POST", body: "x" })).status).toBe(405);
+    await demo.stop();
+    await demo.stop();
+    await expect(fetch(demo.url)).rejects.toThrow();
+  });
+});
