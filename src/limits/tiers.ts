@@ -1,0 +1,150 @@
+/** A token bucket's size and how fast it fills. */
+export interface BucketSize {
+  /** The most requests at once. */
+  readonly capacity: number;
+  readonly refillPerSecond: number;
+}
+
+/** The rate-limit buckets of an account. */
+export const bucketNames = [
+  "global",
+  "sessions:create",
+  "agent_sessions:message",
+  "agent_sessions:input_event",
+] as const;
+
+/** One of the rate-limit buckets. */
+export type BucketName = (typeof bucketNames)[number];
+
+/** What an account may do. */
+export interface Tier {
+  readonly name: TierName;
+  readonly concurrentSessions: number;
+  /** Session minutes a month; `Infinity` is no quota. */
+  readonly monthlySessionMinutes: number;
+  readonly profiles: number;
+  readonly profileStorageBytes: number;
+  /** The storage limit only warns. */
+  readonly profileStorageIsSoft: boolean;
+  readonly apiKeys: number;
+  readonly longestSessionSeconds: number;
+  readonly buckets: Readonly<Record<BucketName, BucketSize>>;
+}
+
+const minutes = 60;
+const hours = 60 * minutes;
+const mebibytes = 2 ** 20;
+const gibibytes = 2 ** 30;
+
+const size = (capacity: number, refillPerSecond: number): BucketSize => ({ capacity, refillPerSecond });
+const perMinute = (capacity: number, refill: number): BucketSize => size(capacity, refill / 60);
+
+/** The whole table. Bucket sizes of free, personal and api_builder are the interface's, all else is ours. */
+const table = {
+  free: {
+    concurrentSessions: 1,
+    monthlySessionMinutes: 60,
+    profiles: 1,
+    profileStorageBytes: 10 * mebibytes,
+    profileStorageIsSoft: false,
+    apiKeys: 2,
+    longestSessionSeconds: 15 * minutes,
+    buckets: {
+      global: size(60, 1),
+      "sessions:create": perMinute(5, 1),
+      "agent_sessions:message": size(20, 1 / 5),
+      "agent_sessions:input_event": size(240, 60),
+    },
+  },
+  personal: {
+    concurrentSessions: 3,
+    monthlySessionMinutes: 1_200,
+    profiles: 5,
+    profileStorageBytes: 100 * mebibytes,
+    profileStorageIsSoft: false,
+    apiKeys: 5,
+    longestSessionSeconds: 1 * hours,
+    buckets: {
+      global: perMinute(120, 120),
+      "sessions:create": perMinute(10, 2),
+      "agent_sessions:message": perMinute(40, 20),
+      "agent_sessions:input_event": perMinute(360, 5_400),
+    },
+  },
+  api_builder: {
+    concurrentSessions: 20,
+    monthlySessionMinutes: 20_000,
+    profiles: 50,
+    profileStorageBytes: 1 * gibibytes,
+    profileStorageIsSoft: false,
+    apiKeys: 20,
+    longestSessionSeconds: 6 * hours,
+    buckets: {
+      global: perMinute(1_800, 1_800),
+      "sessions:create": perMinute(60, 60),
+      "agent_sessions:message": perMinute(300, 180),
+      "agent_sessions:input_event": perMinute(600, 9_000),
+    },
+  },
+  api_scale: {
+    concurrentSessions: 100,
+    monthlySessionMinutes: 200_000,
+    profiles: 500,
+    profileStorageBytes: 10 * gibibytes,
+    profileStorageIsSoft: false,
+    apiKeys: 100,
+    longestSessionSeconds: 24 * hours,
+    buckets: {
+      global: perMinute(6_000, 6_000),
+      "sessions:create": perMinute(300, 300),
+      "agent_sessions:message": perMinute(1_200, 900),
+      "agent_sessions:input_event": perMinute(1_200, 18_000),
+    },
+  },
+  enterprise: {
+    concurrentSessions: 500,
+    monthlySessionMinutes: Number.POSITIVE_INFINITY,
+    profiles: 5_000,
+    profileStorageBytes: 100 * gibibytes,
+    profileStorageIsSoft: true,
+    apiKeys: 500,
+    longestSessionSeconds: 24 * hours,
+    buckets: {
+      global: perMinute(30_000, 30_000),
+      "sessions:create": perMinute(1_000, 1_000),
+      "agent_sessions:message": perMinute(6_000, 4_500),
+      "agent_sessions:input_event": perMinute(2_400, 36_000),
+    },
+  },
+} as const satisfies Record<string, Omit<Tier, "name">>;
+
+/** The name of a tier, as accounts carry it. */
+export type TierName = keyof typeof table;
+
+/** Finds tiers. */
+export interface Tiers {
+  /** Finds a tier by the name that an account carries. */
+  get(name: string): Tier;
+  /** Size of a bucket of a tier. Throws for a bucket that does not exist: the contract's proto named it wrongly. */
+  bucket(tier: string, bucket: string): BucketSize;
+}
+
+function isTierName(name: string): name is TierName {
+  return Object.hasOwn(table, name);
+}
+
+function isBucketName(name: string): name is BucketName {
+  return bucketNames.some((bucket) => bucket === name);
+}
+
+/** The tiers of the service. */
+export const tiers: Tiers = {
+  get(name) {
+    if (!isTierName(name)) throw new Error(`an account has the unknown tier ${name}`);
+    return { name, ...table[name] };
+  },
+  bucket(tier, bucket) {
+    if (!isBucketName(bucket)) throw new Error(`there is no bucket ${bucket}`);
+    return this.get(tier).buckets[bucket];
+  },
+};

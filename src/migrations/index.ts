@@ -1,0 +1,7 @@
+import type { Migration } from "kysely/migration";
+import { up as ground } from "./001-ground.ts";
+
+/** All migrations, in the order of their names. Each only goes forward, and is safe while the release before it runs. */
+export const migrations: Readonly<Record<string, Migration>> = {
+  "001-ground": { up: ground },
+};

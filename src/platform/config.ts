@@ -1,0 +1,166 @@
+import { isIP } from "node:net";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { dataDirectory } from "./data-directory.ts";
+import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
+import { type LogLevel, logLevels } from "./log.ts";
+
+/** Files of a certificate and its key. */
+export interface TlsFiles {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Files of the mutual TLS of the fleet link. */
+export interface MutualTlsFiles extends TlsFiles {
+  readonly ca: string;
+}
+
+/** Which part of a gateway's work a process does. */
+export type Role = "all" | "api" | "jobs";
+
+/** Everything that the environment says to a gateway. */
+export interface Config {
+  /** No DATABASE_URL: PostgreSQL and one worker are run by this process. */
+  readonly embedded: boolean;
+  readonly host: string;
+  readonly port: number;
+  readonly grpcPort: number;
+  readonly internalPort: number;
+  readonly fleetPort: number;
+  /** Without a slash at its end. */
+  readonly publicUrl: string;
+  /** Without a slash at its end. */
+  readonly errorsBase: string;
+  readonly dataDir: string;
+  readonly databaseUrl: string | undefined;
+  readonly redisUrl: string | undefined;
+  readonly role: Role;
+  readonly workerToken: string | undefined;
+  /** Slots of the embedded worker; undefined lets it choose by the machine's memory. */
+  readonly workerSlots: number | undefined;
+  readonly tls: TlsFiles | undefined;
+  readonly fleetTls: MutualTlsFiles | undefined;
+  /** Addresses and CIDRs of proxies whose X-Forwarded-* is believed. */
+  readonly trustedProxies: readonly string[];
+  readonly corsOrigins: readonly string[];
+  /** Milliseconds that a create waits for a slot. */
+  readonly queueMs: number;
+  /** CIDRs or host:port that pages may reach although private. */
+  readonly egressAllow: readonly string[];
+  readonly logLevel: LogLevel;
+}
+
+/** Who runs the process; tests say it themselves. */
+export interface ProcessOwner {
+  readonly uid: number;
+  readonly home: string;
+}
+
+/** Longest name of a unix socket, its closing zero byte not counted (sockaddr_un of Linux has 108 bytes, macOS 104). */
+const longestSocketPath = 103;
+
+/** The longest name of a socket below DATA_DIR. */
+const longestSocketName = join("postgres", "run", ".s.PGSQL.5432");
+
+const isOrigin = (item: string): boolean => URL.canParse(item) && new URL(item).origin === item;
+
+function isCidr(item: string): boolean {
+  const [address = "", bits] = item.split("/");
+  const version = isIP(address);
+  return version > 0 && (bits === undefined || (/^\d+$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)));
+}
+
+function isHostAndPort(item: string): boolean {
+  const match = /^(?:\[([^\]]+)\]|([^:/\s]+)):(\d{1,5})$/.exec(item);
+  return match !== null && Number(match[3]) > 0 && Number(match[3]) < 65_536 && (!match[1] || isIP(match[1]) === 6);
+}
+
+function readPort(read: EnvironmentReader, name: string, absent: number): number {
+  return read.integer(name, { min: 0, max: 65_535, absent });
+}
+
+/** Reads files that are of use only together. */
+function readTogether<const Names extends readonly string[]>(
+  read: EnvironmentReader,
+  names: Names,
+): Record<Names[number], string> | undefined {
+  const present = names.filter((name) => read.text(name) !== undefined);
+  if (present.length === 0) return undefined;
+  const missing = names.find((name) => !present.includes(name));
+  if (missing !== undefined)
+    throw new ConfigError(missing, `accepts the path of a file, and is needed beside ${present[0]}`);
+  return Object.fromEntries(names.map((name) => [name, read.text(name) ?? ""])) as Record<Names[number], string>;
+}
+
+function readTls(read: EnvironmentReader): TlsFiles | undefined {
+  const files = readTogether(read, ["TLS_CERT", "TLS_KEY"]);
+  return files && { cert: files.TLS_CERT, key: files.TLS_KEY };
+}
+
+function readFleetTls(read: EnvironmentReader): MutualTlsFiles | undefined {
+  const files = readTogether(read, ["FLEET_TLS_CERT", "FLEET_TLS_KEY", "FLEET_TLS_CA"]);
+  return files && { cert: files.FLEET_TLS_CERT, key: files.FLEET_TLS_KEY, ca: files.FLEET_TLS_CA };
+}
+
+function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): string {
+  const directory = resolve(dataDirectory({ env, uid: owner.uid, home: owner.home }));
+  const room = longestSocketPath - longestSocketName.length - 1;
+  if (embedded && Buffer.byteLength(directory) > room) {
+    throw new ConfigError("DATA_DIR", `accepts a path of at most ${room} bytes, since unix sockets are kept below it`);
+  }
+  return directory;
+}
+
+function readWorkerToken(read: EnvironmentReader, embedded: boolean): string | undefined {
+  const token = read.text("WORKER_TOKEN");
+  if (!embedded && (token === undefined || token.length < 16)) {
+    throw new ConfigError(
+      "WORKER_TOKEN",
+      "accepts a secret of at least 16 characters, the same on gateways and workers",
+    );
+  }
+  return token;
+}
+
+/** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
+export function readConfig(
+  env: Environment,
+  owner: ProcessOwner = { uid: process.getuid?.() ?? -1, home: homedir() },
+): Config {
+  const read = readerOf(env);
+  const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
+  const embedded = databaseUrl === undefined;
+  const redisUrl = read.url("REDIS_URL", ["redis:", "rediss:"]);
+  if (redisUrl !== undefined) {
+    throw new ConfigError("REDIS_URL", "is not supported by this release: run one gateway, without it");
+  }
+  const port = readPort(read, "PORT", 8080);
+  const tls = readTls(read);
+  const publicUrl = read.url("PUBLIC_URL", ["http:", "https:"]) ?? `${tls ? "https" : "http"}://localhost:${port}`;
+  // As many as a worker has slots for (workers/slots/uid-range.ts).
+  const slots = read.integer("WORKER_SLOTS", { min: 1, max: 256, absent: 0 });
+  return {
+    embedded,
+    host: read.text("HOST") ?? (embedded ? "127.0.0.1" : "0.0.0.0"),
+    port,
+    grpcPort: readPort(read, "GRPC_PORT", 8081),
+    internalPort: readPort(read, "INTERNAL_PORT", 8082),
+    fleetPort: readPort(read, "FLEET_PORT", 8083),
+    publicUrl,
+    errorsBase: read.url("ERRORS_BASE", ["http:", "https:"]) ?? `${publicUrl}/errors`,
+    dataDir: readDataDir(env, owner, embedded),
+    databaseUrl,
+    redisUrl,
+    role: read.oneOf("ROLE", ["all", "api", "jobs"], "all"),
+    workerToken: readWorkerToken(read, embedded),
+    workerSlots: slots === 0 ? undefined : slots,
+    tls,
+    fleetTls: readFleetTls(read),
+    trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isCidr),
+    corsOrigins: read.list("CORS_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
+    queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
+    egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => isCidr(item) || isHostAndPort(item)),
+    logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
+  };
+}

@@ -1,0 +1,245 @@
+import { spawn } from "node:child_process";
+import { chmod, chown, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import pg from "pg";
+import { pause, waitUntil } from "./bounded-wait.ts";
+import { connectionOptions, type DatabaseTarget } from "./database.ts";
+import type { Log } from "./log.ts";
+import { assertReachable, postgresMajor, readyPostgresBinaries, type ServerUser } from "./postgres-binaries.ts";
+import { endProcess, isAlive } from "./process-control.ts";
+import { StartRefused } from "./start-refused.ts";
+
+/** Milliseconds. */
+const times = {
+  initdb: 60_000,
+  /** Crash recovery included: 1.8 to 3.9 s were seen after a kill in the middle of writes. */
+  start: 60_000,
+  /** After a kill of the postmaster its backends hold the directory for 0.5 to 4 s. */
+  lingering: 20_000,
+  watch: 500,
+  fastShutdown: 10_000,
+  immediateShutdown: 5_000,
+};
+
+/** What the server says when processes of a killed predecessor still hold its directory. */
+const stillHeld = /lock file "postmaster\.pid" already exists|pre-existing shared memory block/;
+
+/** A PostgreSQL server of our own, on a unix socket alone. */
+export interface EmbeddedPostgres {
+  readonly target: DatabaseTarget;
+  /** Makes the cluster when there is none, and starts the server or adopts one that outlived its gateway. */
+  start(): Promise<void>;
+  /** Ends the server. */
+  stop(): Promise<void>;
+  /** Stops looking after the server and leaves it to another gateway. */
+  leave(): void;
+}
+
+/** The user that initdb finds in every passwd file: `nobody`. Plainly ourselves when we are not root. */
+function serverUser(): ServerUser {
+  return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+}
+
+class Server implements EmbeddedPostgres {
+  readonly target: DatabaseTarget;
+  readonly #home: string;
+  readonly #data: string;
+  readonly #sockets: string;
+  readonly #log: Log;
+  readonly #user = serverUser();
+  #pid: number | undefined;
+  #watch: NodeJS.Timeout | undefined;
+  #starting: Promise<void> | undefined;
+
+  constructor(dataDir: string, log: Log) {
+    this.#home = join(dataDir, "postgres");
+    this.#data = join(this.#home, "data");
+    this.#sockets = join(this.#home, "run");
+    this.#log = log;
+    this.target = { socketDirectory: this.#sockets, user: "postgres" };
+  }
+
+  start(): Promise<void> {
+    this.#starting ??= this.#startOnce();
+    return this.#starting;
+  }
+
+  async stop(): Promise<void> {
+    this.leave();
+    await this.#starting?.catch(() => undefined);
+    this.leave();
+    const pid = this.#pid;
+    this.#pid = undefined;
+    if (pid === undefined) return;
+    const ended = await endProcess(pid, [
+      { signal: "SIGINT", patience: times.fastShutdown },
+      { signal: "SIGQUIT", patience: times.immediateShutdown },
+      { signal: "SIGKILL", patience: times.immediateShutdown },
+    ]);
+    if (!ended) this.#log.error({ pid }, "PostgreSQL did not end");
+  }
+
+  leave(): void {
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+  }
+
+  async #startOnce(): Promise<void> {
+    await this.#makeDirectories();
+    if (!(await this.#adopt())) await this.#launch();
+    this.#watch = setInterval(() => this.#look(), times.watch);
+  }
+
+  /** Starts the server anew when it has died. */
+  #look(): void {
+    const pid = this.#pid;
+    if (pid === undefined || isAlive(pid)) return;
+    this.#log.error({ pid }, "PostgreSQL died and is started again");
+    this.#pid = undefined;
+    this.leave();
+    this.#starting = this.#startOnce();
+    this.#starting.catch((error: unknown) => this.#log.fatal({ err: error }, "PostgreSQL could not be started again"));
+  }
+
+  async #makeDirectories(): Promise<void> {
+    await mkdir(this.#home, { recursive: true });
+    await chmod(this.#home, 0o711);
+    await assertReachable(this.#home, this.#user);
+    await mkdir(this.#sockets, { recursive: true });
+    await this.#own(this.#sockets);
+    await chmod(this.#sockets, 0o700);
+  }
+
+  async #own(path: string): Promise<void> {
+    if (this.#user.uid !== undefined) await chown(path, this.#user.uid, this.#user.gid ?? this.#user.uid);
+  }
+
+  /** Takes over a server that answers on our socket: it survives the kill of its gateway. */
+  async #adopt(): Promise<boolean> {
+    if (!(await this.#answers())) return false;
+    this.#pid = await this.#readPid();
+    this.#log.info({ pid: this.#pid }, "PostgreSQL was still running and is used on");
+    return true;
+  }
+
+  async #answers(): Promise<boolean> {
+    const client = new pg.Client({ ...connectionOptions(this.target), query_timeout: 2_000 });
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+      await client.query("select 1");
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+
+  async #readPid(): Promise<number> {
+    const [first] = (await readFile(join(this.#data, "postmaster.pid"), "utf8")).split("\n");
+    return Number(first);
+  }
+
+  async #launch(): Promise<void> {
+    const binaries = await readyPostgresBinaries(this.#home, this.#user);
+    const major = await readFile(join(this.#data, "PG_VERSION"), "utf8").catch(() => undefined);
+    if (major === undefined) await this.#initialise(binaries);
+    else if (Number(major) !== postgresMajor) {
+      throw new StartRefused(
+        `${this.#data} was made by PostgreSQL ${major.trim()}, and this release brings ${postgresMajor}: ` +
+          "move it by pg_dump and restore, or set DATABASE_URL",
+      );
+    }
+    const deadline = performance.now() + times.lingering;
+    while (!(await this.#run(binaries))) {
+      if (performance.now() > deadline) throw new StartRefused(`another PostgreSQL uses ${this.#data}: see ${this.#logFile}`);
+      await pause(200);
+    }
+  }
+
+  /** Makes the cluster beside its place, so that one that was cut off half-way is never taken for whole. */
+  async #initialise(binaries: string): Promise<void> {
+    const unfinished = `${this.#data}.new`;
+    await rm(unfinished, { recursive: true, force: true });
+    await mkdir(unfinished, { mode: 0o700 });
+    await this.#own(unfinished);
+    const options = [
+      "-A",
+      "trust",
+      "-U",
+      "postgres",
+      "--locale=C",
+      "-E",
+      "UTF8",
+      "--data-checksums",
+      "--no-instructions",
+    ];
+    const child = spawn(join(binaries, "initdb"), ["-D", unfinished, ...options], {
+      ...this.#user,
+      cwd: this.#home,
+      stdio: ["ignore", "ignore", "pipe"],
+      timeout: times.initdb,
+    });
+    const said: Buffer[] = [];
+    child.stderr.on("data", (chunk: Buffer) => said.push(chunk));
+    const code = await new Promise<number | null>((resolve, reject) => child.on("error", reject).on("close", resolve));
+    if (code !== 0) throw new StartRefused(`initdb failed: ${Buffer.concat(said).toString().trim()}`);
+    await rename(unfinished, this.#data);
+  }
+
+  get #logFile(): string {
+    return join(this.#home, "postgres.log");
+  }
+
+  /** Starts the server; false when a predecessor's processes still hold the directory. */
+  async #run(binaries: string): Promise<boolean> {
+    const log = await open(this.#logFile, "w", 0o600);
+    const child = spawn(join(binaries, "postgres"), ["-D", this.#data, ...this.#settings()], {
+      ...this.#user,
+      cwd: this.#home,
+      // A group of its own: Ctrl-C in a terminal reaches the gateway alone, which then ends the server in order.
+      detached: true,
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    let ended = false;
+    child.once("exit", () => {
+      ended = true;
+    });
+    child.once("error", () => {
+      ended = true;
+    });
+    child.unref();
+    await log.close();
+    const { pid } = child;
+    if (pid === undefined) throw new Error(`${join(binaries, "postgres")} could not be run`);
+    const ready = await waitUntil(async () => ended || (await this.#answers()), {
+      timeout: times.start,
+      every: 10,
+    });
+    if (ready && !ended) {
+      this.#pid = pid;
+      return true;
+    }
+    const said = await readFile(this.#logFile, "utf8");
+    if (ended && stillHeld.test(said)) return false;
+    child.kill("SIGQUIT");
+    throw new StartRefused(`PostgreSQL did not start: ${said.trim().split("\n").slice(-5).join("\n")}`);
+  }
+
+  #settings(): string[] {
+    const settings = {
+      listen_addresses: "",
+      unix_socket_directories: this.#sockets,
+      unix_socket_permissions: "0700",
+      shared_buffers: "64MB",
+      max_connections: "60",
+    };
+    return Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  }
+}
+
+/** Makes the supervisor of the server below a data directory; nothing is started yet. */
+export function createEmbeddedPostgres(dataDir: string, log: Log): EmbeddedPostgres {
+  return new Server(dataDir, log);
+}

@@ -1,0 +1,94 @@
+/** How a cache of answers that may change elsewhere loads and keeps them. */
+export interface FreshCacheOptions<V> {
+  /** Reads the truth; undefined (no such thing) is never kept. */
+  load(key: string): Promise<V | undefined>;
+  /** Says whether the truth cannot be read at all at the moment. */
+  isAway(error: unknown): boolean;
+  /** Milliseconds that an answer is good for. */
+  freshFor: number;
+  /** Milliseconds that an answer is good for while the truth cannot be read. */
+  staleFor: number;
+  /** How many answers are kept; the least recently used go first. */
+  capacity: number;
+  /** Monotonic milliseconds. */
+  now?(): number;
+}
+
+/** A bounded cache of answers that are loaded once for all who ask at the same time. */
+export interface FreshCache<V> {
+  get(key: string): Promise<V | undefined>;
+  /** Reads without loading; undefined when nothing is kept that is good at the moment. */
+  peek(key: string): V | undefined;
+  /** Reads without loading, also what would be good only while the truth cannot be read. */
+  peekStale(key: string): V | undefined;
+  /** Forgets an answer, and one that is being loaded right now as well. */
+  forget(key: string): void;
+}
+
+interface Kept<V> {
+  readonly value: V;
+  readonly loadedAt: number;
+}
+
+/** Makes a cache. */
+export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {
+  const { freshFor, staleFor, capacity } = options;
+  const now = options.now ?? (() => performance.now());
+  const kept = new Map<string, Kept<V>>();
+  const loading = new Map<string, Promise<V | undefined>>();
+
+  function keep(key: string, value: V, loadedAt: number): void {
+    kept.delete(key);
+    kept.set(key, { value, loadedAt });
+    if (kept.size > capacity) {
+      const [oldest] = kept.keys();
+      if (oldest !== undefined) kept.delete(oldest);
+    }
+  }
+
+  function younger(key: string, age: number): V | undefined {
+    const found = kept.get(key);
+    return found && now() - found.loadedAt < age ? found.value : undefined;
+  }
+
+  /** Loads without keeping what was forgotten meanwhile: its load is then no longer the one that is registered. */
+  function load(key: string): Promise<V | undefined> {
+    const began = now();
+    const loaded = options.load(key).then(
+      (value) => {
+        if (loading.get(key) === loaded) {
+          loading.delete(key);
+          if (value === undefined) kept.delete(key);
+          else keep(key, value, began);
+        }
+        return value;
+      },
+      (error: unknown) => {
+        if (loading.get(key) === loaded) loading.delete(key);
+        const old = kept.get(key);
+        if (old && options.isAway(error) && now() - old.loadedAt < staleFor) return old.value;
+        throw error;
+      },
+    );
+    loading.set(key, loaded);
+    return loaded;
+  }
+
+  return {
+    async get(key) {
+      const found = kept.get(key);
+      if (found && now() - found.loadedAt < freshFor) {
+        kept.delete(key);
+        kept.set(key, found);
+        return found.value;
+      }
+      return loading.get(key) ?? load(key);
+    },
+    peek: (key) => younger(key, freshFor),
+    peekStale: (key) => younger(key, staleFor),
+    forget(key) {
+      kept.delete(key);
+      loading.delete(key);
+    },
+  };
+}

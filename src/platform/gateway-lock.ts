@@ -1,0 +1,81 @@
+import pg from "pg";
+import { pause } from "./bounded-wait.ts";
+import { connectionOptions, type DatabaseTarget } from "./database.ts";
+import type { Log } from "./log.ts";
+import { StartRefused } from "./start-refused.ts";
+
+/** The pair of numbers of the advisory lock: "pilo", and 1 for the lone gateway. */
+const lockKey = [0x70696c6f, 1] as const;
+
+/** Milliseconds: a killed gateway's connection, and with it its lock, is gone well within this. */
+const patience = 3_000;
+const retryEvery = 100;
+
+/** The right to be the only gateway of a database, held by a connection of its own. */
+export interface GatewayLock {
+  /** Takes the lock; throws when another gateway has it. */
+  take(): Promise<void>;
+  release(): Promise<void>;
+}
+
+/**
+ * Makes the lock. When its connection breaks (PostgreSQL restarts) it is taken again as soon as that is possible, and
+ * `onLost` is called if another gateway was faster.
+ */
+export function createGatewayLock(target: DatabaseTarget, log: Log, onLost: () => void): GatewayLock {
+  let holder: pg.Client | undefined;
+  let released = false;
+
+  async function tryTake(): Promise<boolean> {
+    const client = new pg.Client({ ...connectionOptions(target), query_timeout: patience });
+    client.on("error", () => undefined);
+    await client.connect();
+    const { rows } = await client.query<{ taken: boolean }>("select pg_try_advisory_lock($1, $2) as taken", [
+      ...lockKey,
+    ]);
+    if (!rows[0]?.taken || released) {
+      await client.end();
+      return false;
+    }
+    holder = client;
+    client.once("end", () => {
+      if (!released) void retake();
+    });
+    return true;
+  }
+
+  async function takeWithin(milliseconds: number): Promise<boolean> {
+    const deadline = performance.now() + milliseconds;
+    while (!(await tryTake())) {
+      if (performance.now() > deadline || released) return false;
+      await pause(retryEvery);
+    }
+    return true;
+  }
+
+  async function retake(): Promise<void> {
+    while (!released) {
+      const taken = await takeWithin(patience).catch(() => undefined);
+      if (taken) return;
+      if (taken === false && !released) {
+        log.fatal("another gateway has taken the database");
+        onLost();
+        return;
+      }
+      await pause(retryEvery);
+    }
+  }
+
+  return {
+    async take() {
+      if (await takeWithin(patience)) return;
+      throw new StartRefused(
+        "another gateway uses this database: give each DATA_DIR and DATABASE_URL to one gateway, or set REDIS_URL on all",
+      );
+    },
+    async release() {
+      released = true;
+      await holder?.end().catch(() => undefined);
+    },
+  };
+}

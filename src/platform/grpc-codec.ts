@@ -1,0 +1,123 @@
+import {
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+  type Message,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { type CallOptions, type Client, Metadata, type MethodDefinition, type ServiceDefinition } from "@grpc/grpc-js";
+
+/** A method of one kind, with its message types. */
+export interface TypedMethod<Kind, Input extends DescMessage, Output extends DescMessage> {
+  readonly methodKind: Kind;
+  readonly input: Input;
+  readonly output: Output;
+}
+
+/** What a call carries besides its message. */
+export interface GrpcCallOptions {
+  readonly metadata?: Metadata;
+  /** Milliseconds until the call ends with DEADLINE_EXCEEDED. */
+  readonly timeoutMs?: number;
+  /** Cancels the call. */
+  readonly signal?: AbortSignal;
+}
+
+/** Turns a service's descriptor into what grpc-js serves and calls by. */
+export function toServiceDefinition(service: DescService): ServiceDefinition {
+  return Object.fromEntries(service.methods.map((method) => [method.localName, toMethodDefinition(method)]));
+}
+
+/** Turns a method's descriptor into what grpc-js serves and calls by. */
+export function toMethodDefinition(method: DescMethod): MethodDefinition<Message, Message> {
+  const { input, output, methodKind } = method;
+  return {
+    path: pathOf(method),
+    requestStream: methodKind === "client_streaming" || methodKind === "bidi_streaming",
+    responseStream: methodKind === "server_streaming" || methodKind === "bidi_streaming",
+    requestSerialize: serializer(input),
+    requestDeserialize: deserializer(input),
+    responseSerialize: serializer(output),
+    responseDeserialize: deserializer(output),
+    originalName: method.localName,
+  };
+}
+
+/** Makes a unary call and gives its answer; rejects with grpc-js's ServiceError. */
+export function callUnary<Input extends DescMessage, Output extends DescMessage>(
+  client: Client,
+  method: TypedMethod<"unary", Input, Output> & DescMethod,
+  request: MessageShape<Input>,
+  options: GrpcCallOptions = {},
+): Promise<MessageShape<Output>> {
+  const { promise, resolve, reject } = Promise.withResolvers<MessageShape<Output>>();
+  const call = client.makeUnaryRequest(
+    pathOf(method),
+    serializer(method.input),
+    deserializer(method.output),
+    request,
+    options.metadata ?? new Metadata(),
+    toCallOptions(options),
+    (error, answer) => {
+      if (error) reject(error);
+      else if (answer === undefined) reject(new Error(`${method.name} answered nothing`));
+      else resolve(answer);
+    },
+  );
+  const release = cancelOnAbort(options.signal, () => call.cancel());
+  return promise.finally(release);
+}
+
+/** Makes a call whose answer is a stream; leaving the loop over it cancels the call. */
+export async function* callServerStreaming<Input extends DescMessage, Output extends DescMessage>(
+  client: Client,
+  method: TypedMethod<"server_streaming", Input, Output> & DescMethod,
+  request: MessageShape<Input>,
+  options: GrpcCallOptions = {},
+): AsyncGenerator<MessageShape<Output>, void, undefined> {
+  const stream = client.makeServerStreamRequest(
+    pathOf(method),
+    serializer(method.input),
+    deserializer(method.output),
+    request,
+    options.metadata ?? new Metadata(),
+    toCallOptions(options),
+  );
+  const release = cancelOnAbort(options.signal, () => stream.cancel());
+  try {
+    for await (const message of stream) yield message;
+  } finally {
+    release();
+    // The stream may still report the cancellation that leaving it early causes, when nobody listens any more.
+    stream.on("error", () => undefined);
+    stream.cancel();
+  }
+}
+
+function pathOf(method: DescMethod): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
+
+function serializer<Desc extends DescMessage>(desc: Desc): (message: MessageShape<Desc>) => Buffer {
+  return (message) => {
+    const bytes = toBinary(desc, message);
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  };
+}
+
+function deserializer<Desc extends DescMessage>(desc: Desc): (bytes: Buffer) => MessageShape<Desc> {
+  return (bytes) => fromBinary(desc, bytes);
+}
+
+function toCallOptions({ timeoutMs }: GrpcCallOptions): CallOptions {
+  return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs };
+}
+
+function cancelOnAbort(signal: AbortSignal | undefined, cancel: () => void): () => void {
+  if (!signal) return () => undefined;
+  if (signal.aborted) cancel();
+  signal.addEventListener("abort", cancel, { once: true });
+  return () => signal.removeEventListener("abort", cancel);
+}

@@ -1,0 +1,132 @@
+import { once } from "node:events";
+import type { DescMessage, DescMethod, Message, MessageShape } from "@bufbuild/protobuf";
+import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import {
+  type Metadata,
+  type Server,
+  type ServerReadableStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type StatusObject,
+  type sendUnaryData,
+  status,
+  type UntypedHandleCall,
+} from "@grpc/grpc-js";
+import { toServiceDefinition } from "./grpc-codec.ts";
+
+/** What a handler sees of a call besides its message. */
+export interface GrpcCall {
+  readonly metadata: Metadata;
+  /** Aborts when the caller has gone away or its deadline has passed. */
+  readonly signal: AbortSignal;
+}
+
+type In<M extends { input: DescMessage }> = MessageShape<M["input"]>;
+type Out<M extends { output: DescMessage }> = MessageShape<M["output"]>;
+
+type Handler<M extends GenServiceMethods[string]> = M["methodKind"] extends "unary"
+  ? (call: GrpcCall, request: In<M>) => Promise<Out<M>>
+  : M["methodKind"] extends "server_streaming"
+    ? (call: GrpcCall, request: In<M>) => AsyncIterable<Out<M>>
+    : M["methodKind"] extends "client_streaming"
+      ? (call: GrpcCall, requests: AsyncIterable<In<M>>) => Promise<Out<M>>
+      : never;
+
+/** A handler for every method of an internal service. */
+export type GrpcHandlers<Methods extends GenServiceMethods> = { readonly [K in keyof Methods]: Handler<Methods[K]> };
+
+/** The methods of a service, for the type of its handlers. */
+export type MethodsOf<Service> = Service extends GenService<infer Methods> ? Methods : never;
+
+/** How an internal service is served. */
+export interface GrpcServiceOptions {
+  /** Runs before each handler; throws to refuse the call. */
+  admit(call: GrpcCall, method: DescMethod): void;
+  /** Turns whatever a handler throws into the status that ends the call. */
+  toStatus(thrown: unknown): Partial<StatusObject>;
+}
+
+/** Where the handlers' message types are given up: descriptor and handler are known to agree here, and only here. */
+interface UntypedHandlers {
+  readonly [name: string]: (call: GrpcCall, input: unknown) => Promise<Message> & AsyncIterable<Message>;
+}
+
+/** Adds an internal service (unary, server-streaming and client-streaming methods) to a grpc-js server. */
+export function addGrpcService<Methods extends GenServiceMethods>(
+  server: Server,
+  service: GenService<Methods>,
+  handlers: GrpcHandlers<Methods>,
+  options: GrpcServiceOptions,
+): void {
+  const untyped = handlers as unknown as UntypedHandlers;
+  const implementation: Record<string, UntypedHandleCall> = {};
+  for (const method of service.methods) {
+    const handle = untyped[method.localName];
+    if (!handle) throw new Error(`${service.typeName}.${method.name} has no handler`);
+    const admitted: UntypedHandlers[string] = (call, input) => {
+      options.admit(call, method);
+      return handle(call, input);
+    };
+    implementation[method.localName] = toGrpcHandler(method, admitted, options);
+  }
+  server.addService(toServiceDefinition(service), implementation);
+}
+
+function toGrpcHandler(
+  { methodKind, name }: DescMethod,
+  handle: UntypedHandlers[string],
+  options: GrpcServiceOptions,
+): UntypedHandleCall {
+  switch (methodKind) {
+    case "unary":
+      return (call: ServerUnaryCall<Message, Message>, answer: sendUnaryData<Message>) =>
+        runUnary(call, call.request, handle, options, answer);
+    case "client_streaming":
+      return (call: ServerReadableStream<Message, Message>, answer: sendUnaryData<Message>) =>
+        runUnary(call, call, handle, options, answer);
+    case "server_streaming":
+      return (call: ServerWritableStream<Message, Message>) => runStreaming(call, handle, options);
+    case "bidi_streaming":
+      throw new Error(`${name}: internal services have no bidirectional methods`);
+  }
+}
+
+async function runUnary(
+  call: ServerUnaryCall<Message, Message> | ServerReadableStream<Message, Message>,
+  input: unknown,
+  handle: UntypedHandlers[string],
+  options: GrpcServiceOptions,
+  answer: sendUnaryData<Message>,
+): Promise<void> {
+  const signal = signalOf(call);
+  try {
+    answer(null, await handle({ metadata: call.metadata, signal }, input));
+  } catch (thrown) {
+    // Whatever a handler throws because its caller has gone, nobody hears.
+    answer(signal.aborted ? { code: status.CANCELLED, details: "the caller has gone" } : options.toStatus(thrown));
+  }
+}
+
+async function runStreaming(
+  stream: ServerWritableStream<Message, Message>,
+  handle: UntypedHandlers[string],
+  options: GrpcServiceOptions,
+): Promise<void> {
+  const signal = signalOf(stream);
+  try {
+    for await (const message of handle({ metadata: stream.metadata, signal }, stream.request)) {
+      if (signal.aborted) return;
+      if (!stream.write(message)) await once(stream, "drain", { signal });
+    }
+    stream.end();
+  } catch (thrown) {
+    if (!signal.aborted) stream.emit("error", options.toStatus(thrown));
+  }
+}
+
+function signalOf(call: { cancelled: boolean; once(event: "cancelled", listener: () => void): unknown }): AbortSignal {
+  const gone = new AbortController();
+  call.once("cancelled", () => gone.abort());
+  if (call.cancelled) gone.abort();
+  return gone.signal;
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "./clock.ts";
+
+/** What an identifier names; the value is its prefix. */
+const prefixes = {
+  account: "acc",
+  apiKey: "key",
+  event: "evt",
+  request: "req",
+  session: "ses",
+  worker: "wrk",
+} as const;
+
+type Noun = keyof typeof prefixes;
+
+/** An identifier of one kind of thing: prefix, underscore, 26 characters that sort by time. */
+export type Id<N extends Noun> = `${(typeof prefixes)[N]}_${string}`;
+
+/** Makes identifiers. */
+export interface Ids {
+  next<N extends Noun>(noun: N): Id<N>;
+}
+
+/** Crockford's base 32 (crockford.com/base32.html), in lower case: no i, l, o or u. */
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
+const randomBits = 80n;
+const randomLimit = 1n << randomBits;
+
+/** A regular expression source that matches what follows the prefix of an identifier. */
+export const idPattern = `[${alphabet}]{26}`;
+
+/** Writes the lowest bits of a number in base 32, most significant digit first. */
+function base32(value: bigint, length: number): string {
+  let text = "";
+  for (let rest = value; text.length < length; rest >>= 5n) {
+    text = alphabet.charAt(Number(rest & 31n)) + text;
+  }
+  return text;
+}
+
+function randomBelow(limitBytes: number): bigint {
+  return BigInt(`0x${randomBytes(limitBytes).toString("hex")}`);
+}
+
+/** Makes random text in base 32, five bits a character. */
+export function randomText(length: number): string {
+  return Array.from(randomBytes(length), (byte) => alphabet.charAt(byte & 31)).join("");
+}
+
+/**
+ * Makes identifiers of 48 bits of time and 80 random bits, as ULIDs are (github.com/ulid/spec). Within one millisecond,
+ * and when the clock steps back, the random part counts up, so that identifiers of one process always grow.
+ */
+export function createIds(clock: Clock): Ids {
+  let time = 0;
+  let random = 0n;
+  return {
+    next(noun) {
+      const now = clock.now();
+      if (now > time) {
+        time = now;
+        random = randomBelow(10);
+      } else {
+        random = (random + 1n) % randomLimit;
+        if (random === 0n) time += 1;
+      }
+      return `${prefixes[noun]}_${base32((BigInt(time) << randomBits) | random, 26)}`;
+    },
+  };
+}

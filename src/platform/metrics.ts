@@ -1,0 +1,47 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** What the service counts; `/metrics` of the internal port shows it. */
+export interface Metrics {
+  readonly registry: Registry;
+  /** Sessions that have ended, by `ended_reason`. */
+  readonly sessionsEnded: Counter<"reason">;
+  /** Seconds from a create's placement until its session was live. */
+  readonly sessionLaunch: Histogram;
+  /** Slots of live workers, by `state`: `held` or `free`. */
+  readonly slots: Gauge<"state">;
+  /** Workers that missed their lease. */
+  readonly workersLost: Counter;
+}
+
+/** Makes a registry of its own, so that several Apps in one process do not share counters. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    sessionsEnded: new Counter({
+      name: "pilothouse_sessions_ended_total",
+      help: "Sessions that have ended.",
+      labelNames: ["reason"],
+      registers,
+    }),
+    sessionLaunch: new Histogram({
+      name: "pilothouse_session_launch_seconds",
+      help: "Seconds from placement to live.",
+      buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
+      registers,
+    }),
+    slots: new Gauge({
+      name: "pilothouse_slots",
+      help: "Slots of live workers.",
+      labelNames: ["state"],
+      registers,
+    }),
+    workersLost: new Counter({
+      name: "pilothouse_workers_lost_total",
+      help: "Workers that missed their lease.",
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,117 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { type ApiKeys, createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { ensureDeveloperKey } from "../../src/api-keys/developer-key.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { openDatabase } from "../../src/platform/database.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let now = Date.now();
+const clock = { now: () => now };
+const ids = createIds(clock);
+const bus = createLocalBus();
+const accountId = ids.next("account");
+let database: TestDatabase;
+let keys: ApiKeys;
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+  await database.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
+  keys = createApiKeys({ db: database.db, bus, ids, clock, log: silentLog });
+  keys.start();
+});
+
+afterAll(async () => {
+  keys.stop();
+  await database[Symbol.asyncDispose]();
+});
+
+const createKey = (request: { scopes?: string[]; expiresAt?: Date } = {}) =>
+  database.db.transaction((tx) => keys.create(tx, { accountId, name: "test", ...request }));
+
+describe("the 401 cases of the interface", () => {
+  const id = "01jd2z5r1v7k9m3q8t4w6x0y2b";
+  const secret = "0".repeat(40);
+  const cases: [what: string, header: string | undefined, slug: string][] = [
+    ["no header", undefined, "unauthorized"],
+    ["an empty header", "", "unauthorized"],
+    ["another scheme", "Basic dTpw", "unauthorized"],
+    ["a scheme alone", "Bearer", "unauthorized"],
+    ["two tokens", `Bearer phk_${id}_${secret} more`, "unauthorized"],
+    ["a wrong prefix", `Bearer sk_${id}_${secret}`, "invalid-key"],
+    ["a key cut short", `Bearer phk_${id}_${secret.slice(1)}`, "invalid-key"],
+    ["a letter outside the alphabet", `Bearer phk_${id}_${"u".repeat(40)}`, "invalid-key"],
+    ["an unknown key", `Bearer phk_${id}_${secret}`, "invalid-key"],
+  ];
+  test.each(cases)("should answer %s with %s: %s", async (_what, header, slug) => {
+    await expect(keys.authenticate(header)).rejects.toMatchObject({ slug });
+    expect(keys.peek(header)).toBeUndefined();
+  });
+});
+
+test("should tell whose a valid key is, and refuse it with another secret", async () => {
+  const { id, token } = await createKey({ scopes: ["sessions:read"] });
+  const principal = await keys.authenticate(`bearer ${token}`);
+  expect(principal).toEqual({ accountId, keyId: id, tier: "free", scopes: new Set(["sessions:read"]) });
+  expect(keys.peek(`Bearer ${token}`)).toBe(principal);
+  const other = token.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
+  await expect(keys.authenticate(`Bearer ${other}`)).rejects.toMatchObject({ slug: "invalid-key" });
+  expect(keys.isKnown(`Bearer ${other}`)).toBe(false);
+});
+
+test("should refuse a revoked key at once", async () => {
+  const { id, token } = await createKey();
+  await keys.authenticate(`Bearer ${token}`);
+  await database.db.transaction((tx) => keys.revoke(tx, id));
+  expect(keys.peek(`Bearer ${token}`)).toBeUndefined();
+  await expect(keys.authenticate(`Bearer ${token}`)).rejects.toMatchObject({ slug: "revoked-key" });
+});
+
+test("should answer expired-key, and revoked-key once a sweep has found it a day later", async () => {
+  const soon = await createKey({ expiresAt: new Date(now + 1_000) });
+  await keys.authenticate(`Bearer ${soon.token}`);
+  now += 1_000;
+  await expect(keys.authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
+  await keys.sweep();
+  await expect(keys.authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
+  const old = await createKey({ expiresAt: new Date(Date.now() - 25 * 3_600_000) });
+  await expect(keys.authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "expired-key" });
+  await keys.sweep();
+  await expect(keys.authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "revoked-key" });
+});
+
+test("should keep, and repair, the developer's key", async () => {
+  const { db, directory } = database;
+  const file = join(directory, "dev-api-key");
+  const first = await ensureDeveloperKey(db, ids, directory);
+  expect(await readFile(file, "utf8")).toBe(`${first}\n`);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await keys.authenticate(`Bearer ${first}`)).toMatchObject({ tier: "enterprise" });
+  expect(await ensureDeveloperKey(db, ids, directory)).toBe(first);
+
+  // A crash after the file and before the row.
+  await db.sql.deleteFrom("api_keys").where("name", "=", "developer key").execute();
+  expect(await ensureDeveloperKey(db, ids, directory)).toBe(first);
+  await writeFile(file, "phk_half");
+  const repaired = await ensureDeveloperKey(db, ids, directory);
+  expect(await keys.authenticate(`Bearer ${repaired}`)).toMatchObject({ tier: "enterprise" });
+  const accounts = await db.sql.selectFrom("accounts").select("id").where("developer", "=", true).execute();
+  expect(accounts).toHaveLength(1);
+});
+
+test("should go on with a key that it knows while PostgreSQL is away, and say so of others", async () => {
+  const elsewhere = openDatabase({ url: "postgres://nobody@127.0.0.1:1/none" }, silentLog);
+  const { token } = await createKey();
+  let db = database.db;
+  const switching = { ...database.db, named: (...args: Parameters<typeof db.named>) => db.named(...args) };
+  const cut = createApiKeys({ db: switching as typeof db, bus, ids, clock, log: silentLog });
+  await cut.authenticate(`Bearer ${token}`);
+  db = elsewhere;
+  expect(await cut.authenticate(`Bearer ${token}`)).toMatchObject({ accountId });
+  const { token: unknown } = await createKey();
+  await expect(cut.authenticate(`Bearer ${unknown}`)).rejects.toMatchObject({ slug: "internal", retryAfter: 1 });
+  await elsewhere.close();
+});

@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { readConfig } from "../../src/platform/config.ts";
+
+const user = { uid: 1000, home: "/home/ada" };
+const external = { DATABASE_URL: "postgres://db/x", WORKER_TOKEN: "0123456789abcdef" };
+
+test("should be embedded, on loopback, without a DATABASE_URL", () => {
+  expect(readConfig({}, user)).toMatchObject({
+    embedded: true,
+    host: "127.0.0.1",
+    port: 8080,
+    grpcPort: 8081,
+    internalPort: 8082,
+    fleetPort: 8083,
+    publicUrl: "http://localhost:8080",
+    errorsBase: "http://localhost:8080/errors",
+    dataDir: "/home/ada/.local/share/pilothouse",
+    role: "all",
+    queueMs: 10_000,
+    tls: undefined,
+    workerSlots: undefined,
+  });
+  expect(readConfig({}, { uid: 0, home: "/root" }).dataDir).toBe("/var/lib/pilothouse");
+});
+
+test("should listen on all addresses with a DATABASE_URL", () => {
+  expect(readConfig(external, user)).toMatchObject({ embedded: false, host: "0.0.0.0" });
+});
+
+test("should take an empty variable for an absent one, and cut slashes off addresses", () => {
+  const config = readConfig(
+    { PORT: "", PUBLIC_URL: "https://x.example/", ERRORS_BASE: "https://e.example/err//" },
+    user,
+  );
+  expect(config).toMatchObject({ port: 8080, publicUrl: "https://x.example", errorsBase: "https://e.example/err" });
+});
+
+const wrong: [variable: string, value: string, accepts: RegExp][] = [
+  ["PORT", "eighty", /whole number from 0 to 65535/],
+  ["GRPC_PORT", "65536", /whole number/],
+  ["INTERNAL_PORT", "-1", /whole number/],
+  ["FLEET_PORT", "1e3", /whole number/],
+  ["QUEUE_MS", "10s", /whole number/],
+  ["WORKER_SLOTS", "0", /whole number from 1/],
+  ["PUBLIC_URL", "ftp://x", /`http:\/\/` or `https:\/\/`/],
+  ["ERRORS_BASE", "/errors", /address/],
+  ["DATABASE_URL", "mysql://x", /`postgres:\/\/`/],
+  ["ROLE", "some", /`all`, `api`, `jobs`/],
+  ["LOG_LEVEL", "loud", /`info`/],
+  ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDRs/],
+  ["CORS_ORIGINS", "https://a.example/path", /origins/],
+  ["EGRESS_ALLOW", "localhost", /host:port/],
+  ["TLS_CERT", "/cert.pem", /TLS_KEY.*path of a file/],
+  ["DATA_DIR", `/${"d".repeat(80)}`, /at most \d+ bytes/],
+];
+
+test.each(wrong)(
+  "should refuse %s=%s in words that name the variable and what it accepts",
+  (variable, value, accepts) => {
+    const read = () => readConfig({ [variable]: value }, user);
+    expect(read).toThrow(accepts);
+    expect(read).toThrow(variable === "TLS_CERT" ? "TLS_KEY" : variable);
+  },
+);
+
+test("should not repeat a password of a wrong address", () => {
+  expect(() => readConfig({ ...external, REDIS_URL: "http://u:hunter2@x" }, user)).toThrow(/^(?!.*hunter2).*REDIS_URL/);
+});
+
+test("should ask for a WORKER_TOKEN where workers come over the network", () => {
+  expect(() => readConfig({ DATABASE_URL: "postgres://db/x" }, user)).toThrow(/WORKER_TOKEN accepts a secret/);
+});

@@ -1,0 +1,110 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { openDatabase } from "../../src/platform/database.ts";
+import { isDatabaseAway } from "../../src/platform/database-away.ts";
+import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { isAlive } from "../../src/platform/process-control.ts";
+import { makeDataDirectory, silentLog } from "../support/database.ts";
+
+const cleanups: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function directoryOfTest(): Promise<string> {
+  const directory = await makeDataDirectory();
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+function serverIn(directory: string): EmbeddedPostgres {
+  const server = createEmbeddedPostgres(directory, silentLog);
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+async function pidIn(directory: string): Promise<number> {
+  return Number.parseInt(await readFile(join(directory, "postgres", "data", "postmaster.pid"), "utf8"), 10);
+}
+
+/** Starts a server from a process of its own, as a gateway does, and kills that process the hard way. */
+async function startAndLoseOwner(directory: string): Promise<void> {
+  const owner = fork(new URL("./postgres-owner.ts", import.meta.url), [directory], { stdio: "inherit" });
+  await once(owner, "message");
+  owner.kill("SIGKILL");
+  await once(owner, "exit");
+}
+
+test("should adopt a server whose owner was killed, with what it had committed", async () => {
+  const directory = await directoryOfTest();
+  await startAndLoseOwner(directory);
+  const pid = await pidIn(directory);
+  expect(isAlive(pid)).toBe(true);
+
+  const server = serverIn(directory);
+  await server.start();
+  expect(await pidIn(directory)).toBe(pid);
+  const db = openDatabase(server.target, silentLog);
+  cleanups.push(() => db.close());
+  expect(await db.named({ name: "kept", text: "select word from kept" }, [])).toEqual([{ word: "durable" }]);
+
+  await db.close();
+  cleanups.pop();
+  await server.stop();
+  expect(isAlive(pid)).toBe(false);
+});
+
+test("should recover when owner and postmaster were killed together", async () => {
+  const directory = await directoryOfTest();
+  await startAndLoseOwner(directory);
+  process.kill(await pidIn(directory), "SIGKILL");
+
+  const server = serverIn(directory);
+  await server.start();
+  const db = openDatabase(server.target, silentLog);
+  cleanups.push(() => db.close());
+  expect(await db.named({ name: "kept", text: "select word from kept" }, [])).toEqual([{ word: "durable" }]);
+});
+
+test("should start the server again when it dies, answering `internal` with Retry-After meanwhile", async () => {
+  const directory = await directoryOfTest();
+  const server = serverIn(directory);
+  await server.start();
+  const db = openDatabase(server.target, silentLog);
+  cleanups.push(() => db.close());
+  const ask = () => db.named({ name: "one", text: "select 1 as one" }, []);
+  await ask();
+  process.kill(await pidIn(directory), "SIGKILL");
+
+  // A backend of a killed postmaster may still answer for a moment.
+  let failure: unknown;
+  while (failure === undefined) await ask().catch((error: unknown) => (failure = error));
+  expect(failure).toSatisfy(isDatabaseAway);
+  expect(failure).toMatchObject({ slug: "internal", retryAfter: 1 });
+  await expect.poll(() => ask().catch(() => undefined), { timeout: 20_000 }).toEqual([{ one: 1 }]);
+});
+
+test("should refuse a directory of another major version in words that say what to do", async () => {
+  const directory = await directoryOfTest();
+  const first = serverIn(directory);
+  await first.start();
+  await first.stop();
+  await writeFile(join(directory, "postgres", "data", "PG_VERSION"), "15\n");
+
+  await expect(serverIn(directory).start()).rejects.toThrow(/made by PostgreSQL 15, .*pg_dump.*DATABASE_URL/);
+});
+
+test("should start anew after an initialisation that was cut off", async () => {
+  const directory = await directoryOfTest();
+  const first = serverIn(directory);
+  await first.start();
+  await first.stop();
+  await rm(join(directory, "postgres", "data"), { recursive: true });
+  await writeFile(join(directory, "postgres", "data.new"), "half");
+
+  await serverIn(directory).start();
+});

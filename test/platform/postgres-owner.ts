@@ -1,0 +1,13 @@
+// Stands for a gateway: starts the server, commits a row and waits to be killed.
+import { openDatabase } from "../../src/platform/database.ts";
+import { createEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { createLog } from "../../src/platform/log.ts";
+
+const [directory = ""] = process.argv.slice(2);
+const log = createLog("silent");
+const server = createEmbeddedPostgres(directory, log);
+await server.start();
+const db = openDatabase(server.target, log);
+await db.named({ name: "make", text: "create table kept (word text)" }, []);
+await db.named({ name: "keep", text: "insert into kept values ('durable')" }, []);
+process.send?.("ready");
