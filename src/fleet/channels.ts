@@ -1,0 +1,65 @@
+import { readFileSync } from "node:fs";
+import { type ChannelCredentials, type ChannelOptions, Client, credentials, Metadata } from "@grpc/grpc-js";
+import type { MutualTlsFiles } from "../platform/config.ts";
+import { fleetMetadata } from "../platform/fleet-metadata.ts";
+import type { WorkerAddress } from "./store.ts";
+
+/** A worker that can be called. */
+export interface WorkerLink {
+  readonly workerId: string;
+  readonly client: Client;
+  /** What every call carries. */
+  readonly metadata: Metadata;
+}
+
+/** One HTTP/2 connection per worker. */
+export interface Channels {
+  /** Finds or opens the connection to a worker. */
+  to(worker: WorkerAddress): WorkerLink;
+  /** Resolves to whether the worker can be reached within so many milliseconds. */
+  isBack(link: WorkerLink, timeout: number): Promise<boolean>;
+  close(): void;
+}
+
+const options: ChannelOptions = {
+  // A tap must never be sent twice, not even by a transparent retry.
+  "grpc.enable_retries": 0,
+  // A worker that comes back is found within a second.
+  "grpc.initial_reconnect_backoff_ms": 100,
+  "grpc.max_reconnect_backoff_ms": 1_000,
+  // A machine that vanished without a word is noticed before its lease is over.
+  "grpc.keepalive_time_ms": 5_000,
+  "grpc.keepalive_timeout_ms": 5_000,
+  "grpc.service_config_disable_resolution": 1,
+};
+
+function clientCredentials(tls: MutualTlsFiles | undefined): ChannelCredentials {
+  if (!tls) return credentials.createInsecure();
+  return credentials.createSsl(readFileSync(tls.ca), readFileSync(tls.key), readFileSync(tls.cert));
+}
+
+/** Makes the connections of a gateway. Each is opened when it is first used. */
+export function createChannels(tls: MutualTlsFiles | undefined): Channels {
+  const trust = clientCredentials(tls);
+  const links = new Map<string, WorkerLink & { readonly address: string; readonly hash: string }>();
+  return {
+    to({ id, address, secretHash }) {
+      const hash = secretHash.toString("hex");
+      const found = links.get(id);
+      if (found?.address === address && found.hash === hash) return found;
+      found?.client.close();
+      const metadata = new Metadata();
+      metadata.set(fleetMetadata.workerSecretHash, hash);
+      const link = { workerId: id, address, hash, metadata, client: new Client(address, trust, options) };
+      links.set(id, link);
+      return link;
+    },
+    isBack({ client }, timeout) {
+      return new Promise((resolve) => client.waitForReady(Date.now() + timeout, (error) => resolve(!error)));
+    },
+    close() {
+      for (const { client } of links.values()) client.close();
+      links.clear();
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import { readFileSync } from "node:fs";
+import { chmod, rm } from "node:fs/promises";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { GatewayService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { MutualTlsFiles } from "../platform/config.ts";
+import { failureToStatus } from "../platform/grpc-failure.ts";
+import { addGrpcService } from "../platform/grpc-server.ts";
+import type { Log } from "../platform/log.ts";
+import type { WorkerRegistry } from "./worker-registry.ts";
+
+/** The port on which workers register, heartbeat and report. */
+export interface FleetServer {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** The TCP port that it listens on; 0 on a unix socket. */
+  readonly port: number;
+}
+
+/** Where the server listens: `host:port`, or `unix:/path`. */
+export interface FleetServerOptions {
+  readonly listen: string;
+  readonly tls: MutualTlsFiles | undefined;
+  readonly registry: WorkerRegistry;
+  readonly log: Log;
+}
+
+/** Milliseconds for calls that run when the server is stopped: they are short. */
+const drainTime = 2_000;
+
+function serverCredentials(tls: MutualTlsFiles | undefined): ServerCredentials {
+  if (!tls) return ServerCredentials.createInsecure();
+  const pair = { private_key: readFileSync(tls.key), cert_chain: readFileSync(tls.cert) };
+  return ServerCredentials.createSsl(readFileSync(tls.ca), [pair], true);
+}
+
+/** Makes the server; it listens when it is started. */
+export function createFleetServer({ listen, tls, registry, log }: FleetServerOptions): FleetServer {
+  const server = new Server();
+  const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
+  let port = 0;
+  addGrpcService(
+    server,
+    GatewayService,
+    {
+      register: (_call, request) => registry.register(request),
+      heartbeat: (call, request) => registry.heartbeat(call.metadata, request),
+      report: (call, request) => registry.report(call.metadata, request),
+    },
+    {
+      // Register brings the token in its message, the others are identified by the registry.
+      admit: () => undefined,
+      toStatus(thrown) {
+        log.debug({ err: thrown }, "a worker's call failed");
+        return failureToStatus(thrown);
+      },
+    },
+  );
+  return {
+    get port() {
+      return port;
+    },
+    async start() {
+      // A socket that a killed gateway left; the gateway lock says that nobody else listens on it.
+      if (path !== undefined) await rm(path, { force: true });
+      port = await new Promise<number>((resolve, reject) => {
+        server.bindAsync(listen, serverCredentials(tls), (error, bound) => (error ? reject(error) : resolve(bound)));
+      });
+      if (path !== undefined) await chmod(path, 0o600);
+    },
+    async stop() {
+      const deadline = setTimeout(() => server.forceShutdown(), drainTime);
+      await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+      clearTimeout(deadline);
+    },
+  };
+}

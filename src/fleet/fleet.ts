@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import type { Bus } from "../platform/bus.ts";
+import type { Config } from "../platform/config.ts";
+import type { Database } from "../platform/database.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Log } from "../platform/log.ts";
+import type { Metrics } from "../platform/metrics.ts";
+import { type Channels, createChannels } from "./channels.ts";
+import { createEmbeddedWorker, type EmbeddedWorker, gatewaySocket } from "./embedded-worker.ts";
+import { createFleetServer, type FleetServer } from "./fleet-server.ts";
+import { createLeaseSweep } from "./lease-sweep.ts";
+import type { SessionKeeper } from "./session-keeper.ts";
+import { createWorkerRegistry } from "./worker-registry.ts";
+import { ensureWorkerToken } from "./worker-token.ts";
+
+/** The workers, as a gateway has them. */
+export interface Fleet {
+  readonly channels: Channels;
+  start(): Promise<void>;
+  /** Ends the worker of embedded mode with its sessions; workers of their own go on. */
+  stop(): Promise<void>;
+  /** The TCP port on which workers register; 0 on a unix socket. */
+  readonly port: number;
+  /** The process of the embedded worker, while there is one. */
+  readonly embeddedWorkerPid: number | undefined;
+}
+
+/** What the fleet stands on. */
+export interface FleetParts {
+  readonly config: Config;
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly keeper: SessionKeeper;
+  /** Program of the embedded worker; undefined when workers come by themselves. */
+  readonly workerProgram: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Makes the fleet; nothing is started yet. */
+export function createFleet(parts: FleetParts): Fleet {
+  const { config, log, workerProgram } = parts;
+  const { dataDir, embedded, fleetTls: tls } = config;
+  const channels = createChannels(tls);
+  const sweep = createLeaseSweep(parts);
+  let server: FleetServer | undefined;
+  let worker: EmbeddedWorker | undefined;
+
+  /** Our own worker is gone for certain: its sessions need not wait for the lease. */
+  async function endSessions(detail: string): Promise<void> {
+    await sweep.endAll(detail).catch((error: unknown) => log.warn({ err: error }, "sessions could not be ended yet"));
+  }
+
+  return {
+    channels,
+    get port() {
+      return server?.port ?? 0;
+    },
+    get embeddedWorkerPid() {
+      return worker?.pid;
+    },
+    async start() {
+      if (server) return;
+      const workerToken = config.workerToken ?? (await ensureWorkerToken(dataDir));
+      const listen = embedded ? gatewaySocket(dataDir) : `${config.host}:${config.fleetPort}`;
+      const registry = createWorkerRegistry({ ...parts, workerToken });
+      server = createFleetServer({ listen, tls: embedded ? undefined : tls, registry, log });
+      await server.start();
+      sweep.start();
+      if (workerProgram === undefined) return;
+      const onDeath = () => endSessions("the worker died");
+      worker = createEmbeddedWorker({ ...parts, dataDir, workerToken, program: workerProgram, onDeath });
+      await worker.start();
+    },
+    async stop() {
+      await worker?.stop();
+      await sweep.stop();
+      if (worker) await endSessions("the service was stopped");
+      await server?.stop();
+      channels.close();
+      worker = undefined;
+      server = undefined;
+    },
+  };
+}
+
+/** Path of the worker's program beside that of the gateway. */
+export const bundledWorkerProgram = join(import.meta.dirname, "..", "..", "workers", "main.ts");

@@ -1,0 +1,88 @@
+import type { Bus } from "../platform/bus.ts";
+import type { Database, Tx } from "../platform/database.ts";
+import type { Log } from "../platform/log.ts";
+import type { Metrics } from "../platform/metrics.ts";
+import type { SessionKeeper } from "./session-keeper.ts";
+import { countSlots, endAllLeases, loseOverdueWorkers, releaseSlots, renewAllLeases, takeSweepTurn } from "./store.ts";
+
+/** Milliseconds: a lease of 8 s and this leave a lost worker's sessions ended within 10 s. */
+const sweepEvery = 1_000;
+
+/** Looks for workers that missed their lease, and for sessions that never became live. */
+export interface LeaseSweep {
+  start(): void;
+  stop(): Promise<void>;
+  /** Sweeps once; does nothing when another gateway is sweeping. */
+  sweep(): Promise<void>;
+  /** Ends what runs on every worker, for a gateway whose own worker, the only one, is known to have ended. */
+  endAll(detail: string): Promise<void>;
+}
+
+/** What the sweep stands on. */
+export interface LeaseSweepParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly keeper: SessionKeeper;
+}
+
+/** Makes the sweep. */
+export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepParts): LeaseSweep {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+
+  async function endLost(tx: Tx, detail: string): Promise<number> {
+    const lost = await loseOverdueWorkers(tx);
+    for (const workerId of lost) {
+      const ended = await keeper.endAllOf(tx, workerId, detail);
+      await releaseSlots(tx, workerId, []);
+      log.warn({ worker_id: workerId, sessions: ended }, detail);
+    }
+    return lost.length;
+  }
+
+  async function sweep(): Promise<void> {
+    await db.transaction(async (tx) => {
+      const turn = await takeSweepTurn(tx);
+      if (!turn) return;
+      if (turn.afterGap) {
+        await renewAllLeases(tx);
+        return;
+      }
+      metrics.workersLost.inc(await endLost(tx, "the worker missed its lease"));
+      const overdue = await keeper.endOverdue(tx);
+      if (overdue > 0) log.warn({ sessions: overdue }, "sessions that never became live were ended");
+      tx.afterCommit(() => bus.publish("capacity", ""));
+    });
+    const { slots, held } = await countSlots(db);
+    metrics.slots.set({ state: "held" }, held);
+    metrics.slots.set({ state: "free" }, slots - held);
+  }
+
+  /** One at a time: a sweep that PostgreSQL holds up is not piled onto. */
+  function tick(): void {
+    running ??= sweep()
+      .catch((error: unknown) => log.warn({ err: error }, "leases cannot be swept at the moment"))
+      .finally(() => {
+        running = undefined;
+      });
+  }
+
+  return {
+    sweep,
+    endAll: (detail) =>
+      db.transaction(async (tx) => {
+        await endAllLeases(tx);
+        await endLost(tx, detail);
+      }),
+    start() {
+      timer ??= setInterval(tick, sweepEvery);
+    },
+    async stop() {
+      clearInterval(timer);
+      timer = undefined;
+      await running;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import type { Tx } from "../platform/database.ts";
+import { findCandidates, lockCandidate, type WorkerAddress } from "./store.ts";
+
+/** Where a session could be put. */
+export type Placement =
+  | { readonly kind: "placed"; readonly worker: WorkerAddress }
+  /** No live worker has a free slot at the moment. */
+  | { readonly kind: "full" }
+  /** Another placement was faster: the transaction has to begin anew. */
+  | { readonly kind: "raced" }
+  /** There are live workers, and none of them can launch the runtime. */
+  | { readonly kind: "not-integrated" };
+
+/** What a session asks of a worker. */
+export interface PlacementWish {
+  readonly runtime: string;
+  /** A worker that has just failed. */
+  readonly except?: string;
+}
+
+/**
+ * Chooses the least loaded live worker with a free slot, and locks it until the transaction ends, so that the session's
+ * row, inserted in the same transaction, takes that slot. One worker is locked per transaction: two could deadlock.
+ */
+export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise<Placement> {
+  const alive = await findCandidates(tx);
+  const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
+  if (alive.length > 0 && able.length === 0) return { kind: "not-integrated" };
+  const candidate = able.find(({ id, held, slots }) => id !== except && held < slots);
+  if (!candidate) return { kind: "full" };
+  const locked = await lockCandidate(tx, candidate.id);
+  if (!locked || locked.held >= locked.slots) return { kind: "raced" };
+  return { kind: "placed", worker: { id: locked.id, address: locked.address, secretHash: locked.secret_hash } };
+}

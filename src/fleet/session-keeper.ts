@@ -1,0 +1,20 @@
+import type { HeldSession, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Tx } from "../platform/database.ts";
+
+/** The start of a worker's process that says something. */
+export interface WorkerIncarnation {
+  readonly workerId: string;
+  readonly incarnation: bigint;
+}
+
+/** What the fleet needs of those who keep the sessions. */
+export interface SessionKeeper {
+  /** Ends all running sessions of a worker that is gone, with their events; says how many those were. */
+  endAllOf(tx: Tx, workerId: string, detail: string): Promise<number>;
+  /** Ends sessions that are still provisioning after their deadline. */
+  endOverdue(tx: Tx): Promise<number>;
+  /** Applies a worker's event once; one that is stale or was applied before changes nothing. */
+  apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent): Promise<void>;
+  /** Of the sessions that a worker has, those that it must not have: ended, or placed elsewhere. */
+  unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
+}

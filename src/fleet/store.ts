@@ -1,0 +1,205 @@
+import { type Expression, type SqlBool, sql } from "kysely";
+import type { Database, Tx } from "../platform/database.ts";
+
+/** A worker as gateways reach it. */
+export interface WorkerAddress {
+  readonly id: string;
+  readonly address: string;
+  readonly secretHash: Buffer;
+}
+
+/** What a registration writes. */
+export interface WorkerRegistration {
+  readonly id: string;
+  readonly secretHash: Buffer;
+  readonly address: string;
+  readonly runtimes: readonly string[];
+  readonly slots: number;
+  readonly isolation: string;
+  readonly bootId: string;
+  readonly incarnation: bigint;
+}
+
+/** How long a worker may go without an accepted heartbeat, in milliseconds. */
+export const leaseMs = 8_000;
+
+/** A gap between sweeps above this, in milliseconds, means that no gateway could write: it renews all leases. */
+const sweepGapMs = 3_000;
+
+const inMilliseconds = (ms: number) => sql<Date>`clock_timestamp() + ${ms} * interval '1 millisecond'`;
+
+/** Finds and locks the row that a registration continues: by identifier, else by the start of the process. */
+export async function lockRegistered(tx: Tx, id: string, bootId: string) {
+  return tx.sql
+    .selectFrom("workers")
+    .select(["id", "secret_hash", "boot_id", "incarnation"])
+    .where((where) => where.or([where("id", "=", id), where("boot_id", "=", bootId)]))
+    .orderBy((order) => order("id", "=", id), "desc")
+    .limit(1)
+    .forUpdate()
+    .executeTakeFirst();
+}
+
+/**
+ * Writes a worker's row, with a fresh lease. It takes sessions from its first heartbeat on: before that it may not have
+ * the answer with its secret yet, and would refuse commands.
+ */
+export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<void> {
+  const values = {
+    secret_hash: worker.secretHash,
+    address: worker.address,
+    runtimes: [...worker.runtimes],
+    slots: worker.slots,
+    isolation: worker.isolation,
+    boot_id: worker.bootId,
+    incarnation: worker.incarnation,
+    draining: true,
+    lease_until: inMilliseconds(leaseMs),
+    lost_at: null,
+    registered_at: sql<Date>`now()`,
+  };
+  await tx.sql
+    .insertInto("workers")
+    .values({ id: worker.id, ...values })
+    .onConflict((conflict) => conflict.column("id").doUpdateSet(values))
+    .execute();
+}
+
+/** Reads the hash of a worker's secret. */
+export async function findSecretHash(db: Database, id: string): Promise<Buffer | undefined> {
+  const row = await db.sql.selectFrom("workers").select("secret_hash").where("id", "=", id).executeTakeFirst();
+  return row?.secret_hash;
+}
+
+/** Renews a lease; false when the worker has been started again since. One that was lost comes back, without sessions. */
+export async function renewLease(tx: Tx, id: string, incarnation: bigint, draining: boolean): Promise<boolean> {
+  const row = await tx.sql
+    .updateTable("workers")
+    .set({ lease_until: inMilliseconds(leaseMs), draining, lost_at: null })
+    .where("id", "=", id)
+    .where("incarnation", "=", String(incarnation))
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Says whether a worker's row is that of an incarnation, and keeps it so until the transaction ends. */
+export async function holdIncarnation(tx: Tx, id: string, incarnation: bigint): Promise<boolean> {
+  const row = await tx.sql
+    .selectFrom("workers")
+    .select("id")
+    .where("id", "=", id)
+    .where("incarnation", "=", String(incarnation))
+    .forShare()
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Frees the slots of ended sessions that their worker no longer has; says how many those were. */
+export async function releaseSlots(tx: Tx, workerId: string, held: readonly string[]): Promise<number> {
+  const result = await tx.sql
+    .updateTable("sessions")
+    .set({ slot_held: false })
+    .where("worker_id", "=", workerId)
+    .where("slot_held", "=", true)
+    .where("status", "in", ["destroyed", "errored"])
+    .where("id", "not in", held.length > 0 ? [...held] : [""])
+    .executeTakeFirst();
+  return Number(result.numUpdatedRows);
+}
+
+const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > clock_timestamp()`;
+
+/** Finds the live workers that take new sessions, the least loaded first, with the runtimes they launch. */
+export async function findCandidates(tx: Tx) {
+  return tx.sql
+    .selectFrom("workers")
+    .select(["id", "runtimes", "slots"])
+    .select(heldSlots)
+    .where(isAlive)
+    .where("draining", "=", false)
+    .orderBy(sql`${heldCount} / slots::float`)
+    .orderBy("id")
+    .execute();
+}
+
+const heldCount = sql<number>`(
+  select count(*)::int from sessions where sessions.worker_id = workers.id and slot_held
+)`;
+const heldSlots = heldCount.as("held");
+
+/** Locks a worker against other placements, and reads it anew under that lock. */
+export async function lockCandidate(tx: Tx, id: string) {
+  const locked = await tx.sql
+    .selectFrom("workers")
+    .select("id")
+    .where("id", "=", id)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
+  // A statement of its own: only it sees what was committed while the lock was waited for.
+  return (
+    locked &&
+    tx.sql
+      .selectFrom("workers")
+      .select(["id", "address", "secret_hash", "slots"])
+      .select(heldSlots)
+      .where("id", "=", id)
+      .where("draining", "=", false)
+      .where(isAlive)
+      .executeTakeFirst()
+  );
+}
+
+/** Takes the turn to look for missed leases. Says whether there was a gap; undefined when another gateway has the turn. */
+export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
+  const row = await tx.sql
+    .selectFrom("lease_sweep")
+    .select(sql<boolean>`clock_timestamp() - swept_at > ${sweepGapMs} * interval '1 millisecond'`.as("after_gap"))
+    .forUpdate()
+    .skipLocked()
+    .executeTakeFirst();
+  if (!row) return undefined;
+  await tx.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`clock_timestamp()` }).execute();
+  return { afterGap: row.after_gap };
+}
+
+/** Gives every worker that is not lost a fresh lease. */
+export async function renewAllLeases(tx: Tx): Promise<void> {
+  await tx.sql
+    .updateTable("workers")
+    .set({ lease_until: inMilliseconds(leaseMs) })
+    .where("lost_at", "is", null)
+    .execute();
+}
+
+/** Marks the workers whose lease has run out as lost, and frees their slots. */
+export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
+  const rows = await tx.sql
+    .updateTable("workers")
+    .set({ lost_at: sql<Date>`clock_timestamp()` })
+    .where("lost_at", "is", null)
+    .where("lease_until", "<", sql<Date>`clock_timestamp()`)
+    .returning("id")
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Ends the lease of every worker, for a gateway that has just ended its own. */
+export async function endAllLeases(tx: Tx): Promise<void> {
+  await tx.sql.updateTable("workers").set({ lease_until: sql<Date>`clock_timestamp() - interval '1 s'` }).execute();
+}
+
+/** Counts the slots of live workers. */
+export async function countSlots(db: Database): Promise<{ slots: number; held: number }> {
+  const row = await db.sql
+    .selectFrom("workers")
+    .select(sql<number>`coalesce(sum(slots), 0)::int`.as("slots"))
+    .select(
+      sql<number>`coalesce(sum((select count(*) from sessions s where s.worker_id = workers.id and slot_held)), 0)::int`.as(
+        "held",
+      ),
+    )
+    .where(isAlive)
+    .executeTakeFirstOrThrow();
+  return row;
+}

@@ -1,0 +1,174 @@
+import { create } from "@bufbuild/protobuf";
+import type { Metadata } from "@grpc/grpc-js";
+import {
+  type HeartbeatRequest,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+  Isolation,
+  type RegisterRequest,
+  type RegisterResponse,
+  RegisterResponseSchema,
+  type ReportRequest,
+  type ReportResponse,
+  ReportResponseSchema,
+} from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Database, Tx } from "../platform/database.ts";
+import { isDatabaseAway } from "../platform/database-away.ts";
+import { fail } from "../platform/errors.ts";
+import { fleetMetadata } from "../platform/fleet-metadata.ts";
+import { type Ids, randomText } from "../platform/ids.ts";
+import type { Log } from "../platform/log.ts";
+import { hashSecret, matchesHash } from "../platform/secrets.ts";
+import type { SessionKeeper } from "./session-keeper.ts";
+import {
+  findSecretHash,
+  holdIncarnation,
+  leaseMs,
+  lockRegistered,
+  releaseSlots,
+  renewLease,
+  saveWorker,
+} from "./store.ts";
+
+/** Five bits a character: 200 random bits. */
+const secretLength = 40;
+
+/** What workers ask of gateways. */
+export interface WorkerRegistry {
+  register(request: RegisterRequest): Promise<RegisterResponse>;
+  heartbeat(metadata: Metadata, request: HeartbeatRequest): Promise<HeartbeatResponse>;
+  report(metadata: Metadata, request: ReportRequest): Promise<ReportResponse>;
+}
+
+/** What the registry stands on. */
+export interface WorkerRegistryParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly keeper: SessionKeeper;
+  readonly workerToken: string;
+}
+
+interface Admission {
+  readonly id: string;
+  readonly secretHash: Buffer;
+  /** Set only when it is new. */
+  readonly newSecret: string;
+  readonly incarnation: bigint;
+  readonly restarted: boolean;
+}
+
+const isolationNames: Readonly<Record<number, string>> = {
+  [Isolation.NAMESPACE]: "namespace",
+  [Isolation.FLAGS]: "flags",
+};
+
+function assertSound({ address, runtimes, slots, bootId }: RegisterRequest): void {
+  if (address === "" || runtimes.length === 0 || slots === 0 || bootId === "") {
+    throw fail("bad-request", {}, { detail: "a worker registers with address, runtimes, slots and boot_id" });
+  }
+}
+
+function readText(metadata: Metadata, name: string): string {
+  const [value] = metadata.get(name);
+  return typeof value === "string" ? value : "";
+}
+
+/** Makes the registry. */
+export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
+  const { db, bus, ids, log, keeper } = parts;
+  const tokenHash = hashSecret(parts.workerToken);
+  const secretHashes = new Map<string, Buffer>();
+  const heard = new Map<string, bigint>();
+
+  /** Finds out which worker calls. Its secret is known in memory after the first call: a heartbeat must do without PostgreSQL. */
+  async function identify(metadata: Metadata): Promise<string> {
+    const id = readText(metadata, fleetMetadata.workerId);
+    const secret = readText(metadata, fleetMetadata.workerSecret);
+    const known = secretHashes.get(id);
+    if (known && matchesHash(secret, known)) return id;
+    const hash = await findSecretHash(db, id);
+    if (!hash || !matchesHash(secret, hash)) throw fail("unauthorized", {}, { detail: "unknown worker" });
+    secretHashes.set(id, hash);
+    return id;
+  }
+
+  /** Decides who a registering worker is: the one it says, the one of the same start, or a new one. */
+  async function admit(tx: Tx, request: RegisterRequest): Promise<Admission> {
+    const row = await lockRegistered(tx, request.workerId, request.bootId);
+    const isItself = row !== undefined && row.id === request.workerId;
+    if (isItself && !matchesHash(request.workerSecret, row.secret_hash)) {
+      throw fail("unauthorized", {}, { detail: "the worker's secret is not the one it was given" });
+    }
+    const restarted = row !== undefined && row.boot_id !== request.bootId;
+    const incarnation = row ? BigInt(row.incarnation) + (restarted ? 1n : 0n) : 1n;
+    if (isItself) return { id: row.id, secretHash: row.secret_hash, newSecret: "", incarnation, restarted };
+    // Its first registration, or the same sent again because the answer with the secret was lost.
+    const newSecret = randomText(secretLength);
+    return { id: row?.id ?? ids.next("worker"), secretHash: hashSecret(newSecret), newSecret, incarnation, restarted };
+  }
+
+  /** Says whether a heartbeat is the first of a start that this gateway hears: whoever waits for a slot hears of it. */
+  function isFirst(id: string, incarnation: bigint): boolean {
+    const before = heard.get(id);
+    heard.set(id, incarnation);
+    return before !== incarnation;
+  }
+
+  async function renew(id: string, { incarnation, draining, sessions }: HeartbeatRequest): Promise<void> {
+    await db.transaction(async (tx) => {
+      if (!(await renewLease(tx, id, incarnation, draining))) throw superseded();
+      const freed = await releaseSlots(
+        tx,
+        id,
+        sessions.map(({ sessionId }) => sessionId),
+      );
+      if (freed > 0 || isFirst(id, incarnation)) tx.afterCommit(() => bus.publish("capacity", ""));
+    });
+  }
+
+  const superseded = () => fail("conflict", {}, { detail: "the worker has been started again since" });
+
+  return {
+    async register(request) {
+      if (!matchesHash(request.workerToken, tokenHash))
+        throw fail("unauthorized", {}, { detail: "wrong WORKER_TOKEN" });
+      assertSound(request);
+      const admission = await db.transaction(async (tx) => {
+        const admitted = await admit(tx, request);
+        const { address, runtimes, slots, bootId, isolation } = request;
+        const isolationName = isolationNames[isolation] ?? "unknown";
+        await saveWorker(tx, { ...admitted, address, runtimes, slots, bootId, isolation: isolationName });
+        if (admitted.restarted) {
+          await keeper.endAllOf(tx, admitted.id, "the worker was started again");
+          await releaseSlots(tx, admitted.id, []);
+        }
+        return admitted;
+      });
+      const { id, incarnation } = admission;
+      log.info({ worker_id: id, incarnation: Number(incarnation), slots: request.slots }, "worker registered");
+      return create(RegisterResponseSchema, { workerId: id, workerSecret: admission.newSecret, incarnation, leaseMs });
+    },
+    async heartbeat(metadata, request) {
+      const id = await identify(metadata);
+      try {
+        await renew(id, request);
+        return create(HeartbeatResponseSchema, { unwanted: await keeper.unwanted(id, request.sessions) });
+      } catch (error) {
+        // An outage of ours kills no session: the worker is told that all is well, and leases are renewed afterwards.
+        if (isDatabaseAway(error)) return create(HeartbeatResponseSchema);
+        throw error;
+      }
+    },
+    async report(metadata, { incarnation, events }) {
+      const workerId = await identify(metadata);
+      await db.transaction(async (tx) => {
+        if (!(await holdIncarnation(tx, workerId, incarnation))) throw superseded();
+        for (const event of events) await keeper.apply(tx, { workerId, incarnation }, event);
+      });
+      return create(ReportResponseSchema);
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { randomText } from "../platform/ids.ts";
+
+/** Five bits a character: 200 random bits. */
+const tokenLength = 40;
+
+/** Reads or makes the WORKER_TOKEN of embedded mode, so that a worker that outlived its gateway is admitted again. */
+export async function ensureWorkerToken(dataDir: string): Promise<string> {
+  const path = join(dataDir, "worker-token");
+  const found = await readFile(path, "utf8").catch(() => "");
+  if (found.length === tokenLength) return found;
+  const token = randomText(tokenLength);
+  await writeFile(`${path}.new`, token, { mode: 0o600 });
+  await rename(`${path}.new`, path);
+  return token;
+}

@@ -1,0 +1,119 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Call } from "../call.ts";
+import {
+  type DriveRequest,
+  DriveRequestSchema,
+  type DriveResponse,
+  DriveResponseSchema,
+} from "../gen/pilothouse/v1/session_pb.ts";
+import { asFailure, fail, failFields } from "../platform/errors.ts";
+import { validate } from "../platform/validation.ts";
+import { Outbox } from "./outbox.ts";
+import { toProblemMessage } from "./problem-message.ts";
+import type { SessionCommands } from "./session-commands.ts";
+import type { SessionEvents } from "./session-events.ts";
+import type { SessionRoutes } from "./session-routes.ts";
+
+/** Answers that wait for a slow client before its commands are held: 16 chunks of a capture are 4 MiB. */
+const ahead = 16;
+
+type Answer = MessageInitShape<typeof DriveResponseSchema>;
+
+/** What Drive stands on. */
+export interface DriveParts {
+  readonly commands: SessionCommands;
+  readonly follow: SessionEvents;
+  readonly routes: SessionRoutes;
+  readonly errorsBase: string;
+}
+
+/** Runs the commands of one stream. */
+export type Drive = (call: Call, requests: AsyncIterable<DriveRequest>) => AsyncIterable<DriveResponse>;
+
+/** Makes what runs Drive streams. */
+export function createDrive({ commands, follow, routes, errorsBase }: DriveParts): Drive {
+  /** Answers one command; the id of the command is put on every answer by the caller. */
+  async function* answer(call: Call, sessionId: string, request: DriveRequest): AsyncGenerator<Answer> {
+    validate(DriveRequestSchema, request);
+    if (request.sessionId !== "" && request.sessionId !== sessionId) {
+      throw failFields("validation-failed", { session_id: "is not that of the stream's first message" });
+    }
+    await call.draw("global");
+    const { navigate, interact, wait, capture, state, idempotencyKey = "" } = request;
+    if (navigate) yield { navigate: await commands.navigate(call, sessionId, navigate, idempotencyKey) };
+    else if (interact) yield { interact: await commands.interact(call, sessionId, interact, idempotencyKey) };
+    else if (wait) yield { wait: await commands.wait(call, sessionId, wait) };
+    else if (state) yield { state: await commands.state(call, sessionId) };
+    else if (capture) {
+      for await (const { header, data } of commands.capture(call, sessionId, capture)) {
+        if (header) yield { capture: header };
+        if (data.length > 0) yield { chunk: data };
+      }
+    }
+  }
+
+  /** An error ends its command, not the stream. */
+  async function run(
+    call: Call,
+    sessionId: string,
+    request: DriveRequest,
+    outbox: Outbox<DriveResponse>,
+  ): Promise<void> {
+    const { id } = request;
+    try {
+      for await (const part of answer(call, sessionId, request))
+        await outbox.push(create(DriveResponseSchema, { ...part, id }));
+    } catch (thrown) {
+      const error = toProblemMessage(asFailure(thrown), errorsBase, call.requestId);
+      await outbox.push(create(DriveResponseSchema, { id, error }));
+    }
+  }
+
+  async function pumpEvents(call: Call, id: string, signal: AbortSignal, outbox: Outbox<DriveResponse>): Promise<void> {
+    try {
+      for await (const event of follow({ call, id, signal })) await outbox.push(create(DriveResponseSchema, { event }));
+    } catch {
+      // The session has ended, or the client is gone: the commands' own answers say so.
+    }
+  }
+
+  /**
+   * Takes the next command only when the one before it has been answered: the transport reads a little ahead and then
+   * holds the client, which is the stream's back-pressure.
+   */
+  async function runAll(
+    call: Call,
+    requests: AsyncIterable<DriveRequest>,
+    outbox: Outbox<DriveResponse>,
+    signal: AbortSignal,
+  ) {
+    let sessionId: string | undefined;
+    for await (const request of requests) {
+      if (sessionId === undefined) {
+        sessionId = request.sessionId;
+        if (sessionId === "") throw failFields("validation-failed", { session_id: "is needed in the first message" });
+        await routes.findRunning(sessionId, call.principal.accountId);
+        void pumpEvents(call, sessionId, signal, outbox);
+      }
+      await run(call, sessionId, request, outbox);
+      if (call.signal.aborted) throw fail("session-timeout", {}, { detail: "the client stopped waiting" });
+    }
+  }
+
+  return async function* drive(call, requests) {
+    const stop = new AbortController();
+    const outbox = new Outbox<DriveResponse>(ahead);
+    const cancel = (): void => stop.abort();
+    call.signal.addEventListener("abort", cancel, { once: true });
+    runAll(call, requests, outbox, stop.signal).then(
+      () => outbox.end(),
+      (error: unknown) => outbox.fail(error),
+    );
+    try {
+      yield* outbox;
+    } finally {
+      stop.abort();
+      call.signal.removeEventListener("abort", cancel);
+    }
+  };
+}

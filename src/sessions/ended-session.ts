@@ -1,0 +1,27 @@
+import type { StoredEndedReason } from "../migrations/schema.ts";
+import { type Failure, fail } from "../platform/errors.ts";
+
+/** What every row and route of a session says of its end. */
+export interface SessionEnd {
+  readonly live_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly ended_reason: StoredEndedReason | null;
+}
+
+/** Milliseconds from live to end; 0 when the session never became live. */
+export function durationOf({ live_at, ended_at }: SessionEnd): number {
+  return live_at && ended_at ? Math.max(0, ended_at.getTime() - live_at.getTime()) : 0;
+}
+
+/** The failure of every operation on a session that has ended. */
+export function sessionGone(end: SessionEnd): Failure {
+  const extensions = {
+    ended_reason: end.ended_reason ?? "destroyed",
+    ended_at: (end.ended_at ?? new Date(0)).toISOString(),
+    duration_ms: durationOf(end),
+  };
+  return fail("session-destroyed", extensions, { detail: `the session has ended: ${extensions.ended_reason}` });
+}
+
+/** The failure of an operation on a session that is not there, or belongs to another account. */
+export const noSession = (): Failure => fail("not-found", {}, { detail: "no session has this id" });

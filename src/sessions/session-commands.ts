@@ -1,0 +1,74 @@
+import { create } from "@bufbuild/protobuf";
+import type { Call } from "../call.ts";
+import {
+  CaptureCommandSchema,
+  InteractCommandSchema,
+  NavigateCommandSchema,
+  StateCommandSchema,
+  WaitCommandSchema,
+  WorkerService,
+} from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type {
+  CaptureRequest,
+  CaptureStreamResponse,
+  InteractRequest,
+  InteractResponse,
+  NavigateRequest,
+  NavigateResponse,
+  SessionState,
+  WaitRequest,
+  WaitResponse,
+} from "../gen/pilothouse/v1/session_pb.ts";
+import { assertNavigable } from "./page-address.ts";
+import type { WorkerCommands } from "./worker-commands.ts";
+
+/** The commands of a session, for unary calls and for Drive alike. `id` is the session's, whatever the request says. */
+export interface SessionCommands {
+  navigate(call: Call, id: string, request: NavigateRequest, idempotencyKey?: string): Promise<NavigateResponse>;
+  interact(call: Call, id: string, request: InteractRequest, idempotencyKey?: string): Promise<InteractResponse>;
+  wait(call: Call, id: string, request: WaitRequest): Promise<WaitResponse>;
+  state(call: Call, id: string): Promise<SessionState>;
+  capture(call: Call, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
+}
+
+/** Makes the commands: each is one line of translation. */
+export function createSessionCommands(commands: WorkerCommands): SessionCommands {
+  const { method } = WorkerService;
+  return {
+    async navigate(call, id, request, idempotencyKey) {
+      assertNavigable(request.url);
+      return commands.run({
+        call,
+        id,
+        method: method.navigate,
+        idempotencyKey,
+        build: (context) => create(NavigateCommandSchema, { context, request }),
+      });
+    },
+    interact: (call, id, request, idempotencyKey) =>
+      commands.run({
+        call,
+        id,
+        method: method.interact,
+        idempotencyKey,
+        build: (context) => create(InteractCommandSchema, { context, request }),
+      }),
+    wait: (call, id, request) =>
+      commands.run({
+        call,
+        id,
+        method: method.wait,
+        build: (context) => create(WaitCommandSchema, { context, request }),
+      }),
+    state: (call, id) =>
+      commands.run({ call, id, method: method.getState, build: (context) => create(StateCommandSchema, { context }) }),
+    capture: (call, id, request) =>
+      commands.stream({
+        call,
+        id,
+        method: method.capture,
+        outlivesSession: true,
+        build: (context) => create(CaptureCommandSchema, { context, request }),
+      }),
+  };
+}

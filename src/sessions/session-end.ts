@@ -1,0 +1,62 @@
+import { create } from "@bufbuild/protobuf";
+import type { EventLog } from "../events/event-log.ts";
+import type { WorkerEventKey } from "../events/store.ts";
+import { SessionCompletedEventSchema, SessionFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
+import type { StoredEndedReason } from "../migrations/schema.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Tx } from "../platform/database.ts";
+import type { Metrics } from "../platform/metrics.ts";
+import { durationOf } from "./ended-session.ts";
+import { endedReasonMessages } from "./session-message.ts";
+import { endings } from "./session-states.ts";
+import { endedPatch, type SessionRow, transition } from "./store.ts";
+
+/** What an end tells whom. */
+export interface SessionEndParts {
+  readonly events: EventLog;
+  readonly bus: Bus;
+  readonly metrics: Metrics;
+}
+
+/** Why a session ends. */
+export interface EndCause {
+  readonly reason: StoredEndedReason;
+  /** What was seen of the cause of a fault. */
+  readonly detail?: string;
+  readonly accountId?: string;
+  readonly placementEpoch?: bigint;
+  readonly workerKey?: WorkerEventKey;
+}
+
+async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: EndCause): Promise<void> {
+  const owner = { accountId: row.account_id, subject: row.id, ...(cause.workerKey && { workerKey: cause.workerKey }) };
+  const durationMs = BigInt(durationOf(row));
+  const data = { sessionId: row.id, durationMs, endedReason: endedReasonMessages[cause.reason] };
+  if (endings[cause.reason] === "completed") {
+    await events.append(tx, owner, SessionCompletedEventSchema, create(SessionCompletedEventSchema, data));
+  } else {
+    const failed = create(SessionFailedEventSchema, { ...data, detail: cause.detail ?? "" });
+    await events.append(tx, owner, SessionFailedEventSchema, failed);
+  }
+}
+
+/** Ends a session with its one terminal event; undefined when it had ended before, or is not the one that is meant. */
+export async function endSession(
+  { events, bus, metrics }: SessionEndParts,
+  tx: Tx,
+  id: string,
+  cause: EndCause,
+): Promise<SessionRow | undefined> {
+  const { reason, accountId, placementEpoch } = cause;
+  const row = await transition(tx, id, endings[reason], endedPatch(reason), {
+    ...(accountId !== undefined && { accountId }),
+    ...(placementEpoch !== undefined && { placementEpoch }),
+  });
+  if (!row) return undefined;
+  await appendEnd(events, tx, row, cause);
+  tx.afterCommit(() => {
+    metrics.sessionsEnded.inc({ reason });
+    bus.publish("session-ended", id);
+  });
+  return row;
+}

@@ -1,0 +1,95 @@
+import { create } from "@bufbuild/protobuf";
+import type { Call } from "../call.ts";
+import type { EventLog } from "../events/event-log.ts";
+import { type CommandContext, WatchCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
+import { pause } from "../platform/bounded-wait.ts";
+import { asFailure } from "../platform/errors.ts";
+import { sessionGone } from "./ended-session.ts";
+import { Outbox } from "./outbox.ts";
+import type { SessionRoutes } from "./session-routes.ts";
+import { isEnded } from "./session-states.ts";
+import type { WorkerCommands } from "./worker-commands.ts";
+
+/** Events that wait for a slow reader before their source is held. */
+const ahead = 64;
+/** Milliseconds after which what is not stored is asked for again, when the connection to the worker broke. */
+const retryEvery = 1_000;
+
+const terminalTypes = new Set(["session.completed", "session.failed"]);
+
+/** What following sessions stands on. */
+export interface SessionEventsParts {
+  readonly events: EventLog;
+  readonly routes: SessionRoutes;
+  readonly commands: WorkerCommands;
+}
+
+/** Which session to follow, from where. */
+export interface SessionEventsOptions {
+  readonly call: Call;
+  readonly id: string;
+  readonly after?: string | undefined;
+  /** Ends the following, as the call's own signal does. */
+  readonly signal: AbortSignal;
+}
+
+/** Follows a session's stored and transient events. It ends after the terminal event. */
+export type SessionEvents = (options: SessionEventsOptions) => AsyncIterable<Event>;
+
+/** Makes what follows sessions. */
+export function createSessionEvents({ events, routes, commands }: SessionEventsParts): SessionEvents {
+  /** Console, page, dialog and download events, straight from the worker for as long as the session runs. */
+  async function pumpTransient({ call, id, signal }: SessionEventsOptions, outbox: Outbox<Event>): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        const build = (context: CommandContext) => create(WatchCommandSchema, { context });
+        for await (const event of commands.stream({ call, id, method: WorkerService.method.watch, build })) {
+          if (signal.aborted) return;
+          await outbox.push(event);
+        }
+      } catch (error) {
+        if (asFailure(error).slug === "session-destroyed") return;
+      }
+      await pause(retryEvery, signal);
+    }
+  }
+
+  async function pumpStored(stored: AsyncIterable<Event>, outbox: Outbox<Event>): Promise<void> {
+    for await (const event of stored) {
+      await outbox.push(event);
+      if (terminalTypes.has(event.type)) return;
+    }
+  }
+
+  /** Says whether the terminal event of an ended session is yet to be read. */
+  async function hasMore(accountId: string, subject: string, after: string | undefined): Promise<boolean> {
+    const type = after === undefined ? undefined : await events.typeOf({ id: after, accountId, subject });
+    return type !== undefined && !terminalTypes.has(type);
+  }
+
+  return async function* follow(options) {
+    const { call, id, after } = options;
+    const stop = new AbortController();
+    const cancel = (): void => stop.abort();
+    options.signal.addEventListener("abort", cancel, { once: true });
+    const { accountId } = call.principal;
+    const outbox = new Outbox<Event>(ahead);
+    try {
+      // Listened to before the status is read: an end in between is then an event that is yet to come.
+      const stored = await events.watch({ accountId, subject: id, after, signal: stop.signal });
+      routes.forget(id);
+      const { row } = await routes.find(id, accountId);
+      if (isEnded(row.status) && !(await hasMore(accountId, id, after))) throw sessionGone(row);
+      if (!isEnded(row.status)) void pumpTransient({ ...options, signal: stop.signal }, outbox);
+      pumpStored(stored, outbox).then(
+        () => outbox.end(),
+        (error: unknown) => outbox.fail(error),
+      );
+      yield* outbox;
+    } finally {
+      stop.abort();
+      options.signal.removeEventListener("abort", cancel);
+    }
+  };
+}

@@ -1,0 +1,112 @@
+import { create } from "@bufbuild/protobuf";
+import type { WorkerEventKey } from "../events/store.ts";
+import type { SessionKeeper, WorkerIncarnation } from "../fleet/session-keeper.ts";
+import type { HeldSession, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  SessionChallengeDetectedEventSchema,
+  SessionChallengeResolvedEventSchema,
+  SessionEgressCapabilityChangedEventSchema,
+} from "../gen/pilothouse/v1/session_pb.ts";
+import type { Database, Tx } from "../platform/database.ts";
+import { endSession, type SessionEndParts } from "./session-end.ts";
+import { toStoredReason } from "./session-message.ts";
+import { isEnded } from "./session-states.ts";
+import { findRunningOf, lockRunning, lockSession, type SessionRow, transition } from "./store.ts";
+
+/** Milliseconds after which a live session that its worker no longer has is ended: its own report had time to arrive. */
+const missingFor = 6_000;
+
+/** What the keeper stands on. */
+export interface SessionKeeperParts extends SessionEndParts {
+  readonly db: Database;
+}
+
+/** Makes what the fleet tells of sessions' ends and changes. */
+export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
+  const { db, events, bus } = parts;
+  const missing = new Map<string, number>();
+
+  /** Applies an event to its session, which is locked and runs on that worker with that epoch. */
+  async function applyTo(
+    tx: Tx,
+    session: SessionRow,
+    workerKey: WorkerEventKey,
+    { event }: WorkerEvent,
+  ): Promise<void> {
+    const owner = { accountId: session.account_id, subject: session.id, workerKey };
+    const sessionId = session.id;
+    switch (event.case) {
+      case "ended": {
+        const reason = toStoredReason(event.value.reason) ?? "crashed";
+        await endSession(parts, tx, sessionId, { reason, detail: event.value.detail, workerKey });
+        return;
+      }
+      case "challengeSeen": {
+        const { challenge: kind, url, paused } = event.value;
+        const data = create(SessionChallengeDetectedEventSchema, { sessionId, kind, url, paused });
+        const isNew = await events.append(tx, owner, SessionChallengeDetectedEventSchema, data);
+        if (isNew && paused) await transition(tx, sessionId, "challenged", { pause_reason: kind });
+        break;
+      }
+      case "challengeGone": {
+        const data = create(SessionChallengeResolvedEventSchema, { sessionId });
+        const isNew = await events.append(tx, owner, SessionChallengeResolvedEventSchema, data);
+        if (isNew) await transition(tx, sessionId, "resolved", { pause_reason: null });
+        break;
+      }
+      case "egressChanged": {
+        const { capability, reason } = event.value;
+        const init = { sessionId, capability, ...(reason !== "" && { reason }) };
+        const data = create(SessionEgressCapabilityChangedEventSchema, init);
+        await events.append(tx, owner, SessionEgressCapabilityChangedEventSchema, data);
+        break;
+      }
+      default:
+        return;
+    }
+    tx.afterCommit(() => bus.publish("session-changed", sessionId));
+  }
+
+  /** Ends sessions that a worker has not had for a while although it should. */
+  async function endMissing(workerId: string, running: readonly string[], held: ReadonlySet<string>): Promise<void> {
+    const now = performance.now();
+    for (const id of running) {
+      if (held.has(id)) missing.delete(id);
+      else if (!missing.has(id)) missing.set(id, now);
+    }
+    const overdue = running.filter((id) => now - (missing.get(id) ?? now) > missingFor);
+    for (const id of overdue) {
+      missing.delete(id);
+      const detail = `worker ${workerId} no longer had the session`;
+      await db.transaction((tx) => endSession(parts, tx, id, { reason: "crashed", detail }));
+    }
+  }
+
+  return {
+    async endAllOf(tx, workerId, detail) {
+      const ids = await lockRunning(tx, { workerId });
+      for (const id of ids) await endSession(parts, tx, id, { reason: "worker_lost", detail });
+      return ids.length;
+    },
+    async endOverdue(tx) {
+      const ids = await lockRunning(tx, "overdue");
+      const cause = { reason: "failed_to_start", detail: "the browser was not ready in time" } as const;
+      for (const id of ids) await endSession(parts, tx, id, cause);
+      return ids.length;
+    },
+    async apply(tx, { workerId, incarnation }: WorkerIncarnation, event) {
+      const session = await lockSession(tx, event.sessionId);
+      if (!session || isEnded(session.status)) return;
+      if (session.worker_id !== workerId || BigInt(session.placement_epoch) !== event.placementEpoch) return;
+      const { placementEpoch, sequence } = event;
+      await applyTo(tx, session, { placementEpoch, incarnation, sequence }, event);
+    },
+    async unwanted(workerId, held) {
+      const running = await findRunningOf(db, workerId);
+      const epochs = new Map(running.map(({ id, placement_epoch }) => [id, BigInt(placement_epoch)]));
+      const live = running.filter(({ status }) => status !== "provisioning").map(({ id }) => id);
+      await endMissing(workerId, live, new Set(held.map(({ sessionId }) => sessionId)));
+      return held.filter(({ sessionId, placementEpoch }: HeldSession) => epochs.get(sessionId) !== placementEpoch);
+    },
+  };
+}

@@ -1,0 +1,210 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Call } from "../call.ts";
+import type { Channels } from "../fleet/channels.ts";
+import { place } from "../fleet/placement.ts";
+import type { WorkerAddress } from "../fleet/store.ts";
+import { CreateCommandSchema, type CreateResult, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
+import type { Tier } from "../limits/tiers.ts";
+import { pause } from "../platform/bounded-wait.ts";
+import type { Database } from "../platform/database.ts";
+import { type Failure, fail } from "../platform/errors.ts";
+import { callUnary } from "../platform/grpc-codec.ts";
+import { statusToFailure } from "../platform/grpc-failure.ts";
+import type { Ids } from "../platform/ids.ts";
+import { sessionGone } from "./ended-session.ts";
+import { endSession, type SessionEndParts } from "./session-end.ts";
+import type { SessionPlan } from "./session-plan.ts";
+import { endings } from "./session-states.ts";
+import {
+  countRunning,
+  findSession,
+  insertSession,
+  livePatch,
+  lockAccount,
+  moveSession,
+  type SessionRow,
+  transition,
+} from "./store.ts";
+import { brokeOnTheWay, commandContext } from "./worker-commands.ts";
+
+/** Milliseconds. */
+const times = {
+  /** What a worker has for a launch. Two of them stay below the deadline of a row that is provisioning (store.ts). */
+  launch: 30_000,
+  margin: 2_000,
+  /** A slot that became free is found this soon, even when nobody told. */
+  look: 100,
+};
+
+/** Seconds that a client should wait when there was no slot. */
+const retryAfter = 2;
+
+/** What a launch stands on. */
+export interface SessionLaunchParts extends SessionEndParts {
+  readonly db: Database;
+  readonly ids: Ids;
+  readonly channels: Channels;
+  /** Milliseconds that a create waits for a slot. */
+  readonly queueMs: number;
+  /** `host:port` of private addresses that pages may reach all the same. */
+  readonly egressAllow: readonly string[];
+}
+
+/** What to launch for whom. */
+export interface LaunchOrder {
+  readonly call: Call;
+  readonly tier: Tier;
+  readonly plan: SessionPlan;
+}
+
+/** A session that has its slot. */
+interface Placed {
+  readonly row: SessionRow;
+  readonly worker: WorkerAddress;
+}
+
+type Attempt = Placed | "full" | "raced";
+
+const noCapacity = (detail: string): Failure => fail("capacity-unavailable", {}, { detail, retryAfter });
+
+const notIntegrated = (runtime: string): Failure =>
+  fail("driver-not-integrated", { runtime }, { detail: `no worker can launch ${runtime}` });
+
+/** Makes what launches sessions. The launched session is live. */
+export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<SessionRow> {
+  const { db, ids, events, bus, channels, metrics } = parts;
+
+  /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
+  function tryPlace({ call, tier, plan }: LaunchOrder, id: string): Promise<Attempt> {
+    const { accountId } = call.principal;
+    return db.transaction(async (tx) => {
+      await lockAccount(tx, accountId);
+      const running = await countRunning(tx, accountId);
+      const limit = tier.concurrentSessions;
+      if (running >= limit) {
+        const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;
+        throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
+      }
+      const placement = await place(tx, { runtime: plan.runtime });
+      if (placement.kind === "not-integrated") throw notIntegrated(plan.runtime);
+      if (placement.kind !== "placed") return placement.kind;
+      const { locale, timezone, labels } = plan.request;
+      const session = { ...plan, id, accountId, locale, timezone, labels, workerId: placement.worker.id };
+      const row = await insertSession(tx, session);
+      const data = create(SessionCreatedEventSchema, { sessionId: id });
+      await events.append(tx, { accountId, subject: id }, SessionCreatedEventSchema, data);
+      return { row, worker: placement.worker };
+    });
+  }
+
+  /** Resolves when a slot may have become free. */
+  function nextChance(signal: AbortSignal): Promise<void> {
+    const woken = new AbortController();
+    const unsubscribe = bus.subscribe("capacity", () => woken.abort());
+    const wake = (): void => woken.abort();
+    signal.addEventListener("abort", wake, { once: true });
+    return pause(times.look, woken.signal).finally(() => {
+      unsubscribe();
+      signal.removeEventListener("abort", wake);
+    });
+  }
+
+  async function waitForPlace(order: LaunchOrder, id: string): Promise<Placed> {
+    const deadline = performance.now() + parts.queueMs;
+    for (;;) {
+      const attempt = await tryPlace(order, id);
+      if (typeof attempt === "object") return attempt;
+      if (performance.now() >= deadline) throw noCapacity("no worker has a free slot");
+      // Nothing has been made yet, so a client that has gone away need not be served.
+      if (order.call.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
+      if (attempt === "full") await nextChance(order.call.signal);
+    }
+  }
+
+  /** Puts a session whose worker failed on another one; undefined when there is none. */
+  function placeElsewhere({ plan }: LaunchOrder, { row, worker }: Placed): Promise<Placed | undefined> {
+    return db.transaction(async (tx) => {
+      const placement = await place(tx, { runtime: plan.runtime, except: worker.id });
+      if (placement.kind !== "placed") return undefined;
+      const placementEpoch = BigInt(row.placement_epoch);
+      const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
+      return moved && { row: moved, worker: placement.worker };
+    });
+  }
+
+  function runCreate({ call, plan }: LaunchOrder, { row, worker }: Placed): Promise<CreateResult> {
+    const link = channels.to(worker);
+    const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
+    const command = create(CreateCommandSchema, {
+      context: commandContext(call, row.id, epochs, times.launch),
+      request: plan.request,
+      expiresAt: timestampFromDate(row.expires_at),
+      egressAllow: [...parts.egressAllow],
+    });
+    const options = { metadata: link.metadata, timeoutMs: times.launch + times.margin };
+    return callUnary(link.client, WorkerService.method.create, command, options);
+  }
+
+  /** Ends a session that could not be launched; throws `session-destroyed` when its client had ended it meanwhile. */
+  async function giveUp({ row }: Placed, failure: Failure): Promise<never> {
+    const cause = { reason: "failed_to_start", detail: failure.detail ?? failure.slug } as const;
+    const ended = await db.transaction((tx) => endSession(parts, tx, row.id, cause));
+    if (!ended) await throwIfGone(row);
+    throw failure;
+  }
+
+  /** An end that was asked for is the client's; one by a fault is told as what went wrong with the launch. */
+  async function throwIfGone(row: SessionRow): Promise<void> {
+    const now = await findSession(db, row.id, row.account_id);
+    if (now?.ended_reason && endings[now.ended_reason] === "completed") throw sessionGone(now);
+  }
+
+  async function goLive({ row }: Placed, { viewport }: CreateResult): Promise<SessionRow> {
+    const size = viewport && {
+      viewport_width: viewport.width,
+      viewport_height: viewport.height,
+      viewport_scale: viewport.deviceScaleFactor || row.viewport_scale,
+    };
+    const placementEpoch = BigInt(row.placement_epoch);
+    const live = await db.transaction(async (tx) => {
+      const moved = await transition(tx, row.id, "launched", { ...livePatch(), ...size }, { placementEpoch });
+      if (!moved) return undefined;
+      const data = create(SessionLiveEventSchema, { sessionId: row.id });
+      await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionLiveEventSchema, data);
+      tx.afterCommit(() => bus.publish("session-changed", row.id));
+      return moved;
+    });
+    if (live) return live;
+    await throwIfGone(row);
+    throw noCapacity("the worker was lost during the launch");
+  }
+
+  /** Launches once; "elsewhere" when that says nothing about the session, but about the worker. */
+  async function launchOn(order: LaunchOrder, placed: Placed): Promise<SessionRow | { readonly elsewhere: Failure }> {
+    let result: CreateResult;
+    try {
+      result = await runCreate(order, placed);
+    } catch (error) {
+      const failure = statusToFailure(error);
+      const isWorkers = brokeOnTheWay(error) || failure.slug === "capacity-unavailable";
+      return isWorkers ? { elsewhere: noCapacity("the worker was lost during the launch") } : giveUp(placed, failure);
+    }
+    return goLive(placed, result);
+  }
+
+  return async (order) => {
+    const began = performance.now();
+    const first = await waitForPlace(order, ids.next("session"));
+    let outcome = await launchOn(order, first);
+    if ("elsewhere" in outcome) {
+      const second = await placeElsewhere(order, first);
+      if (!second) return giveUp(first, outcome.elsewhere);
+      outcome = await launchOn(order, second);
+      if ("elsewhere" in outcome) return giveUp(second, outcome.elsewhere);
+    }
+    metrics.sessionLaunch.observe((performance.now() - began) / 1_000);
+    return outcome;
+  };
+}

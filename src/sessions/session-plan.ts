@@ -1,0 +1,106 @@
+import { create } from "@bufbuild/protobuf";
+import { type CreateSessionRequest, CreateSessionRequestSchema, OnChallenge } from "../gen/pilothouse/v1/session_pb.ts";
+import type { Tier } from "../limits/tiers.ts";
+import {
+  type Archetype,
+  closeArchetypes,
+  DEFAULT_ARCHETYPE,
+  findArchetype,
+  isDesktop,
+} from "../platform/archetypes.ts";
+import { fail, failFields } from "../platform/errors.ts";
+
+/** What a create comes to: the request with all defaults filled in, and what follows from it. */
+export interface SessionPlan {
+  readonly request: CreateSessionRequest;
+  readonly archetype: string;
+  readonly runtime: string;
+  readonly timeoutSeconds: number;
+  readonly idleTimeoutSeconds: number;
+  readonly viewport: { readonly width: number; readonly height: number; readonly deviceScaleFactor: number };
+}
+
+const defaultRuntime = "headless-shell";
+const defaultIdleTimeoutSeconds = 300;
+const defaultTimezone = "UTC";
+
+type Faults = Record<string, string>;
+
+function isTimezone(timeZone: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isLocale(locale: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(locale).length === 1;
+  } catch {
+    return false;
+  }
+}
+
+function unknownArchetype(name: string): string {
+  const close = closeArchetypes(name);
+  const offer = close.length > 0 ? `; close matches: ${close.join(", ")}` : "";
+  return `is not an archetype${offer}`;
+}
+
+function isProxyAddress(server: string): boolean {
+  return /^(https?|socks5):\/\/(\[[0-9a-fA-F:.]+\]|[^\s/?#@:[\]]+):\d{1,5}$/.test(server) && URL.canParse(server);
+}
+
+/** Throws for what is asked for and cannot be had yet. */
+function assertOffered({ profileId, proxy }: CreateSessionRequest): void {
+  if (proxy && !isProxyAddress(proxy.server)) {
+    throw failFields("bad-request", {
+      "proxy.server": "must be http://, https:// or socks5:// with host and port, nothing else",
+    });
+  }
+  if (profileId !== undefined) throw fail("not-found", {}, { detail: "no profile has this id" });
+  if (proxy) throw fail("feature-unavailable", {}, { detail: "this deployment does not offer proxies" });
+}
+
+function findFaults(request: CreateSessionRequest, archetype: Archetype | undefined, tier: Tier): Faults {
+  const { timezone, locale, timeoutSeconds, viewport } = request;
+  const longest = tier.longestSessionSeconds;
+  return {
+    ...(!archetype && { archetype: unknownArchetype(request.archetype ?? "") }),
+    ...(timezone !== undefined && !isTimezone(timezone) && { timezone: "is not an IANA time zone" }),
+    ...(locale !== undefined && !isLocale(locale) && { locale: "is not a BCP 47 language tag" }),
+    ...(timeoutSeconds !== undefined &&
+      timeoutSeconds > longest && { timeout_seconds: `is at most ${longest} on tier ${tier.name}` }),
+    ...(viewport && archetype && !isDesktop(archetype) && { viewport: "can be chosen for desktop archetypes only" }),
+  };
+}
+
+/** Checks what the proto's rules cannot say of a create, and fills in the defaults. */
+export function planSession(request: CreateSessionRequest, tier: Tier): SessionPlan {
+  const name = request.archetype ?? DEFAULT_ARCHETYPE;
+  const archetype = findArchetype(name);
+  const faults = findFaults(request, archetype, tier);
+  if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
+  assertOffered(request);
+  const {
+    runtime = defaultRuntime,
+    timeoutSeconds = tier.longestSessionSeconds,
+    idleTimeoutSeconds = defaultIdleTimeoutSeconds,
+    timezone = defaultTimezone,
+    viewport,
+  } = request;
+  const onChallenge = request.onChallenge || OnChallenge.PAUSE;
+  const defaults = { archetype: name, runtime, timeoutSeconds, idleTimeoutSeconds, timezone, onChallenge };
+  const { width, height } = viewport ?? archetype.viewport;
+  const deviceScaleFactor = viewport?.deviceScaleFactor || archetype.deviceScaleFactor;
+  return {
+    request: create(CreateSessionRequestSchema, { ...request, ...defaults }),
+    archetype: name,
+    runtime,
+    timeoutSeconds,
+    idleTimeoutSeconds,
+    viewport: { width, height, deviceScaleFactor },
+  };
+}

@@ -1,0 +1,100 @@
+import type { WorkerAddress } from "../fleet/store.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Database } from "../platform/database.ts";
+import { isDatabaseAway } from "../platform/database-away.ts";
+import { createFreshCache } from "../platform/fresh-cache.ts";
+import { idPattern } from "../platform/ids.ts";
+import { noSession, sessionGone } from "./ended-session.ts";
+import { isEnded } from "./session-states.ts";
+import { findRoute, type RouteRow } from "./store.ts";
+
+/** Where a session runs, as its row says it. */
+export interface SessionRoute {
+  readonly row: RouteRow;
+  readonly worker: WorkerAddress;
+  readonly placementEpoch: bigint;
+  readonly controlEpoch: bigint;
+}
+
+/** Finds where sessions run. Hot commands touch no database: a route is good for 5 s, and an end is told by bus. */
+export interface SessionRoutes {
+  /** Finds a session of an account, ended or not. Throws `not-found`. */
+  find(id: string, accountId: string): Promise<SessionRoute>;
+  /** The same for a session that must not have ended: throws `session-destroyed` with how it did. */
+  findRunning(id: string, accountId: string): Promise<SessionRoute>;
+  /** Forgets a route that may be wrong. */
+  forget(id: string): void;
+  /** Calls the listener when a session ends, until the returned function is called. */
+  onEnd(id: string, listener: () => void): () => void;
+  start(): void;
+  stop(): void;
+}
+
+/** Milliseconds. */
+const freshFor = 5_000;
+const staleFor = 60_000;
+const capacity = 10_000;
+
+const sessionId = new RegExp(`^ses_${idPattern}$`);
+
+function toRoute(row: RouteRow): SessionRoute {
+  return {
+    row,
+    worker: { id: row.worker_id, address: row.address, secretHash: row.secret_hash },
+    placementEpoch: BigInt(row.placement_epoch),
+    controlEpoch: BigInt(row.control_epoch),
+  };
+}
+
+/** Makes the routes of a gateway. */
+export function createSessionRoutes(db: Database, bus: Bus): SessionRoutes {
+  const listeners = new Map<string, Set<() => void>>();
+  const unsubscribes: (() => void)[] = [];
+  const cache = createFreshCache<SessionRoute>({
+    load: async (id) => {
+      const row = await findRoute(db, id);
+      return row && toRoute(row);
+    },
+    isAway: isDatabaseAway,
+    freshFor,
+    staleFor,
+    capacity,
+  });
+
+  async function find(id: string, accountId: string): Promise<SessionRoute> {
+    const route = sessionId.test(id) ? await cache.get(id) : undefined;
+    if (route?.row.account_id !== accountId) throw noSession();
+    return route;
+  }
+
+  return {
+    find,
+    async findRunning(id, accountId) {
+      const route = await find(id, accountId);
+      if (isEnded(route.row.status)) throw sessionGone(route.row);
+      return route;
+    },
+    forget: (id) => cache.forget(id),
+    onEnd(id, listener) {
+      const set = listeners.get(id) ?? new Set();
+      listeners.set(id, set.add(listener));
+      return () => {
+        set.delete(listener);
+        if (set.size === 0 && listeners.get(id) === set) listeners.delete(id);
+      };
+    },
+    start() {
+      if (unsubscribes.length > 0) return;
+      unsubscribes.push(
+        bus.subscribe("session-changed", (id) => cache.forget(id)),
+        bus.subscribe("session-ended", (id) => {
+          cache.forget(id);
+          for (const listener of [...(listeners.get(id) ?? [])]) listener();
+        }),
+      );
+    },
+    stop() {
+      for (const unsubscribe of unsubscribes.splice(0)) unsubscribe();
+    },
+  };
+}

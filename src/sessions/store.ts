@@ -1,0 +1,214 @@
+import { type Selectable, sql } from "kysely";
+import type { SessionsTable, StoredEndedReason, StoredSessionStatus } from "../migrations/schema.ts";
+import type { Database, NamedStatement, Tx } from "../platform/database.ts";
+import { runningStatuses, type SessionTrigger, transitions } from "./session-states.ts";
+
+/** A session as its row says it. */
+export type SessionRow = Selectable<SessionsTable>;
+
+/** Which placement of which session. */
+export interface PlacedSession {
+  readonly id: string;
+  readonly placementEpoch: bigint;
+}
+
+/** A session to insert. */
+export interface NewSession {
+  readonly id: string;
+  readonly accountId: string;
+  readonly archetype: string;
+  readonly runtime: string;
+  readonly locale: string | undefined;
+  readonly timezone: string | undefined;
+  readonly viewport: { readonly width: number; readonly height: number; readonly deviceScaleFactor: number };
+  readonly labels: Readonly<Record<string, string>>;
+  readonly idleTimeoutSeconds: number;
+  readonly timeoutSeconds: number;
+  readonly workerId: string;
+}
+
+/** What a transition writes besides the status. */
+type SessionPatch = Partial<
+  Pick<SessionRow, "viewport_width" | "viewport_height" | "viewport_scale" | "pause_reason" | "ended_reason">
+> & { live_at?: ReturnType<typeof rightNow>; ended_at?: ReturnType<typeof rightNow> };
+
+/** What a transition may ask of a row besides its status. */
+interface SessionCondition {
+  readonly accountId?: string;
+  readonly placementEpoch?: bigint;
+}
+
+/** Milliseconds that a row may stay provisioning. Above what a launch takes at most (launch.ts), retry included. */
+const provisionWithin = 90_000;
+
+/** The time of the statement, not that of the transaction, which may have waited for a lock. */
+const rightNow = () => sql<Date>`date_trunc('milliseconds', clock_timestamp())`;
+const fromNow = (ms: number) =>
+  sql<Date>`date_trunc('milliseconds', clock_timestamp()) + ${ms} * interval '1 millisecond'`;
+
+/** Locks an account against other creates, so that its sessions can be counted. */
+export async function lockAccount(tx: Tx, id: string): Promise<void> {
+  await tx.sql.selectFrom("accounts").select("id").where("id", "=", id).forNoKeyUpdate().execute();
+}
+
+/** Counts the sessions of an account that have not ended. */
+export async function countRunning(tx: Tx, accountId: string): Promise<number> {
+  const { count } = await tx.sql
+    .selectFrom("sessions")
+    .select(sql<number>`count(*)::int`.as("count"))
+    .where("account_id", "=", accountId)
+    .where("status", "in", runningStatuses)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Inserts a session that is being launched, and takes a slot of its worker with it. */
+export async function insertSession(tx: Tx, session: NewSession): Promise<SessionRow> {
+  return tx.sql
+    .insertInto("sessions")
+    .values({
+      id: session.id,
+      account_id: session.accountId,
+      status: "provisioning",
+      archetype: session.archetype,
+      runtime: session.runtime,
+      locale: session.locale ?? null,
+      timezone: session.timezone ?? null,
+      viewport_width: session.viewport.width,
+      viewport_height: session.viewport.height,
+      viewport_scale: session.viewport.deviceScaleFactor,
+      labels: JSON.stringify(session.labels),
+      idle_timeout_seconds: session.idleTimeoutSeconds,
+      created_at: rightNow(),
+      expires_at: fromNow(session.timeoutSeconds * 1_000),
+      provision_by: fromNow(provisionWithin),
+      worker_id: session.workerId,
+      placement_epoch: 1,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Puts a session that is still being launched on another worker; undefined when it has ended or moved meanwhile. */
+export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession, workerId: string) {
+  return tx.sql
+    .updateTable("sessions")
+    .set({ worker_id: workerId, placement_epoch: String(placementEpoch + 1n) })
+    .where("id", "=", id)
+    .where("status", "=", "provisioning")
+    .where("placement_epoch", "=", String(placementEpoch))
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Moves a session on; undefined when its status, or something else that is asked of it, does not allow that. */
+export async function transition(
+  tx: Tx,
+  id: string,
+  trigger: SessionTrigger,
+  patch: SessionPatch,
+  condition: SessionCondition = {},
+): Promise<SessionRow | undefined> {
+  const { from, to } = transitions[trigger];
+  let update = tx.sql
+    .updateTable("sessions")
+    .set({ ...patch, status: to })
+    .where("id", "=", id)
+    .where("status", "in", from);
+  if (condition.accountId !== undefined) update = update.where("account_id", "=", condition.accountId);
+  if (condition.placementEpoch !== undefined) {
+    update = update.where("placement_epoch", "=", String(condition.placementEpoch));
+  }
+  return update.returningAll().executeTakeFirst();
+}
+
+/** What a session that becomes live gets. */
+export const livePatch = () => ({ live_at: rightNow() });
+
+/** What a session that ends gets. */
+export const endedPatch = (reason: StoredEndedReason) => ({
+  ended_at: rightNow(),
+  ended_reason: reason,
+  pause_reason: null,
+});
+
+/** Lists the running sessions of a worker, or those that are overdue in becoming live, and locks them. */
+export async function lockRunning(tx: Tx, which: { workerId: string } | "overdue"): Promise<string[]> {
+  const running = tx.sql.selectFrom("sessions").select("id");
+  const chosen =
+    which === "overdue"
+      ? running.where("status", "=", "provisioning").where("provision_by", "<", rightNow())
+      : running.where("worker_id", "=", which.workerId).where("status", "in", runningStatuses);
+  const rows = await chosen.orderBy("id").forUpdate().execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Locks one session for a worker's event. */
+export async function lockSession(tx: Tx, id: string): Promise<SessionRow | undefined> {
+  return tx.sql.selectFrom("sessions").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
+}
+
+/** Finds the running sessions of a worker with their placement epochs. */
+export async function findRunningOf(db: Database, workerId: string) {
+  return db.sql
+    .selectFrom("sessions")
+    .select(["id", "placement_epoch", "status"])
+    .where("worker_id", "=", workerId)
+    .where("status", "in", runningStatuses)
+    .execute();
+}
+
+/** Finds a session of an account. */
+export async function findSession(db: Database, id: string, accountId: string): Promise<SessionRow | undefined> {
+  return db.sql
+    .selectFrom("sessions")
+    .selectAll()
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+}
+
+/** A page of an account's sessions. */
+export interface SessionListQuery {
+  readonly accountId: string;
+  readonly status: StoredSessionStatus | undefined;
+  /** Only sessions that are older than this one. */
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** Lists sessions, newest first. */
+export async function listSessions(db: Database, query: SessionListQuery): Promise<SessionRow[]> {
+  let select = db.sql.selectFrom("sessions").selectAll().where("account_id", "=", query.accountId);
+  if (query.status !== undefined) select = select.where("status", "=", query.status);
+  if (query.before !== undefined) select = select.where("id", "<", query.before);
+  return select.orderBy("id", "desc").limit(query.limit).execute();
+}
+
+/** What a command needs of its session. */
+export interface RouteRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly status: StoredSessionStatus;
+  readonly live_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly ended_reason: StoredEndedReason | null;
+  readonly worker_id: string;
+  readonly placement_epoch: string;
+  readonly control_epoch: string;
+  readonly address: string;
+  readonly secret_hash: Buffer;
+}
+
+const routeStatement: NamedStatement = {
+  name: "session-route",
+  text: `select s.id, s.account_id, s.status, s.live_at, s.ended_at, s.ended_reason, s.worker_id, s.placement_epoch,
+      s.control_epoch, w.address, w.secret_hash
+    from sessions s join workers w on w.id = s.worker_id where s.id = $1`,
+};
+
+/** Finds where a session runs. */
+export async function findRoute(db: Database, id: string): Promise<RouteRow | undefined> {
+  const [row] = await db.named<RouteRow>(routeStatement, [id]);
+  return row;
+}

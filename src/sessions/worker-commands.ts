@@ -1,0 +1,202 @@
+import { create, type DescMessage, type DescMethod, type MessageShape } from "@bufbuild/protobuf";
+import { status } from "@grpc/grpc-js";
+import type { Call } from "../call.ts";
+import type { Channels, WorkerLink } from "../fleet/channels.ts";
+import { type CommandContext, CommandContextSchema } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { asFailure, type Failure, fail } from "../platform/errors.ts";
+import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc-codec.ts";
+import { isServiceError, statusToFailure } from "../platform/grpc-failure.ts";
+import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
+
+/** Milliseconds. */
+const times = {
+  /** The longest that a command may take, its time in the queue included, for clients that do not say how long they wait. */
+  command: 600_000,
+  /** The worker ends a command at its deadline by itself; only a silent one is cut off by us. */
+  margin: 2_000,
+  /** A worker that is lost is known to be so within its lease of 8 s and a sweep. */
+  verdict: 10_000,
+  /** A worker that came back registers, and so ends its old sessions, within this. */
+  registration: 1_500,
+};
+
+/** Sends commands to the workers of sessions. */
+export interface WorkerCommands {
+  /** Runs a command and gives its answer. */
+  run<I extends DescMessage, O extends DescMessage>(command: WorkerCommand<"unary", I, O>): Promise<MessageShape<O>>;
+  /** Runs a command whose answer is a stream. */
+  stream<I extends DescMessage, O extends DescMessage>(
+    command: WorkerCommand<"server_streaming", I, O>,
+  ): AsyncIterable<MessageShape<O>>;
+}
+
+/** One command to the worker of a session. */
+export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessage> {
+  readonly call: Call;
+  /** Identifier of the session. */
+  readonly id: string;
+  readonly method: TypedMethod<Kind, I, O> & DescMethod;
+  /** Makes the message of the command. */
+  build(context: CommandContext): MessageShape<I>;
+  /** Idempotency key of the command, where it is not the call's. */
+  readonly idempotencyKey?: string | undefined;
+  /** What has begun to arrive is made: neither the end of its session nor its time cuts it off, however slow its reader. */
+  readonly outlivesSession?: boolean;
+}
+
+/** Makes what comes with every command. */
+export function commandContext(
+  call: Call,
+  sessionId: string,
+  epochs: { readonly placementEpoch: bigint; readonly controlEpoch: bigint },
+  timeoutMs: number,
+  idempotencyKey = "",
+): CommandContext {
+  const { traceparent, requestId } = call;
+  const { placementEpoch, controlEpoch } = epochs;
+  const init = { sessionId, placementEpoch, controlEpoch, timeoutMs, traceparent, requestId, idempotencyKey };
+  return create(CommandContextSchema, init);
+}
+
+/**
+ * Says whether a call ended without an answer of the worker: it could not be reached, or the connection broke. A
+ * cancellation counts when it was not ours: a server that goes down at once cancels what it runs.
+ */
+export function brokeOnTheWay(error: unknown): boolean {
+  const isProblem = !isServiceError(error) || statusToFailure(error).cause !== error;
+  return !isProblem && error.code !== status.DEADLINE_EXCEEDED;
+}
+
+/** One command while it runs: it ends when its client goes away, and when its session or its time ends. */
+class Running {
+  readonly options: GrpcCallOptions;
+  readonly context: CommandContext;
+  sessionEnded = false;
+  isLate = false;
+  readonly #controller = new AbortController();
+  readonly #release: () => void;
+  readonly #settle: () => void;
+
+  constructor(call: Call, route: SessionRoute, link: WorkerLink, routes: SessionRoutes, idempotencyKey?: string) {
+    const left = Math.min(call.deadline - performance.now(), times.command);
+    if (left <= 0) throw fail("session-timeout", {}, { detail: "the client's deadline has passed" });
+    const timeoutMs = Math.ceil(left);
+    const { signal } = this.#controller;
+    this.options = { metadata: link.metadata, signal };
+    this.context = commandContext(call, route.row.id, route, timeoutMs, idempotencyKey);
+    const cancel = (): void => this.#controller.abort();
+    if (call.signal.aborted) cancel();
+    call.signal.addEventListener("abort", cancel, { once: true });
+    const unlisten = routes.onEnd(route.row.id, () => {
+      this.sessionEnded = true;
+      cancel();
+    });
+    // Not gRPC's own deadline: that cannot be lifted from a stream that runs.
+    const timer = setTimeout(() => {
+      this.isLate = true;
+      cancel();
+    }, timeoutMs + times.margin);
+    this.#settle = () => {
+      clearTimeout(timer);
+      unlisten();
+    };
+    this.#release = () => {
+      call.signal.removeEventListener("abort", cancel);
+      this.#settle();
+    };
+  }
+
+  /** From now on only its client's going away ends it. */
+  settle(): void {
+    this.#settle();
+  }
+
+  [Symbol.dispose](): void {
+    this.#release();
+  }
+}
+
+/** Resolves when the session ends or the signal aborts; at the latest when the time is up. */
+function waitForEnd(routes: SessionRoutes, id: string, call: Call, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      unlisten();
+      call.signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    const unlisten = routes.onEnd(id, done);
+    call.signal.addEventListener("abort", done, { once: true });
+  });
+}
+
+/** Makes what sends commands. */
+export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
+  /** Reads the session anew: throws `session-destroyed` when it has ended. */
+  async function assertRunning(id: string, { principal }: Call): Promise<void> {
+    routes.forget(id);
+    await routes.findRunning(id, principal.accountId);
+  }
+
+  /** The connection broke: what became of the command is unknown until the fleet has a verdict or the worker is back. */
+  async function awaitVerdict(call: Call, id: string, link: WorkerLink): Promise<Failure> {
+    await assertRunning(id, call);
+    const patience = Math.max(0, Math.min(times.verdict, call.deadline - performance.now()));
+    const isBack = channels.isBack(link, patience).then(async (back) => {
+      if (back) await waitForEnd(routes, id, call, Math.min(times.registration, patience));
+    });
+    await Promise.race([isBack, waitForEnd(routes, id, call, patience)]);
+    await assertRunning(id, call);
+    const detail = "the connection to the browser's machine broke; whether the command was carried out is not known";
+    return fail("driver-error", { worker_lost: true }, { detail });
+  }
+
+  /** Finds out what a failed command has to answer. */
+  async function explain(error: unknown, call: Call, id: string, link: WorkerLink, running: Running): Promise<Failure> {
+    if (running.sessionEnded) await assertRunning(id, call);
+    if (call.signal.aborted) return asFailure(call.signal.reason);
+    if (running.isLate)
+      return fail("session-timeout", {}, { detail: "the worker did not answer in time", cause: error });
+    if (brokeOnTheWay(error)) return awaitVerdict(call, id, link);
+    const failure = statusToFailure(error);
+    if (failure.slug === "session-destroyed") {
+      // The worker knows of the end before we do: its report is on its way.
+      await assertRunning(id, call);
+      await waitForEnd(routes, id, call, times.registration);
+      await assertRunning(id, call);
+    }
+    return failure;
+  }
+
+  async function begin(call: Call, id: string, key: string | undefined) {
+    const route = await routes.findRunning(id, call.principal.accountId);
+    if (route.row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
+    const link = channels.to(route.worker);
+    return { link, running: new Running(call, route, link, routes, key) };
+  }
+
+  return {
+    async run({ call, id, method, build, idempotencyKey = call.idempotencyKey }) {
+      const { link, running } = await begin(call, id, idempotencyKey);
+      using _ = running;
+      try {
+        return await callUnary(link.client, method, build(running.context), running.options);
+      } catch (error) {
+        throw await explain(error, call, id, link, running);
+      }
+    },
+    async *stream({ call, id, method, build, outlivesSession = false }) {
+      const { link, running } = await begin(call, id, undefined);
+      using _ = running;
+      try {
+        for await (const part of callServerStreaming(link.client, method, build(running.context), running.options)) {
+          if (outlivesSession) running.settle();
+          yield part;
+        }
+      } catch (error) {
+        throw await explain(error, call, id, link, running);
+      }
+    },
+  };
+}

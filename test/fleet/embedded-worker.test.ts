@@ -1,0 +1,91 @@
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createEmbeddedWorker, type EmbeddedWorker } from "../../src/fleet/embedded-worker.ts";
+import { isAlive } from "../../src/platform/process-control.ts";
+import { makeDataDirectory, silentLog } from "../support/database.ts";
+
+let dataDir: string;
+let workers: EmbeddedWorker[];
+let deaths: number;
+
+beforeEach(async () => {
+  dataDir = await makeDataDirectory();
+  workers = [];
+  deaths = 0;
+});
+
+afterEach(async () => {
+  await Promise.all(workers.map((worker) => worker.stop()));
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+function supervise(): EmbeddedWorker {
+  const worker = createEmbeddedWorker({
+    dataDir,
+    program: fileURLToPath(new URL("./idle-worker.ts", import.meta.url)),
+    workerToken: "token",
+    log: silentLog,
+    onDeath: () => {
+      deaths += 1;
+    },
+    env: { ...process.env, DATABASE_URL: "postgres://secret" },
+  });
+  workers.push(worker);
+  return worker;
+}
+
+async function starts(): Promise<Record<string, unknown>[]> {
+  const text = await readFile(join(dataDir, "starts.jsonl"), "utf8").catch(() => "");
+  return text
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+const eventually = (check: () => unknown) => expect.poll(check, { timeout: 20_000, interval: 50 });
+
+test("should run a worker without our credentials, and end it", async () => {
+  const worker = supervise();
+  await worker.start();
+  const { pid } = worker;
+  await eventually(starts).toEqual([
+    {
+      pid,
+      GATEWAYS: `unix:${dataDir}/fleet.sock`,
+      WORKER_LISTEN: `unix:${dataDir}/worker.sock`,
+      WORKER_TOKEN: "token",
+    },
+  ]);
+  await worker.stop();
+  expect(isAlive(pid ?? 0)).toBe(false);
+  expect(deaths).toBe(0);
+});
+
+test("should start a worker again when it dies", async () => {
+  const worker = supervise();
+  await worker.start();
+  await eventually(async () => (await starts()).length).toBe(1);
+  process.kill(worker.pid ?? 0, "SIGKILL");
+  await eventually(async () => (await starts()).length).toBe(2);
+  expect(deaths).toBe(1);
+  await eventually(async () => (await starts()).at(-1)?.pid).toBe(worker.pid);
+});
+
+test("should go on with a worker that outlived its gateway", async () => {
+  await supervise().start();
+  await eventually(async () => (await starts()).length).toBe(1);
+  // A second supervisor on the directory, as a gateway that was started after the first was killed.
+  const next = supervise();
+  await next.start();
+  expect(next.pid).toBe((await starts())[0]?.pid);
+  expect(await starts()).toHaveLength(1);
+});
+
+test("should not take another process for its worker because of its pid", async () => {
+  await writeFile(join(dataDir, "worker.pid"), `${process.pid}\n`);
+  const worker = supervise();
+  await worker.start();
+  expect(worker.pid).not.toBe(process.pid);
+});

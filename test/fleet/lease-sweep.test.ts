@@ -1,0 +1,84 @@
+import { sql } from "kysely";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
+import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+let ended: string[];
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+const secondsAgo = (seconds: number) => sql<Date>`now() - ${seconds} * interval '1 second'`;
+
+beforeEach(async () => {
+  ended = [];
+  const { sql: db } = database.db;
+  await db.deleteFrom("workers").execute();
+  const worker = { secret_hash: Buffer.alloc(32), address: "127.0.0.1:1", runtimes: ["chromium"], slots: 1 };
+  for (const [id, overdueBy] of [
+    ["overdue", 1],
+    ["alive", -5],
+  ] as const) {
+    const lease = { boot_id: id, incarnation: 1, isolation: "flags", lease_until: secondsAgo(overdueBy) };
+    await db
+      .insertInto("workers")
+      .values({ id, ...worker, ...lease, lost_at: null })
+      .execute();
+  }
+});
+
+const keeper: SessionKeeper = {
+  endAllOf: async (_tx, workerId) => ended.push(workerId),
+  endOverdue: async () => 0,
+  apply: async () => undefined,
+  unwanted: async () => [],
+};
+
+function sweepOf() {
+  return createLeaseSweep({ db: database.db, bus: createLocalBus(), log: silentLog, metrics: createMetrics(), keeper });
+}
+
+async function lastSweep(seconds: number): Promise<void> {
+  await database.db.sql
+    .updateTable("lease_sweep")
+    .set({ swept_at: secondsAgo(seconds) })
+    .execute();
+}
+
+test("should end the sessions of workers that missed their lease, once", async () => {
+  await lastSweep(1);
+  await sweepOf().sweep();
+  await sweepOf().sweep();
+  expect(ended).toEqual(["overdue"]);
+});
+
+test("should renew every lease instead when nobody could sweep for more than three seconds", async () => {
+  await lastSweep(4);
+  await sweepOf().sweep();
+  await sweepOf().sweep();
+  expect(ended).toEqual([]);
+  const rows = await database.db.sql
+    .selectFrom("workers")
+    .select(["id", sql<boolean>`lease_until > now() + interval '7 s'`.as("renewed")])
+    .orderBy("id")
+    .execute();
+  expect(rows).toEqual([
+    { id: "alive", renewed: true },
+    { id: "overdue", renewed: true },
+  ]);
+});
+
+test("should leave the turn to another gateway that is sweeping", async () => {
+  await lastSweep(1);
+  await database.db.transaction(async (tx) => {
+    await tx.sql.selectFrom("lease_sweep").selectAll().forUpdate().execute();
+    await sweepOf().sweep();
+  });
+  expect(ended).toEqual([]);
+});

@@ -1,0 +1,117 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { describe, expect, test } from "vitest";
+import { CreateSessionRequestSchema, OnChallenge } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { tiers } from "../../src/limits/tiers.ts";
+import { assertNavigable } from "../../src/sessions/page-address.ts";
+import { planSession } from "../../src/sessions/session-plan.ts";
+import { endings, isEnded, transitions } from "../../src/sessions/session-states.ts";
+
+type Request = MessageInitShape<typeof CreateSessionRequestSchema>;
+
+const plan = (request: Request, tier = "free") =>
+  planSession(create(CreateSessionRequestSchema, request), tiers.get(tier));
+
+test("should fill in what the client left open", () => {
+  expect(plan({})).toMatchObject({
+    archetype: "desktop-chrome",
+    runtime: "headless-shell",
+    timeoutSeconds: 900,
+    idleTimeoutSeconds: 300,
+    viewport: { width: 1280, height: 720, deviceScaleFactor: 1 },
+    request: { timezone: "UTC", onChallenge: OnChallenge.PAUSE, runtime: "headless-shell", timeoutSeconds: 900 },
+  });
+  expect(plan({}, "enterprise").timeoutSeconds).toBe(86_400);
+});
+
+test("should keep what the client chose", () => {
+  const chosen = {
+    timezone: "Europe/Vienna",
+    locale: "de-AT",
+    timeoutSeconds: 60,
+    runtime: "chromium",
+    labels: { a: "b" },
+  };
+  expect(plan({ ...chosen, archetype: "pixel-7" })).toMatchObject({
+    archetype: "pixel-7",
+    runtime: "chromium",
+    timeoutSeconds: 60,
+    request: chosen,
+  });
+  expect(plan({ viewport: { width: 800, height: 600 } }).viewport).toEqual({
+    width: 800,
+    height: 600,
+    deviceScaleFactor: 1,
+  });
+});
+
+describe("what it refuses", () => {
+  const cases: [what: string, request: Request, failure: object][] = [
+    ["an unknown archetype", { archetype: "pixl-7" }, { errors: [{ field: "archetype", message: /pixel-7/ }] }],
+    ["an unknown time zone", { timezone: "Mars/Olympus" }, { errors: [{ field: "timezone" }] }],
+    ["a language tag that is none", { locale: "a-b" }, { errors: [{ field: "locale" }] }],
+    [
+      "more time than the tier has",
+      { timeoutSeconds: 901 },
+      { errors: [{ field: "timeout_seconds", message: /900/ }] },
+    ],
+    [
+      "a viewport of a phone",
+      { archetype: "pixel-7", viewport: { width: 800, height: 600 } },
+      { errors: [{ field: "viewport" }] },
+    ],
+    [
+      "all faults at once",
+      { archetype: "x", timezone: "x" },
+      { errors: [{ field: "archetype" }, { field: "timezone" }] },
+    ],
+    ["a profile that is not there", { profileId: "prf_1" }, { slug: "not-found" }],
+    [
+      "a proxy address with a path",
+      { proxy: { server: "http://p:1/x" } },
+      { slug: "bad-request", errors: [{ field: "proxy.server" }] },
+    ],
+    ["a proxy address without a port", { proxy: { server: "socks5://p" } }, { slug: "bad-request" }],
+    ["a proxy, for now", { proxy: { server: "socks5://p:1080" } }, { slug: "feature-unavailable" }],
+  ];
+  test.each(cases)("should refuse %s", (_what, request, failure) => {
+    const slug = "slug" in failure ? {} : { slug: "validation-failed" };
+    const faults = "errors" in failure && Array.isArray(failure.errors) ? failure.errors : undefined;
+    let thrown: { slug?: string; errors?: { field: string; message: string }[] } = {};
+    try {
+      plan(request);
+    } catch (error) {
+      thrown = error as typeof thrown;
+    }
+    expect(thrown).toMatchObject({
+      ...failure,
+      ...slug,
+      ...(faults && { errors: faults.map(({ field }) => ({ field })) }),
+    });
+    for (const [index, { message }] of faults?.entries() ?? []) {
+      if (message) expect(thrown.errors?.[index]?.message).toMatch(message);
+    }
+  });
+});
+
+test("should lead nowhere from an ended session, and end it once", () => {
+  for (const { from, to } of Object.values(transitions)) {
+    expect(from.some(isEnded)).toBe(false);
+    expect(from).not.toContain(to);
+  }
+  for (const trigger of Object.values(endings)) expect(isEnded(transitions[trigger].to)).toBe(true);
+});
+
+test.each([
+  ["https://example.com/", undefined],
+  ["about:blank", undefined],
+  ["example.com", "is not an absolute URL"],
+  ["http://", "is not an absolute URL"],
+  ["javascript:alert(1)", "must be http, https or about:blank"],
+  ["file:///etc/passwd", "must be http, https or about:blank"],
+])("should judge the address %s", (url, message) => {
+  if (message === undefined) assertNavigable(url);
+  else
+    expect(() => assertNavigable(url)).toThrow(
+      expect.objectContaining({ slug: "bad-request", errors: [{ field: "url", message }] }),
+    );
+});

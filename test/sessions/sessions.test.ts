@@ -1,0 +1,353 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import {
+  CaptureRequestSchema,
+  CreateSessionRequestSchema,
+  DestroySessionRequestSchema,
+  type DriveRequest,
+  DriveRequestSchema,
+  type DriveResponse,
+  GetSessionRequestSchema,
+  GetSessionStateRequestSchema,
+  ListSessionsRequestSchema,
+  NavigateRequestSchema,
+  SessionEndedReason,
+  SessionStatus,
+  WatchSessionRequestSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+
+const blank = create(CreateSessionRequestSchema, {});
+const navigateTo = (id: string) => create(NavigateRequestSchema, { id, url: "https://example.com/" });
+
+/** Settles when the condition holds; the test's own time limit bounds it. */
+const eventually = (check: () => unknown) => expect.poll(check, { timeout: 15_000, interval: 50 });
+
+describe("with a worker", () => {
+  let running: SessionsApp;
+  beforeAll(async () => {
+    running = await startSessionsApp();
+    await running.worker({ slots: 100 });
+  });
+  afterAll(() => running[Symbol.asyncDispose]());
+
+  test("should create, drive, capture from and destroy a session", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const session = await sessions.create(call(), create(CreateSessionRequestSchema, { labels: { a: "b" } }));
+    expect(session).toMatchObject({ status: SessionStatus.LIVE, archetype: "desktop-chrome", labels: { a: "b" } });
+    expect(session.id).toMatch(/^ses_[0-9a-z]{26}$/);
+    const { id } = session;
+    expect(await sessions.navigate(call(), navigateTo(id))).toMatchObject({ httpStatus: 200 });
+    const capture = await sessions.capture(call(), create(CaptureRequestSchema, { id }));
+    expect(Buffer.from(capture.data).toString()).toBe("abcdef");
+    await sessions.destroy(call(), create(DestroySessionRequestSchema, { id }));
+
+    const gone = {
+      slug: "session-destroyed",
+      extensions: { ended_reason: "destroyed", duration_ms: expect.any(Number) },
+    };
+    const get = create(GetSessionRequestSchema, { id });
+    await expect(sessions.get(call(), get)).rejects.toMatchObject(gone);
+    await expect(sessions.navigate(call(), navigateTo(id))).rejects.toMatchObject(gone);
+    await expect(sessions.destroy(call(), create(DestroySessionRequestSchema, { id }))).rejects.toMatchObject(gone);
+    const list = await sessions.list(call(), create(ListSessionsRequestSchema, { status: SessionStatus.DESTROYED }));
+    expect(list.data).toMatchObject([{ id, endedReason: SessionEndedReason.DESTROYED }]);
+  });
+
+  test("should show a session to its own account only", async () => {
+    const { sessions } = running;
+    const owner = await running.caller();
+    const stranger = await running.caller();
+    const { id } = await sessions.create(owner(), blank);
+    for (const wrong of [id, "ses_00000000000000000000000000", "ses_x", ""]) {
+      await expect(sessions.get(stranger(), create(GetSessionRequestSchema, { id: wrong }))).rejects.toMatchObject({
+        slug: "not-found",
+      });
+      await expect(sessions.navigate(stranger(), navigateTo(wrong))).rejects.toMatchObject({ slug: "not-found" });
+    }
+  });
+
+  test("should page through sessions, newest first", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const ids: string[] = [];
+    for (let index = 0; index < 5; index += 1) ids.unshift((await sessions.create(call(), blank)).id);
+    const first = await sessions.list(call(), create(ListSessionsRequestSchema, { limit: 3 }));
+    expect(first.hasMore).toBe(true);
+    const cursor = first.nextCursor ?? "";
+    const second = await sessions.list(call(), create(ListSessionsRequestSchema, { limit: 3, cursor }));
+    expect(second).toMatchObject({ hasMore: false });
+    expect(second.nextCursor).toBeUndefined();
+    expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(ids);
+    await expect(
+      sessions.list(call(), create(ListSessionsRequestSchema, { cursor: "nonsense" })),
+    ).rejects.toMatchObject({ slug: "validation-failed", errors: [{ field: "cursor" }] });
+  });
+
+  test("should never exceed the tier's concurrent sessions", async () => {
+    const { sessions } = running;
+    const call = await running.caller("personal");
+    const attempts = await Promise.allSettled(Array.from({ length: 12 }, () => sessions.create(call(), blank)));
+    const refused = attempts.filter((attempt) => attempt.status === "rejected");
+    expect(refused).toHaveLength(9);
+    for (const { reason } of refused) {
+      expect(reason).toMatchObject({ slug: "concurrency-limit", extensions: { current_sessions: 3, limit: 3 } });
+    }
+  });
+
+  test("should follow a session from its live state to its terminal event", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const { id } = await sessions.create(call(), blank);
+    const watched = collect(sessions.watch(call(), create(WatchSessionRequestSchema, { id })));
+    await watched.begun;
+    await sessions.destroy(call(), create(DestroySessionRequestSchema, { id }));
+    const events = await watched.all;
+    expect(events.at(-1)).toMatchObject({
+      type: "session.completed",
+      data: { session_id: id, ended_reason: "destroyed", duration_ms: expect.any(Number) },
+    });
+
+    const [created] = await running.app.db.sql
+      .selectFrom("events")
+      .select(["id", "type"])
+      .where("subject", "=", id)
+      .orderBy("position")
+      .execute();
+    const resumed = create(WatchSessionRequestSchema, { id, afterEventId: created?.id ?? "" });
+    const types = (await collect(sessions.watch(call(), resumed)).all).map(({ type }) => type);
+    expect(types).toEqual(["session.live", "session.completed"]);
+    const again = create(WatchSessionRequestSchema, { id, afterEventId: events.at(-1)?.id ?? "" });
+    await expect(collect(sessions.watch(call(), again)).all).rejects.toMatchObject({ slug: "session-destroyed" });
+  });
+
+  test("should answer the commands of a Drive stream in order, and go on after an error", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const { id: sessionId } = await sessions.create(call(), blank);
+    const inits: MessageInitShape<typeof DriveRequestSchema>[] = [
+      { sessionId, id: "1", navigate: { url: "https://example.com/" } },
+      { id: "2", navigate: { url: "ftp://example.com/" } },
+      { id: "3", capture: {} },
+      { id: "4", capture: { kind: 1 } },
+      { id: "5", state: {} },
+    ];
+    const commands = inits.map((init) => create(DriveRequestSchema, init));
+    const answers = await collect(sessions.drive(call(), from(commands))).all;
+    const seen = answers.filter(({ event }) => !event).map((answer) => `${answer.id} ${kindOf(answer)}`);
+    expect(seen).toEqual([
+      "1 navigate",
+      "2 error bad-request",
+      "3 error validation-failed",
+      "4 capture",
+      "4 chunk",
+      "4 chunk",
+      "5 state",
+    ]);
+  });
+
+  test("should end running commands when the session is destroyed", async () => {
+    const { sessions } = running;
+    const hanging = await running.worker({
+      slots: 1_000,
+      handlers: { navigate: () => new Promise(() => undefined) },
+    });
+    const call = await running.caller();
+    let id = "";
+    await eventually(async () => {
+      ({ id } = await sessions.create(call(), blank));
+      return hanging.held.has(id);
+    }).toBe(true);
+    const navigation = sessions.navigate(call(), navigateTo(id));
+    const ended = expect(navigation).rejects.toMatchObject({ slug: "session-destroyed" });
+    await sessions.destroy(call(), create(DestroySessionRequestSchema, { id }));
+    await ended;
+    hanging.die();
+  });
+});
+
+test("should never exceed a worker's slots, and hand a freed slot to a create that waits", async () => {
+  await using running = await startSessionsApp();
+  const { sessions } = running;
+  const worker = await running.worker({ slots: 3 });
+  // Accounts of their own: creates of one account wait for each other already.
+  const callers = await Promise.all(Array.from({ length: 8 }, () => running.caller()));
+  const attempts = await Promise.allSettled(callers.map((call) => sessions.create(call(), blank)));
+  const created = attempts.filter((attempt) => attempt.status === "fulfilled").map(({ value }) => value.id);
+  expect(created).toHaveLength(3);
+  expect(worker.held.size).toBe(3);
+  for (const attempt of attempts) {
+    if (attempt.status === "rejected")
+      expect(attempt.reason).toMatchObject({ slug: "capacity-unavailable", retryAfter: 2 });
+  }
+  const [call] = callers.filter((_caller, index) => attempts[index]?.status === "fulfilled");
+  if (!call) throw new Error("no session was created");
+  const waiting = sessions.create(call(), blank);
+  await sessions.destroy(call(), create(DestroySessionRequestSchema, { id: created[0] ?? "" }));
+  await worker.heartbeat();
+  expect((await waiting).status).toBe(SessionStatus.LIVE);
+});
+
+test("should end the sessions of a silent worker within 10 s, with their one terminal event", async () => {
+  await using running = await startSessionsApp();
+  const { sessions, app } = running;
+  const worker = await running.worker();
+  const call = await running.caller();
+  const { id } = await sessions.create(call(), blank);
+  // The first sweep after a start renews all leases; the lease that counts begins after it.
+  const began = performance.now();
+  worker.fallSilent();
+  await expect
+    .poll(() => sessions.get(call(), create(GetSessionRequestSchema, { id })).catch((error) => error.extensions), {
+      timeout: 15_000,
+    })
+    .toMatchObject({ ended_reason: "worker_lost" });
+  expect(performance.now() - began).toBeLessThan(10_500);
+  const types = await app.db.sql
+    .selectFrom("events")
+    .select("type")
+    .where("subject", "=", id)
+    .orderBy("position")
+    .execute();
+  expect(types.map(({ type }) => type)).toEqual(["session.created", "session.live", "session.failed"]);
+  await worker.heartbeat();
+  expect(worker.held.size).toBe(0);
+});
+
+test("should answer a command whose worker was killed within 10 s", async () => {
+  await using running = await startSessionsApp();
+  const { sessions } = running;
+  const worker = await running.worker({ handlers: { navigate: () => new Promise(() => undefined) } });
+  const call = await running.caller();
+  const { id } = await sessions.create(call(), blank);
+  const began = performance.now();
+  const navigation = sessions.navigate(call(), navigateTo(id));
+  const verdict = navigation.catch((error: { slug: string; extensions: object }) => error);
+  await eventually(() => sessions.getState(call(), create(GetSessionStateRequestSchema, { id }))).toBeDefined();
+  worker.die();
+  const error = await verdict;
+  expect(performance.now() - began).toBeLessThan(11_000);
+  expect([{ slug: "session-destroyed" }, { slug: "driver-error", extensions: { worker_lost: true } }]).toContainEqual(
+    expect.objectContaining({ slug: (error as { slug: string }).slug }),
+  );
+});
+
+test("should apply a worker's event once, and ignore those of other placements", async () => {
+  await using running = await startSessionsApp();
+  const { sessions, app } = running;
+  const worker = await running.worker();
+  const call = await running.caller();
+  const { id: sessionId } = await sessions.create(call(), blank);
+  const seen = {
+    sessionId,
+    placementEpoch: 1n,
+    sequence: 1n,
+    event: { case: "challengeSeen", value: { challenge: "turnstile", url: "https://example.com/", paused: true } },
+  } as const;
+  await worker.report({ ...seen, placementEpoch: 7n });
+  await worker.report(seen);
+  await worker.report(seen, { ...seen, sequence: 2n, event: { case: "challengeGone", value: {} } });
+  await worker.report(seen);
+  const ended = { reason: SessionEndedReason.IDLE, detail: "" };
+  const end = { sessionId, placementEpoch: 1n, sequence: 3n, event: { case: "ended", value: ended } } as const;
+  await worker.report(end, end);
+  await worker.report(end);
+  const types = await app.db.sql
+    .selectFrom("events")
+    .select("type")
+    .where("subject", "=", sessionId)
+    .orderBy("position")
+    .execute();
+  expect(types.map(({ type }) => type)).toEqual([
+    "session.created",
+    "session.live",
+    "session.challenge_detected",
+    "session.challenge_resolved",
+    "session.completed",
+  ]);
+  await expect(sessions.get(call(), create(GetSessionRequestSchema, { id: sessionId }))).rejects.toMatchObject({
+    extensions: { ended_reason: "idle" },
+  });
+});
+
+test("should take the sessions of a worker that was started again as lost, at once", async () => {
+  await using running = await startSessionsApp();
+  const { sessions } = running;
+  const worker = await running.worker();
+  const call = await running.caller();
+  const { id } = await sessions.create(call(), blank);
+  await worker.register();
+  expect(worker.incarnation).toBe(1n);
+  expect((await sessions.get(call(), create(GetSessionRequestSchema, { id }))).status).toBe(SessionStatus.LIVE);
+  await worker.register({ bootId: "another start" });
+  expect(worker.incarnation).toBe(2n);
+  await expect(sessions.get(call(), create(GetSessionRequestSchema, { id }))).rejects.toMatchObject({
+    extensions: { ended_reason: "worker_lost" },
+  });
+});
+
+test("should try a create elsewhere when its worker is lost, and end one that cannot be launched", async () => {
+  await using running = await startSessionsApp();
+  const { sessions, app } = running;
+  const call = await running.caller();
+  const dying = await running.worker({
+    handlers: {
+      create: async () => {
+        dying.die();
+        return new Promise(() => undefined);
+      },
+    },
+  });
+  const helper = await running.worker({ slots: 1 });
+  // The least loaded comes first, so a session on the second worker sends the next create to the first.
+  const attempts = await Promise.allSettled([sessions.create(call(), blank), sessions.create(call(), blank)]);
+  const live = attempts.filter(({ status }) => status === "fulfilled");
+  expect(live).toHaveLength(1);
+  expect(helper.held.size).toBe(1);
+  expect(attempts.find(({ status }) => status === "rejected")).toMatchObject({
+    reason: { slug: "capacity-unavailable" },
+  });
+
+  const refusing = await running.worker({
+    slots: 50,
+    handlers: {
+      create: () => Promise.reject(fail("driver-error", { said: "no" }, { detail: "the browser did not start" })),
+    },
+  });
+  await expect(sessions.create(call(), blank)).rejects.toMatchObject({
+    slug: "driver-error",
+    extensions: { said: "no" },
+  });
+  refusing.die();
+  const failed = await app.db.sql.selectFrom("events").select("data").where("type", "=", "session.failed").execute();
+  expect(failed.map(({ data }) => data)).toContainEqual(
+    expect.objectContaining({ ended_reason: "failed_to_start", detail: "the browser did not start", duration_ms: 0 }),
+  );
+});
+
+function kindOf(answer: DriveResponse): string {
+  if (answer.error) return `error ${answer.error.type.split("/").at(-1)}`;
+  const kinds = ["navigate", "interact", "wait", "capture", "chunk", "state"] as const;
+  return kinds.find((kind) => answer[kind] !== undefined) ?? "nothing";
+}
+
+async function* from(requests: DriveRequest[]): AsyncGenerator<DriveRequest> {
+  yield* requests;
+}
+
+/** Reads a stream to its end; `begun` resolves once the first read is under way and the stream had time to subscribe. */
+function collect<T extends Event | DriveResponse>(
+  stream: AsyncIterable<T>,
+): { all: Promise<T[]>; begun: Promise<void> } {
+  const iterator = stream[Symbol.asyncIterator]();
+  const items: T[] = [];
+  const first = iterator.next();
+  async function read(): Promise<T[]> {
+    for (let result = await first; !result.done; result = await iterator.next()) items.push(result.value);
+    return items;
+  }
+  return { all: read(), begun: new Promise((resolve) => setTimeout(resolve, 200)) };
+}

@@ -1,0 +1,164 @@
+import { createHash, randomUUID } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
+import {
+  CreateResultSchema,
+  GatewayService,
+  HeartbeatRequestSchema,
+  Isolation,
+  RegisterRequestSchema,
+  ReportRequestSchema,
+  type WorkerEventSchema,
+  WorkerService,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  CaptureKind,
+  CaptureStreamResponseSchema,
+  InteractResponseSchema,
+  NavigateResponseSchema,
+  SessionStateSchema,
+  WaitResponseSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
+import { callUnary } from "../../src/platform/grpc-codec.ts";
+import { failureToStatus } from "../../src/platform/grpc-failure.ts";
+import { addGrpcService, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc-server.ts";
+
+type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
+
+/** What a fake worker does otherwise than answering at once. */
+export interface FakeWorkerOptions {
+  readonly gateway: string;
+  readonly token: string;
+  readonly slots?: number;
+  readonly handlers?: Partial<Handlers>;
+}
+
+/** Speaks the real gRPC of a worker, without browsers. */
+export class FakeWorker {
+  readonly held = new Map<string, bigint>();
+  readonly bootId = randomUUID();
+  id = "";
+  secret = "";
+  incarnation = 0n;
+  readonly #options: FakeWorkerOptions;
+  readonly #server = new Server();
+  readonly #gateway: Client;
+  #port = 0;
+  #beat: NodeJS.Timeout | undefined;
+
+  constructor(options: FakeWorkerOptions) {
+    this.#options = options;
+    this.#gateway = new Client(options.gateway, credentials.createInsecure());
+    addGrpcService(
+      this.#server,
+      WorkerService,
+      { ...this.#handlers(), ...options.handlers },
+      {
+        admit: ({ metadata }) => {
+          const hash = createHash("sha256").update(this.secret).digest("hex");
+          if (metadata.get(fleetMetadata.workerSecretHash)[0] !== hash) throw fail("forbidden");
+        },
+        toStatus: failureToStatus,
+      },
+    );
+  }
+
+  /** Listens, registers and heartbeats. */
+  async start(): Promise<void> {
+    this.#port = await new Promise((resolve, reject) => {
+      this.#server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
+        error ? reject(error) : resolve(port),
+      );
+    });
+    await this.register();
+    await this.heartbeat();
+    this.#beat = setInterval(() => this.heartbeat().catch(() => undefined), 500);
+  }
+
+  async register(changes: MessageInitShape<typeof RegisterRequestSchema> = {}): Promise<void> {
+    const request = create(RegisterRequestSchema, {
+      workerToken: this.#options.token,
+      workerId: this.id,
+      workerSecret: this.secret,
+      address: `127.0.0.1:${this.#port}`,
+      runtimes: ["headless-shell", "chromium"],
+      slots: this.#options.slots ?? 4,
+      isolation: Isolation.NAMESPACE,
+      bootId: this.bootId,
+      ...changes,
+    });
+    const answer = await callUnary(this.#gateway, GatewayService.method.register, request);
+    this.id = answer.workerId;
+    this.secret = answer.workerSecret || this.secret;
+    this.incarnation = answer.incarnation;
+  }
+
+  /** Sends one heartbeat and ends what the gateway does not want. */
+  async heartbeat(): Promise<void> {
+    const sessions = [...this.held].map(([sessionId, placementEpoch]) => ({ sessionId, placementEpoch }));
+    const request = create(HeartbeatRequestSchema, { incarnation: this.incarnation, sessions });
+    const options = { metadata: this.metadata(), timeoutMs: 2_000 };
+    const { unwanted } = await callUnary(this.#gateway, GatewayService.method.heartbeat, request, options);
+    for (const { sessionId } of unwanted) this.held.delete(sessionId);
+  }
+
+  async report(...events: MessageInitShape<typeof WorkerEventSchema>[]): Promise<void> {
+    const request = create(ReportRequestSchema, { incarnation: this.incarnation, events });
+    await callUnary(this.#gateway, GatewayService.method.report, request, { metadata: this.metadata() });
+  }
+
+  metadata(): Metadata {
+    const metadata = new Metadata();
+    metadata.set(fleetMetadata.workerId, this.id);
+    metadata.set(fleetMetadata.workerSecret, this.secret);
+    return metadata;
+  }
+
+  /** Stops heartbeats, as a machine that has vanished; its port stays open. */
+  fallSilent(): void {
+    clearInterval(this.#beat);
+  }
+
+  /** Breaks all connections, as a process that was killed. */
+  die(): void {
+    this.fallSilent();
+    this.#server.forceShutdown();
+    this.#gateway.close();
+  }
+
+  #handlers(): Handlers {
+    const page = { url: "https://example.com/", title: "Example Domain", durationMs: 1 };
+    return {
+      create: async (_call, { context }) => {
+        this.held.set(context?.sessionId ?? "", context?.placementEpoch ?? 0n);
+        return create(CreateResultSchema, { viewport: { width: 1280, height: 720, deviceScaleFactor: 1 } });
+      },
+      navigate: async () => create(NavigateResponseSchema, { ...page, httpStatus: 200 }),
+      interact: async () => create(InteractResponseSchema, page),
+      wait: async () => create(WaitResponseSchema, page),
+      getState: async () => create(SessionStateSchema, { url: page.url }),
+      capture: async function* () {
+        const header = { kind: CaptureKind.SCREENSHOT, contentType: "image/png", bytes: 6n };
+        yield create(CaptureStreamResponseSchema, { header });
+        yield create(CaptureStreamResponseSchema, { data: Buffer.from("abc") });
+        yield create(CaptureStreamResponseSchema, { data: Buffer.from("def") });
+      },
+      destroy: async (_call, { context }) => {
+        this.held.delete(context?.sessionId ?? "");
+        return create(EmptySchema);
+      },
+      watch: async function* ({ signal }) {
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+        yield* [];
+      },
+      checkProxy: async () => create(EmptySchema),
+      putProfile: async () => create(EmptySchema),
+      takeProfile: async function* () {
+        yield* [];
+      },
+    };
+  }
+}

@@ -1,0 +1,96 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+
+const pages = new URL("pages/", import.meta.url);
+
+type Answer = (request: IncomingMessage, response: ServerResponse, url: URL) => void;
+
+/** What the site answers besides the files of `pages/`. */
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  "/auth": (_request, response) => {
+    response.writeHead(401, { "www-authenticate": 'Basic realm="fixture"', "content-type": "text/html" });
+    response.end("<title>Unauthorized</title>who are you?");
+  },
+  "/no-content": (_request, response) => void response.writeHead(204).end(),
+  "/reset-content": (_request, response) => void response.writeHead(205).end(),
+  "/redirect-loop": (_request, response) => void response.writeHead(302, { location: "/redirect-loop" }).end(),
+  "/to-private": (_request, response) => void response.writeHead(302, { location: "http://127.0.0.2:8765/" }).end(),
+  "/redirect": (_request, response) => void response.writeHead(302, { location: "/plain.html" }).end(),
+  "/not-found": (_request, response) =>
+    void response.writeHead(404, { "content-type": "text/html" }).end("<title>Nowhere</title>"),
+  "/download": (_request, response) => {
+    response.writeHead(200, { "content-disposition": 'attachment; filename="report.csv"', "content-type": "text/csv" });
+    response.end("a,b\n1,2\n");
+  },
+  "/huge-download": (_request, response) => {
+    response.writeHead(200, { "content-disposition": 'attachment; filename="huge.bin"' });
+    const part = Buffer.alloc(1024 * 1024);
+    const push = () => {
+      while (!response.destroyed && response.write(part));
+      if (!response.destroyed) response.once("drain", push);
+    };
+    push();
+  },
+  "/silent": () => undefined,
+  "/text": (_request, response, url) => {
+    const lines = Number(url.searchParams.get("megabytes")) * 16_384;
+    response.writeHead(200, { "content-type": "text/html" });
+    response.end(`<!DOCTYPE html><title>Text</title><div hidden>${`${"x".repeat(63)}\n`.repeat(lines)}</div>`);
+  },
+  "/nodes": (_request, response, url) => {
+    response.writeHead(200, { "content-type": "text/html" });
+    const count = Number(url.searchParams.get("count"));
+    response.end(`<!DOCTYPE html><title>Nodes</title>${"<i>x</i>".repeat(count)}<button id=last>last</button>`);
+  },
+};
+
+/** A small web site on loopback with everything awkward that a page can do. */
+export class FixtureSite {
+  readonly #server: Server = createServer((request, response) => this.#answer(request, response));
+  /** `METHOD path` of every request, in order. */
+  readonly requests: string[] = [];
+
+  /** Begins to listen. */
+  async start(): Promise<this> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    return this;
+  }
+
+  /** `host:port` of the site. */
+  get host(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the site does not listen");
+    return `127.0.0.1:${address.port}`;
+  }
+
+  /** Gives the address of a page. */
+  url(path: string): string {
+    return `http://${this.host}${path}`;
+  }
+
+  /** Ends every connection. */
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, "close");
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const url = new URL(request.url ?? "/", "http://fixture");
+    this.requests.push(`${request.method} ${url.pathname}`);
+    const answer = ANSWERS[url.pathname];
+    if (answer) answer(request, response, url);
+    else this.#sendPage(url, response);
+  }
+
+  #sendPage(url: URL, response: ServerResponse): void {
+    try {
+      const html = readFileSync(new URL(`.${url.pathname}`, pages), "utf8");
+      response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(html);
+    } catch {
+      response.writeHead(404).end();
+    }
+  }
+}

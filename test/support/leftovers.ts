@@ -1,0 +1,102 @@
+import { spawnSync } from "node:child_process";
+import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { readProcess } from "../../workers/slots/processes.ts";
+import { BLOCK_SIZE } from "../../workers/slots/uid-range.ts";
+import { descendantsOf, isStillThere, type ListedProcess, listProcesses, openFilesOf } from "./process-list.ts";
+
+/** Where workers of root keep the locks of their blocks of slots, and the first uid of the first block. */
+const locks = "/run/pilothouse";
+const firstUid = 200_000;
+
+/** Everything that a service has been seen to use, so that what is left of it can be told from what is others'. */
+export class Footprint {
+  readonly #dataDir: string;
+  readonly #temporary: string;
+  readonly #seen = new Map<string, ListedProcess>();
+  readonly #blocks = new Set<number>();
+
+  /** `temporary` is the TMPDIR of the service. */
+  constructor(dataDir: string, temporary: string) {
+    this.#dataDir = dataDir;
+    this.#temporary = temporary;
+  }
+
+  /** Takes note of what runs now. */
+  look(): void {
+    const all = listProcesses();
+    const own = all.filter((entry) => this.#isOwn(entry));
+    for (const entry of own.flatMap((parent) => [parent, ...descendantsOf(parent.pid, all)])) {
+      this.#seen.set(`${entry.pid} ${entry.startedAt}`, entry);
+      for (const target of openFilesOf(entry.pid)) {
+        const block = /^\/run\/pilothouse\/block-(\d+)\.lock$/.exec(target)?.[1];
+        if (block !== undefined) this.#blocks.add(Number(block));
+      }
+    }
+  }
+
+  /** The processes that belong to the service by its data directory alone: gateway, worker and PostgreSQL. */
+  get own(): ListedProcess[] {
+    return listProcesses().filter((entry) => this.#isOwn(entry));
+  }
+
+  /** Says in words what is left of the service; empty when nothing is. */
+  leftovers(): string[] {
+    const all = listProcesses();
+    const processes = [
+      ...[...this.#seen.values()].filter(isStillThere),
+      ...all.filter((entry) => this.#isOwn(entry)),
+      ...this.#strays(all),
+    ];
+    return [
+      ...processes.map(({ pid, uid, command }) => `process ${pid} of uid ${uid}: ${command.slice(0, 120)}`),
+      ...[...this.#blocks].flatMap(leftInBlock),
+      ...readdirSync(this.#temporary).map((name) => `temporary file ${name}`),
+    ];
+  }
+
+  #isOwn({ command, directory, environment }: ListedProcess): boolean {
+    return (
+      command.includes(this.#dataDir) ||
+      directory.startsWith(this.#dataDir) ||
+      environment.split("\0").includes(`DATA_DIR=${this.#dataDir}`)
+    );
+  }
+
+  /** Finds what is in a namespace that the service has made and belongs to nobody who lives. */
+  #strays(all: readonly ListedProcess[]): ListedProcess[] {
+    const host = all.find(({ pid }) => pid === process.pid)?.network;
+    const made = new Set([...this.#seen.values()].map(({ network }) => network).filter((inode) => inode !== host));
+    const parents = new Map(all.map((entry) => [entry.pid, entry]));
+    // The kernel gives an inode again once its namespace is gone: those inside now may be another worker's.
+    const isOwned = ({ parent }: ListedProcess): boolean => {
+      const found = parents.get(parent);
+      return found !== undefined && found.pid !== 1 && (/\bnode\b/.test(found.command) || isOwned(found));
+    };
+    return all.filter((entry) => entry.network !== undefined && made.has(entry.network) && !isOwned(entry));
+  }
+}
+
+/** Says what is left in a block of slots. While we look we hold its lock, so that no other worker begins there. */
+function leftInBlock(block: number): string[] {
+  const path = join(locks, `block-${block}.lock`);
+  const descriptor = openSync(path, "a");
+  try {
+    const { status } = spawnSync("flock", ["--exclusive", "--nonblock", "3"], {
+      stdio: ["ignore", "ignore", "ignore", descriptor],
+    });
+    // Whoever has the lock by now has cleared the block first; what we started and still lives is found above.
+    if (status !== 0) return [];
+    const from = firstUid + block * BLOCK_SIZE;
+    const uids = Array.from({ length: BLOCK_SIZE }, (_, slot) => from + slot);
+    const directories = uids.map((uid) => `/tmp/pilothouse-${uid}`).filter((directory) => existsSync(directory));
+    const records = readdirSync(join(locks, `block-${block}`)).map((name) => `record ${name} of block ${block}`);
+    const processes = readdirSync("/proc")
+      .map((name) => readProcess(Number(name)))
+      .filter((entry) => entry !== undefined && entry.uid >= from && entry.uid < from + BLOCK_SIZE)
+      .map((entry) => `process ${entry?.pid} of uid ${entry?.uid}`);
+    return [...directories.map((directory) => `directory ${directory}`), ...records, ...processes];
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { makeDataDirectory } from "./database.ts";
+import { freePorts } from "./free-port.ts";
+
+/** A whole service: a gateway with its PostgreSQL and its worker, as `npm start` runs it. */
+export interface Service {
+  readonly url: string;
+  readonly grpcAddress: string;
+  readonly internalUrl: string;
+  readonly key: string;
+  readonly dataDir: string;
+  readonly gateway: ChildProcess;
+  /** What it has printed. */
+  output(): string;
+  /** Starts the gateway again on the same data and ports, after it has ended; `onPrint` hears all that it has printed. */
+  restart(env?: Record<string, string>, onPrint?: (printed: string) => void): Promise<Service>;
+  /** Ends all of it, and deletes its data. */
+  stop(): Promise<void>;
+}
+
+const START_MS = 60_000;
+const STOP_MS = 45_000;
+
+/** Starts a service of its own for a test; `env` adds to its environment. */
+export async function startService(env: Record<string, string> = {}): Promise<Service> {
+  const dataDir = await makeDataDirectory();
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  return run(dataDir, { ...variables, ...env }, ports);
+}
+
+async function run(
+  dataDir: string,
+  env: Record<string, string>,
+  ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>,
+  onPrint: (printed: string) => void = () => undefined,
+): Promise<Service> {
+  let printed = "";
+  const gateway = spawn(process.execPath, ["gateway/main.ts"], {
+    env: { ...process.env, DATA_DIR: dataDir, LOG_LEVEL: "warn", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  await new Promise<void>((resolve, reject) => {
+    const fail = (why: string): void => reject(new Error(`the service ${why}:\n${printed}`));
+    const deadline = setTimeout(() => fail(`was not ready within ${START_MS} ms`), START_MS);
+    gateway.once("exit", (code) => fail(`ended with ${code}`));
+    const hear = (text: Buffer): void => {
+      printed += text.toString();
+      onPrint(printed);
+      if (printed.includes("Pilothouse is ready")) {
+        clearTimeout(deadline);
+        resolve();
+      }
+    };
+    gateway.stdout?.on("data", hear);
+    gateway.stderr?.on("data", hear);
+  });
+  return {
+    url: `http://127.0.0.1:${ports.PORT}`,
+    grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,
+    internalUrl: `http://127.0.0.1:${ports.INTERNAL_PORT}`,
+    key: (await readFile(join(dataDir, "dev-api-key"), "utf8")).trim(),
+    dataDir,
+    gateway,
+    output: () => printed,
+    restart: (more = {}, onPrint) => run(dataDir, { ...env, ...more }, ports, onPrint),
+    stop: async () => {
+      await end(gateway);
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function end(process: ChildProcess): Promise<void> {
+  if (process.exitCode !== null || process.signalCode !== null) {
+    return;
+  }
+  const ended = once(process, "exit");
+  process.kill("SIGTERM");
+  const deadline = setTimeout(() => process.kill("SIGKILL"), STOP_MS);
+  await ended;
+  clearTimeout(deadline);
+}

@@ -1,0 +1,71 @@
+import { rm } from "node:fs/promises";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { allScopes } from "../../src/api-keys/scopes.ts";
+import { type App, createApp } from "../../src/app.ts";
+import type { Call, Principal } from "../../src/call.ts";
+import type { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { readConfig } from "../../src/platform/config.ts";
+import type { ServiceImplementation } from "../../src/registry.ts";
+import { createSessionService } from "../../src/sessions/service.ts";
+import { makeDataDirectory, silentLog } from "./database.ts";
+import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
+
+const token = "a token of the tests alone";
+
+/** An app with its own PostgreSQL and workers that are fakes. */
+export interface SessionsApp extends AsyncDisposable {
+  readonly app: App;
+  readonly sessions: ServiceImplementation<typeof SessionService>;
+  worker(options?: Partial<FakeWorkerOptions>): Promise<FakeWorker>;
+  /** A call of an account of its own, of a tier. */
+  caller(tier?: string): Promise<(changes?: Partial<Call>) => Call>;
+}
+
+/** Starts the app. */
+export async function startSessionsApp(env: Record<string, string> = {}): Promise<SessionsApp> {
+  const directory = await makeDataDirectory();
+  const config = readConfig({ DATA_DIR: directory, WORKER_TOKEN: token, QUEUE_MS: "1000", ...env });
+  const app = createApp(config, { log: silentLog, workerProgram: null });
+  await app.start();
+  const workers: FakeWorker[] = [];
+  let disposed = false;
+  const parts = { ...app, channels: app.fleet.channels, routes: app.sessionRoutes };
+  const sessions = createSessionService({ ...parts, queueMs: config.queueMs, errorsBase: config.errorsBase });
+  return {
+    app,
+    sessions,
+    async worker(options = {}) {
+      const gateway = config.embedded ? `unix:${directory}/fleet.sock` : `127.0.0.1:${app.fleet.port}`;
+      const worker = new FakeWorker({ gateway, token, ...options });
+      workers.push(worker);
+      await worker.start();
+      return worker;
+    },
+    async caller(tier = "enterprise") {
+      const accountId = app.ids.next("account");
+      await app.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier }));
+      const principal = { accountId, keyId: app.ids.next("apiKey"), tier, scopes: new Set(allScopes) };
+      return (changes) => ({ ...callOf(principal), ...changes });
+    },
+    async [Symbol.asyncDispose]() {
+      if (disposed) return;
+      disposed = true;
+      for (const worker of workers) worker.die();
+      await app.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function callOf(principal: Principal): Call {
+  return {
+    requestId: "req_test",
+    principal,
+    signal: new AbortController().signal,
+    deadline: Number.POSITIVE_INFINITY,
+    traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+    idempotencyKey: undefined,
+    draw: async () => undefined,
+    header: () => undefined,
+  };
+}

@@ -1,0 +1,223 @@
+import { createHash, randomUUID } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import {
+  CaptureCommandSchema,
+  CommandContextSchema,
+  CreateCommandSchema,
+  DestroyCommandSchema,
+  InteractCommandSchema,
+  NavigateCommandSchema,
+  StateCommandSchema,
+  WaitCommandSchema,
+  WatchCommandSchema,
+  WorkerService,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import {
+  type CaptureHeader,
+  type CaptureRequestSchema,
+  CreateSessionRequestSchema,
+  type InteractRequestSchema,
+  type InteractResponse,
+  type NavigateRequestSchema,
+  type NavigateResponse,
+  type SessionState,
+  type WaitRequestSchema,
+  type WaitResponse,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
+import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
+import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc-codec.ts";
+import { statusToFailure } from "../../src/platform/grpc-failure.ts";
+import { probeRuntimes } from "../../workers/runtimes.ts";
+import { WorkerServer } from "../../workers/server.ts";
+import type { SessionEnd } from "../../workers/session/session.ts";
+import { type Placement, SessionTable } from "../../workers/session/session-table.ts";
+import type { Log } from "../../workers/slots/log.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+
+/** How long any call of a test may take. */
+const CALL_MS = 90_000;
+
+const silent: Log = {
+  info: () => undefined,
+  warn: () => undefined,
+  error: (object, message) => console.error(message, object),
+};
+
+interface Parts {
+  slots: SlotPool;
+  sessions: SessionTable;
+  server: WorkerServer;
+  port: number;
+  hash: string;
+  ended: readonly (Placement & SessionEnd)[];
+}
+
+/** A worker without a gateway: its real server with real browsers, and a client of it. */
+export class WorkerUnderTest {
+  readonly sessions: SessionTable;
+  /** Sessions that have ended by themselves, in order. */
+  readonly ended: readonly (Placement & SessionEnd)[];
+  readonly #slots: SlotPool;
+  readonly #server: WorkerServer;
+  readonly #client: Client;
+  readonly #metadata: Metadata;
+
+  private constructor({ slots, sessions, server, port, hash, ended }: Parts) {
+    this.#slots = slots;
+    this.sessions = sessions;
+    this.#server = server;
+    this.ended = ended;
+    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+    this.#metadata = new Metadata();
+    this.#metadata.set(fleetMetadata.workerSecretHash, hash);
+  }
+
+  /** Starts a worker whose pages may reach the given private addresses. */
+  static async start(allow: readonly string[], size = 4): Promise<WorkerUnderTest> {
+    const executables = findBrowsers({
+      env: process.env,
+      dataDirectory: "/nonexistent",
+      platform: process.platform,
+      disk: realDisk,
+    });
+    const slots = new SlotPool({ size, executables, log: silent, allow });
+    await slots.start();
+    const ended: (Placement & SessionEnd)[] = [];
+    const runtimes = await probeRuntimes(executables);
+    const sessions = new SessionTable({
+      slots,
+      runtimes,
+      showRemedy: true,
+      log: silent,
+      onEnded: ({ sessionId, placementEpoch }, end) => ended.push({ sessionId, placementEpoch, ...end }),
+    });
+    const hash = createHash("sha256").update(randomUUID()).digest("hex");
+    const server = new WorkerServer({ sessions, log: silent, secretHash: () => hash });
+    const port = await server.listen("127.0.0.1:0");
+    return new WorkerUnderTest({ slots, sessions, server, port, hash, ended });
+  }
+
+  /** Launches a session's browser. */
+  async open(
+    request: MessageInitShape<typeof CreateSessionRequestSchema> = {},
+    placementEpoch = 1n,
+  ): Promise<DrivenSession> {
+    const context = create(CommandContextSchema, {
+      sessionId: `ses_${randomUUID()}`,
+      placementEpoch,
+      timeoutMs: 30_000,
+    });
+    const session = new DrivenSession(this.#client, this.#metadata, { sessionId: context.sessionId, placementEpoch });
+    const expiresAt = timestampFromMs(Date.now() + (request.timeoutSeconds ?? 3_600) * 1_000);
+    const command = create(CreateCommandSchema, {
+      context,
+      request: create(CreateSessionRequestSchema, request),
+      expiresAt,
+    });
+    await session.call(WorkerService.method.create, command);
+    return session;
+  }
+
+  /** Ends everything. */
+  async stop(): Promise<void> {
+    this.#client.close();
+    await this.#server.stop();
+    await this.#slots.stop();
+  }
+}
+
+type Options = GrpcCallOptions & { idempotencyKey?: string; controlEpoch?: bigint; waitMs?: number };
+
+/** A capture as a client gets it. */
+export interface ReadCapture {
+  readonly header: CaptureHeader;
+  readonly data: Buffer;
+  readonly chunkSizes: readonly number[];
+}
+
+/** A session of the worker under test, driven as a gateway would. */
+export class DrivenSession {
+  readonly #client: Client;
+  readonly #metadata: Metadata;
+  readonly placement: Placement;
+
+  constructor(client: Client, metadata: Metadata, placement: Placement) {
+    this.#client = client;
+    this.#metadata = metadata;
+    this.placement = placement;
+  }
+
+  navigate(request: MessageInitShape<typeof NavigateRequestSchema>, options: Options = {}): Promise<NavigateResponse> {
+    const command = create(NavigateCommandSchema, { context: this.#context(options), request });
+    return this.call(WorkerService.method.navigate, command, options);
+  }
+
+  interact(request: MessageInitShape<typeof InteractRequestSchema>, options: Options = {}): Promise<InteractResponse> {
+    const command = create(InteractCommandSchema, { context: this.#context(options), request });
+    return this.call(WorkerService.method.interact, command, options);
+  }
+
+  wait(request: MessageInitShape<typeof WaitRequestSchema>, options: Options = {}): Promise<WaitResponse> {
+    const command = create(WaitCommandSchema, { context: this.#context(options), request });
+    return this.call(WorkerService.method.wait, command, options);
+  }
+
+  state(): Promise<SessionState> {
+    return this.call(WorkerService.method.getState, create(StateCommandSchema, { context: this.#context({}) }));
+  }
+
+  async capture(request: MessageInitShape<typeof CaptureRequestSchema>, options: Options = {}): Promise<ReadCapture> {
+    const command = create(CaptureCommandSchema, { context: this.#context(options), request });
+    const parts: Uint8Array[] = [];
+    let header: CaptureHeader | undefined;
+    try {
+      for await (const message of callServerStreaming(
+        this.#client,
+        WorkerService.method.capture,
+        command,
+        this.#call(options),
+      )) {
+        if (message.header) header = message.header;
+        else parts.push(message.data);
+      }
+    } catch (error) {
+      throw statusToFailure(error);
+    }
+    if (!header) throw new Error("a capture came without a header");
+    return { header, data: Buffer.concat(parts), chunkSizes: parts.map(({ length }) => length) };
+  }
+
+  watch(signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
+    const command = create(WatchCommandSchema, { context: this.#context({}) });
+    return callServerStreaming(this.#client, WorkerService.method.watch, command, { metadata: this.#metadata, signal });
+  }
+
+  async destroy(): Promise<void> {
+    await this.call(WorkerService.method.destroy, create(DestroyCommandSchema, { context: this.#context({}) }));
+  }
+
+  /** Makes a unary call; a failure arrives as the worker threw it. */
+  async call<Method extends Parameters<typeof callUnary>[1]>(
+    method: Method,
+    command: Parameters<typeof callUnary<Method["input"], Method["output"]>>[2],
+    options: GrpcCallOptions = {},
+  ) {
+    try {
+      return await callUnary<Method["input"], Method["output"]>(this.#client, method, command, this.#call(options));
+    } catch (error) {
+      throw statusToFailure(error);
+    }
+  }
+
+  #call({ signal }: GrpcCallOptions): GrpcCallOptions {
+    return { metadata: this.#metadata, timeoutMs: CALL_MS, ...(signal && { signal }) };
+  }
+
+  #context({ idempotencyKey = "", controlEpoch = 0n, waitMs = 0 }: Options) {
+    return create(CommandContextSchema, { ...this.placement, idempotencyKey, controlEpoch, timeoutMs: waitMs });
+  }
+}
