@@ -1,0 +1,203 @@
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { expect, onTestFinished, test, vi } from "vitest";
+import {
+  GatewayService,
+  type HeartbeatRequest,
+  HeartbeatResponseSchema,
+  Isolation,
+  type RegisterRequest,
+  RegisterResponseSchema,
+  ReportResponseSchema,
+  type WorkerEvent,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { failureToStatus } from "../../src/platform/grpc-failure.ts";
+import { addGrpcService } from "../../src/platform/grpc-server.ts";
+import { EventLog } from "../../workers/event-log.ts";
+import { FleetLink } from "../../workers/fleet-link.ts";
+import { IdentityFile } from "../../workers/identity.ts";
+import type { Placement, SessionTable } from "../../workers/session/session-table.ts";
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** A gateway that speaks the real protocol and does what a test tells it. */
+class TestGateway {
+  readonly registrations: RegisterRequest[] = [];
+  readonly heartbeats: HeartbeatRequest[] = [];
+  readonly events: WorkerEvent[] = [];
+  unwanted: Placement[] = [];
+  refusal: Error | undefined;
+  #server = new Server();
+
+  async start(address: string, leaseMs = 60_000): Promise<string> {
+    this.#server = new Server();
+    const check = () => {
+      if (this.refusal) throw this.refusal;
+    };
+    addGrpcService(
+      this.#server,
+      GatewayService,
+      {
+        register: async (_call, request) => {
+          this.registrations.push(request);
+          check();
+          const workerSecret = request.workerId ? "" : "secret-1";
+          return create(RegisterResponseSchema, { workerId: "wrk_1", workerSecret, incarnation: 7n, leaseMs });
+        },
+        heartbeat: async (_call, request) => {
+          this.heartbeats.push(request);
+          check();
+          return create(HeartbeatResponseSchema, { unwanted: this.unwanted });
+        },
+        report: async (_call, { events }) => {
+          check();
+          this.events.push(...events);
+          return create(ReportResponseSchema);
+        },
+      },
+      { admit: () => undefined, toStatus: failureToStatus },
+    );
+    const port = await new Promise<number>((resolve, reject) => {
+      this.#server.bindAsync(address, ServerCredentials.createInsecure(), (error, bound) =>
+        error ? reject(error) : resolve(bound),
+      );
+    });
+    return address.startsWith("unix:") ? address : `127.0.0.1:${port}`;
+  }
+
+  stop(): void {
+    this.#server.forceShutdown();
+  }
+}
+
+/** The part of a session table that the link uses. */
+class TestSessions {
+  held: Placement[] = [];
+  readonly free = 2;
+  isDraining = false;
+  readonly endings: SessionEndedReason[] = [];
+  destroy({ sessionId }: Placement): void {
+    this.held = this.held.filter((held) => held.sessionId !== sessionId);
+  }
+  async endAll(reason: SessionEndedReason): Promise<void> {
+    this.endings.push(reason);
+    this.held = [];
+  }
+}
+
+async function setUp(gateways: readonly string[]) {
+  const directory = await mkdtemp(join(tmpdir(), "fleet-link-"));
+  const identityFile = new IdentityFile(directory, 0);
+  await identityFile.claim(process.pid);
+  const sessions = new TestSessions();
+  const events = new EventLog();
+  const fates: string[] = [];
+  const make = () => {
+    const link = new FleetLink({
+      gateways,
+      token: "token-of-16-chars",
+      identityFile,
+      describe: () => ({ address: "127.0.0.1:1", runtimes: ["headless-shell"], slots: 3, isolation: Isolation.FLAGS }),
+      sessions: sessions as unknown as SessionTable,
+      events,
+      log: silent,
+      onLeaseLost: () => fates.push("lease lost"),
+      onSuperseded: () => fates.push("superseded"),
+    });
+    onTestFinished(async () => {
+      await link.stop();
+      await rm(directory, { recursive: true, force: true });
+    });
+    return link;
+  };
+  return { directory, sessions, events, fates, make };
+}
+
+test("registers, keeps its identity to itself, and comes back as itself", async () => {
+  const gateway = new TestGateway();
+  onTestFinished(() => gateway.stop());
+  const { directory, make } = await setUp([await gateway.start("127.0.0.1:0")]);
+  const first = make();
+  await first.start();
+  await vi.waitUntil(() => gateway.heartbeats.length > 0);
+  const path = join(directory, "workers/0/identity.json");
+  expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ workerId: "wrk_1", workerSecret: "secret-1" });
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  expect(gateway.heartbeats[0]).toMatchObject({ incarnation: 7n, freeSlots: 2, draining: false });
+  await first.stop();
+  await make().start();
+  await vi.waitUntil(() => gateway.registrations.length === 2);
+  expect(gateway.registrations[1]).toMatchObject({ workerId: "wrk_1", workerSecret: "secret-1" });
+  expect(gateway.registrations[1]?.bootId).not.toBe(gateway.registrations[0]?.bootId);
+});
+
+test("reports events in order until they are acknowledged, also to the next gateway on the same socket", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "fleet-socket-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const address = `unix:${join(directory, "fleet.sock")}`;
+  const first = new TestGateway();
+  await first.start(address);
+  const { events, make } = await setUp([address]);
+  const link = make();
+  await link.start();
+  await vi.waitUntil(() => first.heartbeats.length > 0);
+  first.stop();
+  const placement = { sessionId: "ses_1", placementEpoch: 1n };
+  events.append(placement, { case: "challengeGone", value: {} });
+  events.append(placement, { case: "ended", value: { reason: SessionEndedReason.IDLE, detail: "idle" } });
+  const second = new TestGateway();
+  onTestFinished(() => second.stop());
+  await second.start(address);
+  await vi.waitUntil(() => second.events.length === 2, { timeout: 10_000 });
+  expect(second.events.map(({ sequence, event }) => [sequence, event.case])).toEqual([
+    [1n, "challengeGone"],
+    [2n, "ended"],
+  ]);
+});
+
+test("ends the sessions that a gateway does not want", async () => {
+  const gateway = new TestGateway();
+  onTestFinished(() => gateway.stop());
+  gateway.unwanted = [{ sessionId: "ses_1", placementEpoch: 1n }];
+  const { sessions, make } = await setUp([await gateway.start("127.0.0.1:0")]);
+  sessions.held = [
+    { sessionId: "ses_1", placementEpoch: 1n },
+    { sessionId: "ses_2", placementEpoch: 1n },
+  ];
+  await make().start();
+  await vi.waitUntil(() => sessions.held.length === 1);
+  expect(sessions.held).toMatchObject([{ sessionId: "ses_2" }]);
+});
+
+test("ends all sessions when no heartbeat has been accepted for a lease", async () => {
+  const gateway = new TestGateway();
+  const { sessions, fates, make } = await setUp([await gateway.start("127.0.0.1:0", 500)]);
+  sessions.held = [{ sessionId: "ses_1", placementEpoch: 1n }];
+  await make().start();
+  await vi.waitUntil(() => gateway.heartbeats.length > 0);
+  gateway.stop();
+  await vi.waitUntil(() => fates.length > 0, { timeout: 5_000 });
+  expect(sessions.endings).toEqual([SessionEndedReason.WORKER_LOST]);
+});
+
+test("goes to another gateway when one does not answer", async () => {
+  const gateway = new TestGateway();
+  onTestFinished(() => gateway.stop());
+  const { make } = await setUp(["127.0.0.1:9", await gateway.start("127.0.0.1:0")]);
+  await make().start();
+  await vi.waitUntil(() => gateway.heartbeats.length > 0, { timeout: 10_000 });
+});
+
+test("says that another process runs in its name", async () => {
+  const gateway = new TestGateway();
+  onTestFinished(() => gateway.stop());
+  gateway.refusal = fail("conflict");
+  const { fates, make } = await setUp([await gateway.start("127.0.0.1:0")]);
+  await make().start();
+  await vi.waitUntil(() => fates.includes("superseded"));
+});

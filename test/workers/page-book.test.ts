@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
+import { PageBook } from "../../workers/session/page-book.ts";
+import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+
+const silent = { info: () => undefined, warn: () => undefined, error: console.error };
+let slots: SlotPool;
+
+beforeAll(async () => {
+  const executables = findBrowsers({
+    env: process.env,
+    dataDirectory: "/nonexistent",
+    platform: process.platform,
+    disk: realDisk,
+  });
+  slots = new SlotPool({ size: 2, executables, log: silent });
+  await slots.start();
+});
+
+afterAll(() => slots?.stop());
+
+async function launch(runtime: "headless-shell" | "chromium"): Promise<BrowserProcess> {
+  const slot = slots.acquire();
+  if (!slot) throw new Error("no free slot");
+  onTestFinished(() => slot.release());
+  return launchBrowser(slot, { runtime });
+}
+
+/** No page may close the last window that no script has opened: these tests close it as the browser would. */
+describe.each(["headless-shell", "chromium"] as const)("the pages of a session in %s", (runtime) => {
+  test("the last one to close is replaced by a blank one", { timeout: 60_000 }, async () => {
+    const { context, browserSession } = await launch(runtime);
+    const closed: string[] = [];
+    const ignore = () => undefined;
+    const onClosed = ({ id }: { id: string }) => void closed.push(id);
+    const pages = new PageBook(context, browserSession, {
+      onOpened: ignore,
+      onTab: ignore,
+      onClosed,
+      onLost: ignore,
+      onAuthentication: ignore,
+    });
+    await pages.start();
+    await pages.active.page.close();
+    await vi.waitUntil(() => pages.all.length === 1 && closed.length === 1, { timeout: 10_000 });
+    expect(closed).toEqual(["page_1"]);
+    expect(pages.active.id).toBe("page_2");
+    expect(pages.active.page.url()).toBe("about:blank");
+    pages.close();
+  });
+
+  test("a hung one is given another tab under its id", { timeout: 60_000 }, async () => {
+    const { context, browserSession } = await launch(runtime);
+    const ignore = () => undefined;
+    const pages = new PageBook(context, browserSession, {
+      onOpened: ignore,
+      onTab: ignore,
+      onClosed: ignore,
+      onLost: ignore,
+      onAuthentication: ignore,
+    });
+    await pages.start();
+    const { active } = pages;
+    active.page
+      .evaluate(() => {
+        for (;;);
+      })
+      .catch(ignore);
+    await pages.replace(active);
+    expect(await active.page.evaluate(() => 1 + 1)).toBe(2);
+    expect(pages.all.map(({ id }) => id)).toEqual(["page_1"]);
+    pages.close();
+  });
+});

@@ -1,0 +1,321 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { CaptureKind, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+
+let site: FixtureSite;
+let worker: WorkerUnderTest;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  worker = await WorkerUnderTest.start([site.host]);
+});
+
+afterAll(async () => {
+  await worker?.stop();
+  await site?.stop();
+});
+
+async function open(...parameters: Parameters<WorkerUnderTest["open"]>): Promise<DrivenSession> {
+  const session = await worker.open(...parameters);
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+const text = (text: string) => ({ condition: { case: "text" as const, value: { text } } });
+const tap = (selector: string) => ({ action: { case: "tap" as const, value: { selector } } });
+
+describe("the order of a session's commands", () => {
+  test("runs them one after the other as they came", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const done: string[] = [];
+    const note = (name: string) => () => void done.push(name);
+    await Promise.all([
+      session.wait({ ...text("never"), timeoutMs: 400 }).catch(note("wait")),
+      session.interact(tap("#go")).then(note("tap")),
+      session.navigate({ url: site.url("/plain.html") }).then(note("navigate")),
+    ]);
+    expect(done).toEqual(["wait", "tap", "navigate"]);
+  });
+
+  test("takes captures and states beside a wait", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const waiting = session.wait({ ...text("never"), timeoutMs: 3_000 }).catch(() => performance.now());
+    await session.capture({ kind: CaptureKind.SCREENSHOT });
+    expect((await session.state()).title).toBe("Form");
+    const before = performance.now();
+    expect(await waiting).toBeGreaterThan(before);
+  });
+
+  test("makes captures wait for a running navigate", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const done: string[] = [];
+    const navigating = session
+      .navigate({ url: site.url("/silent"), timeoutMs: 600 })
+      .catch(() => done.push("navigate"));
+    await vi.waitUntil(() => site.requests.includes("GET /silent"));
+    await session.capture({ kind: CaptureKind.DOM_SNAPSHOT }).then(() => done.push("capture"));
+    await navigating;
+    expect(done).toEqual(["navigate", "capture"]);
+  });
+
+  test("lets 64 commands wait and refuses more", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const waits = Array.from({ length: 66 }, () =>
+      session.wait({ ...text("never"), timeoutMs: 20_000 }).catch(({ slug }) => slug),
+    );
+    expect(await Promise.race(waits)).toBe("conflict");
+    await session.destroy();
+    const slugs = await Promise.all(waits);
+    expect(slugs.filter((slug) => slug === "conflict")).toHaveLength(1);
+    expect(slugs.filter((slug) => slug === "session-destroyed")).toHaveLength(65);
+  });
+
+  test("drops what waits when its caller goes away, and ends its running wait", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const gone = new AbortController();
+    const goneFirst = new AbortController();
+    const running = session.wait({ ...text("never"), timeoutMs: 60_000 }, { signal: gone.signal }).catch(() => "ended");
+    const queued = session.interact(tap("#check"), { signal: goneFirst.signal }).catch(() => "dropped");
+    const next = session.interact(tap("#go"));
+    await session.state();
+    goneFirst.abort();
+    await session.state();
+    gone.abort();
+    expect(await Promise.all([running, queued])).toEqual(["ended", "dropped"]);
+    expect((await next).title).toBe("click go 1");
+    expect((await session.capture({ kind: CaptureKind.DOM_SNAPSHOT })).data.toString()).not.toContain('checked=""');
+  });
+
+  test("completes a running interact whose caller has gone", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/targets.html") });
+    const gone = new AbortController();
+    const tapping = session.interact(tap("#soon"), { signal: gone.signal }).catch(() => undefined);
+    await session.state();
+    gone.abort();
+    await tapping;
+    await vi.waitUntil(async () => (await session.state()).title === "clicked soon", { timeout: 5_000 });
+  });
+
+  test("ends what waits too long for its turn when its caller's time is up", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const first = session.wait({ ...text("never"), timeoutMs: 3_000 }).catch(() => undefined);
+    await expect(session.interact(tap("#go"), { waitMs: 300 })).rejects.toMatchObject({ slug: "session-timeout" });
+    await session.destroy();
+    await first;
+  });
+});
+
+describe("an idempotency key", () => {
+  test("makes a retried tap no second tap, also while the first still runs", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const key = { idempotencyKey: "k1" };
+    const [first, second] = await Promise.all([session.interact(tap("#go"), key), session.interact(tap("#go"), key)]);
+    expect(second).toEqual(first);
+    expect(await session.interact(tap("#go"), key)).toEqual(first);
+    expect((await session.interact(tap("#go"))).title).toBe("click go 1");
+    await expect(session.interact(tap("#check"), key)).rejects.toMatchObject({ slug: "conflict" });
+  });
+
+  test("lets what failed in the browser be tried again", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/targets.html") });
+    const key = { idempotencyKey: "k2" };
+    await expect(session.interact({ ...tap("#soon"), timeoutMs: 50 }, key)).rejects.toMatchObject({
+      slug: "session-timeout",
+    });
+    expect((await session.interact(tap("#soon"), key)).title).toBe("clicked soon");
+  });
+});
+
+describe("control and placement", () => {
+  test("refuses a command whose control epoch is stale", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") }, { controlEpoch: 3n });
+    await expect(session.interact(tap("#go"), { controlEpoch: 2n })).rejects.toMatchObject({ slug: "conflict" });
+    await session.interact(tap("#go"), { controlEpoch: 3n });
+  });
+
+  test("does not know a session that it does not have, or has by another placement", async () => {
+    const session = await open({}, 2n);
+    const other = { slug: "session-destroyed", extensions: { unknown: true } };
+    await session.destroy();
+    await expect(session.state()).rejects.toMatchObject(other);
+    await expect(session.destroy()).resolves.toBeUndefined();
+  });
+
+  test("refuses what it cannot launch, and says why", async () => {
+    await expect(open({ archetype: "pixel7" })).rejects.toMatchObject({
+      slug: "validation-failed",
+      detail: expect.stringContaining("did you mean pixel-7"),
+    });
+    await expect(open({ runtime: "firefox" })).rejects.toMatchObject({ slug: "driver-not-integrated" });
+    await expect(open({ archetype: "pixel-7", viewport: { width: 500, height: 500 } })).rejects.toMatchObject({
+      slug: "validation-failed",
+    });
+  });
+});
+
+describe("the end of a session", () => {
+  test("fails what runs and what waits at once when it is destroyed", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const running = session.wait({ ...text("never") }).catch((failure) => failure);
+    const queued = session.interact(tap("#go")).catch((failure) => failure);
+    await session.state();
+    await session.destroy();
+    for (const failure of await Promise.all([running, queued])) {
+      expect(failure).toMatchObject({ slug: "session-destroyed", extensions: { ended_reason: "destroyed" } });
+    }
+  });
+
+  test("comes by itself after the idle time, which a command that runs does not count to", async () => {
+    const session = await open({ idleTimeoutSeconds: 1 });
+    await session.navigate({ url: site.url("/form.html") });
+    await session.wait({ ...text("never"), timeoutMs: 1_500 }).catch(() => undefined);
+    expect(worker.ended).not.toContainEqual(expect.objectContaining(session.placement));
+    await vi.waitUntil(() => endOf(session) !== undefined, { timeout: 5_000 });
+    expect(endOf(session)).toMatchObject({ reason: SessionEndedReason.IDLE });
+    await expect(session.state()).rejects.toMatchObject({ slug: "session-destroyed" });
+  });
+
+  test("comes by itself when its time is up, whatever runs", async () => {
+    const session = await open({ timeoutSeconds: 2 });
+    await expect(session.wait(text("never"))).rejects.toMatchObject({
+      slug: "session-destroyed",
+      extensions: { ended_reason: "expired" },
+    });
+    expect(endOf(session)).toMatchObject({ reason: SessionEndedReason.EXPIRED });
+  });
+
+  test.each(["headless-shell", "chromium"])("comes with the death of its browser in %s", async (runtime) => {
+    const session = await open({ runtime });
+    await session.navigate({ url: site.url("/form.html") });
+    const running = session.wait(text("never")).catch((failure) => failure);
+    await session.state();
+    killBrowsers();
+    expect(await running).toMatchObject({ slug: "driver-error", extensions: { target_closed: true } });
+    expect(endOf(session)).toMatchObject({ reason: SessionEndedReason.CRASHED });
+  });
+});
+
+describe("a crashed renderer", () => {
+  test.each(["headless-shell", "chromium"])(
+    "answers driver-error, and the next navigate works, in %s",
+    { timeout: 60_000 },
+    async (runtime) => {
+      const session = await open({ runtime });
+      await session.navigate({ url: site.url("/endless.html") });
+      killRenderers();
+      await vi.waitUntil(async () => (await session.state()).pages[0]?.crashed, { timeout: 10_000 });
+      const crashed = { slug: "driver-error", extensions: { target_crashed: true } };
+      await expect(session.interact(tap("#later"))).rejects.toMatchObject(crashed);
+      await expect(session.wait(text("x"))).rejects.toMatchObject(crashed);
+      await expect(session.capture({ kind: CaptureKind.SCREENSHOT })).rejects.toMatchObject(crashed);
+      const { title, httpStatus } = await session.navigate({ url: site.url("/plain.html") });
+      expect([title, httpStatus]).toEqual(["Plain", 200]);
+      expect((await session.state()).pages).toMatchObject([{ id: "page_1", active: true, crashed: false }]);
+    },
+  );
+});
+
+describe("an egress refusal", () => {
+  test.each([
+    ["http", "http://127.0.0.2:8765/"],
+    ["https", "https://127.0.0.2:8765/"],
+    ["http by redirect", "/to-private"],
+  ])("over %s is driver-error with blocked_by", async (_name, url) => {
+    const session = await open();
+    const failure = session.navigate({ url: url.startsWith("/") ? site.url(url) : url });
+    await expect(failure).rejects.toMatchObject({
+      slug: "driver-error",
+      extensions: { blocked_by: "egress" },
+      detail: expect.stringContaining("EGRESS_ALLOW=127.0.0.2:8765"),
+    });
+  });
+
+  test.each([
+    ["an address that does not parse", "http://"],
+    ["a file", "file:///etc/passwd"],
+    ["a script", "javascript:alert(1)"],
+    ["a page of the browser's own", "chrome://version"],
+  ])("is not needed for %s: that is a bad request", async (_name, url) => {
+    const session = await open();
+    await expect(session.navigate({ url })).rejects.toMatchObject({ slug: "bad-request", errors: [{ field: "url" }] });
+  });
+});
+
+describe("a watch", () => {
+  test("tells of pages, dialogs, downloads and the console, and ends with the session", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/dialogs.html") });
+    const types: string[] = [];
+    const reading = (async () => {
+      for await (const { type } of session.watch(AbortSignal.timeout(20_000))) types.push(type);
+    })();
+    // The stream is open when something has come through it.
+    await vi.waitUntil(
+      async () => {
+        await session.navigate({ url: site.url("/console.html") });
+        await session.interact(tap("#say"));
+        return types.includes("session.console");
+      },
+      { timeout: 10_000 },
+    );
+    await session.navigate({ url: site.url("/dialogs.html") });
+    await session.interact(tap("#alert"));
+    await session.navigate({ url: site.url("/popups.html") });
+    await session.interact(tap("#download"));
+    await session.interact(tap("#open-closing"));
+    await vi.waitUntil(() => types.includes("session.page_closed") && types.includes("session.download"), {
+      timeout: 10_000,
+    });
+    await session.destroy();
+    await reading;
+    for (const type of ["session.console", "session.dialog", "session.page_opened", "session.page_navigated"]) {
+      expect(types).toContain(type);
+    }
+  });
+});
+
+function endOf(session: DrivenSession) {
+  return worker.ended.find(({ sessionId }) => sessionId === session.placement.sessionId);
+}
+
+/** Kills the processes below ours whose command line says that they are browsers, or renderers. */
+function killProcesses(matches: (commandLine: string) => boolean): void {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "latin1");
+      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  const isOurs = (pid: number): boolean => pid === process.pid || (parents.has(pid) && isOurs(parents.get(pid) ?? 0));
+  for (const pid of parents.keys()) {
+    if (pid === process.pid || !isOurs(pid)) continue;
+    try {
+      const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ");
+      if (matches(commandLine)) process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
+const killBrowsers = () =>
+  killProcesses((line) => line.includes("--remote-debugging-pipe") && !line.includes("--type="));
+const killRenderers = () =>
+  killProcesses((line) => line.includes("--type=renderer") && !line.includes("--extension-process"));

@@ -1,0 +1,88 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Drag, Place, Swipe } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import { limits, type Scene } from "./scene.ts";
+import { locateVisible } from "./selectors.ts";
+
+/** A page that follows the pointer needs to see it on its way, not only at its ends. */
+const DRAG_STEPS = 10;
+
+/** One move of a finger per frame. */
+const FRAME_MS = 16;
+
+/** How long a swipe takes unless the request says otherwise. */
+const SWIPE_MS = 300;
+
+interface Point {
+  x: number;
+  y: number;
+}
+
+/** Presses at one place, moves to another and releases there. */
+export function drag(scene: Scene, { from, to }: Drag): Promise<void> {
+  return dragMouse(scene, from, to, 0);
+}
+
+/** Moves one finger from one place to another; without a touch screen it is a drag of that duration. */
+export async function swipe(scene: Scene, { from, to, durationMs = SWIPE_MS }: Swipe): Promise<void> {
+  if (!scene.hasTouch) return dragMouse(scene, from, to, durationMs);
+  const { progress } = scene;
+  const start = await findPoint(scene, from, "action.from");
+  const end = await findPoint(scene, to, "action.to");
+  const cdp = await progress.race(scene.sessionPage.cdp);
+  const touch = (type: "touchStart" | "touchMove" | "touchEnd", touchPoints: Point[]) =>
+    progress.race(cdp.send("Input.dispatchTouchEvent", { type, touchPoints }));
+  await touch("touchStart", [start]);
+  try {
+    await eachStep(start, end, durationMs, scene, (point) => touch("touchMove", [point]));
+  } finally {
+    await touch("touchEnd", []);
+  }
+}
+
+async function dragMouse(
+  scene: Scene,
+  from: Place | undefined,
+  to: Place | undefined,
+  durationMs: number,
+): Promise<void> {
+  const { page, progress } = scene;
+  const start = await findPoint(scene, from, "action.from");
+  await progress.race(page.mouse.move(start.x, start.y));
+  await progress.race(page.mouse.down());
+  try {
+    const end = await findPoint(scene, to, "action.to");
+    await eachStep(start, end, durationMs, scene, ({ x, y }) => progress.race(page.mouse.move(x, y)));
+  } finally {
+    await progress.race(page.mouse.up());
+  }
+}
+
+async function eachStep(
+  start: Point,
+  end: Point,
+  durationMs: number,
+  { progress }: Scene,
+  move: (point: Point) => Promise<unknown>,
+): Promise<void> {
+  const steps = Math.max(DRAG_STEPS, Math.round(durationMs / FRAME_MS));
+  const beganAt = performance.now();
+  for (let step = 1; step <= steps; step += 1) {
+    const share = step / steps;
+    await move({ x: start.x + (end.x - start.x) * share, y: start.y + (end.y - start.y) * share });
+    const early = beganAt + durationMs * share - performance.now();
+    if (early > 1) await delay(early, undefined, { signal: progress.signal });
+  }
+}
+
+/** Gives the point itself, or the middle of the element once it is there, still and in view. */
+async function findPoint(scene: Scene, place: Place | undefined, path: string): Promise<Point> {
+  if (!place) throw failFields("validation-failed", { [path]: "is required" });
+  const { selector, frame, x = 0, y = 0 } = place;
+  if (selector === undefined) return { x, y };
+  const element = locateVisible(scene.page, { selector, frame, path });
+  await element.scrollIntoViewIfNeeded(limits(scene));
+  const box = await element.boundingBox(limits(scene));
+  if (!box) throw fail("driver-error", {}, { detail: "the element has left the page" });
+  return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+}

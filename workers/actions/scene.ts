@@ -1,0 +1,17 @@
+import type { Page } from "playwright-core";
+import type { Progress } from "../session/progress.ts";
+import type { SessionPage } from "../session/session-page.ts";
+
+/** What an action works on. */
+export interface Scene {
+  readonly sessionPage: SessionPage;
+  readonly page: Page;
+  readonly progress: Progress;
+  /** The emulated device has a touch screen. */
+  readonly hasTouch: boolean;
+}
+
+/** What Playwright's operations are given so that they end with the command. */
+export function limits({ progress }: Pick<Scene, "progress">): { timeout: number; signal: AbortSignal } {
+  return { timeout: progress.remaining(), signal: progress.signal };
+}

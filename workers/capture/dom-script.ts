@@ -1,0 +1,147 @@
+/** What the serializer is told. */
+export interface SerializeOptions {
+  /** What stands for the document of a frame: this, the frame's index in `window.frames`, and `;`. */
+  token: string;
+  /** More characters than these are not collected. */
+  limit: number;
+}
+
+/** What the serializer gives: the document, or how long it is at least when that is above the limit. */
+export interface SerializedDocument {
+  html: string;
+  length: number;
+  /** How many frames the document has. */
+  frames: number;
+}
+
+/**
+ * Runs in the page: writes the document with its current form values and its open shadow roots. Only what holds one of
+ * these is written here, without recursion; all else is left to the browser, which is many times as fast.
+ */
+export function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
+  const VOID = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
+  const RAW_TEXT = /^(?:style|script|xmp|iframe|noembed|noframes|plaintext|noscript)$/;
+  const FIXED_TYPES = /^(?:file|password|checkbox|radio|button|submit|reset|image|hidden)$/;
+  const overrides = new Map<Element, Record<string, string | null>>();
+  const contents = new Map<Element, string>();
+  const opened = new Set<Node>();
+
+  const escapeText = (text: string) =>
+    text
+      .replace(/&/g, "&amp;")
+      .replace(/\u00a0/g, "&nbsp;")
+      .replace(/</g, "&lt;")
+      .replace(/>/g, "&gt;");
+  const escapeAttribute = (text: string) =>
+    text
+      .replace(/&/g, "&amp;")
+      .replace(/\u00a0/g, "&nbsp;")
+      .replace(/"/g, "&quot;");
+
+  const openUp = (node: Node | null) => {
+    for (let at = node; at && !opened.has(at); at = at.parentNode) opened.add(at);
+  };
+  const override = (element: Element, attributes: Record<string, string | null>) => {
+    overrides.set(element, attributes);
+    openUp(element);
+  };
+  const noteInput = (input: HTMLInputElement) => {
+    if (input.type === "checkbox" || input.type === "radio") {
+      if (input.checked !== input.hasAttribute("checked")) override(input, { checked: input.checked ? "" : null });
+    } else if (!FIXED_TYPES.test(input.type) && input.value !== (input.getAttribute("value") ?? "")) {
+      override(input, { value: input.value });
+    }
+  };
+  const noteSelect = (select: HTMLSelectElement) => {
+    const options = [...select.options];
+    const isUntouched = options.every((option) => option.selected === option.defaultSelected);
+    const isFirst = !select.multiple && select.selectedIndex === options.findIndex((option) => !option.disabled);
+    if (isUntouched || (isFirst && !options.some((option) => option.defaultSelected))) return;
+    for (const option of options) {
+      if (option.selected !== option.defaultSelected) override(option, { selected: option.selected ? "" : null });
+    }
+  };
+  const noteTextArea = (area: HTMLTextAreaElement) => {
+    if (area.value === area.defaultValue) return;
+    contents.set(area, `\n${escapeText(area.value)}`);
+    openUp(area);
+  };
+  const noteFrame = (element: HTMLIFrameElement) => {
+    for (let index = 0; index < window.length; index += 1) {
+      if (window[index] === element.contentWindow) override(element, { srcdoc: `${token}${index};` });
+    }
+  };
+  const note = (element: Element) => {
+    if (element instanceof HTMLInputElement) noteInput(element);
+    else if (element instanceof HTMLSelectElement) noteSelect(element);
+    else if (element instanceof HTMLTextAreaElement) noteTextArea(element);
+    else if (element instanceof HTMLIFrameElement) noteFrame(element);
+  };
+  const roots: (Document | ShadowRoot)[] = [document];
+  for (let root = roots.pop(); root; root = roots.pop()) {
+    for (const element of root.querySelectorAll("*")) {
+      if (element.shadowRoot) {
+        roots.push(element.shadowRoot);
+        openUp(element);
+      }
+      note(element);
+      // What is inside a shadow root opens its host's ancestors too, but those are open already.
+    }
+  }
+
+  const parts: string[] = [];
+  let length = 0;
+  const write = (text: string) => {
+    parts.push(text);
+    length += text.length;
+  };
+  const nameOf = (element: Element) =>
+    element.namespaceURI === "http://www.w3.org/1999/xhtml" ? element.localName : element.tagName;
+  const writeStart = (element: Element) => {
+    const own = overrides.get(element) ?? {};
+    let tag = `<${nameOf(element)}`;
+    for (const { name, value } of element.attributes) {
+      if (!(name in own)) tag += ` ${name}="${escapeAttribute(value)}"`;
+    }
+    for (const [name, value] of Object.entries(own)) if (value !== null) tag += ` ${name}="${escapeAttribute(value)}"`;
+    write(`${tag}>`);
+  };
+  const writeLeaf = (node: Node) => {
+    if (node instanceof Element) return write(node.outerHTML);
+    if (node instanceof Comment) return write(`<!--${node.data}-->`);
+    if (!(node instanceof Text)) return;
+    const parent = node.parentElement;
+    write(parent && RAW_TEXT.test(parent.localName) ? node.data : escapeText(node.data));
+  };
+  const writeDoctype = ({ name, publicId, systemId }: DocumentType) => {
+    const publicPart = publicId ? ` PUBLIC "${publicId}"` : "";
+    const systemPart = systemId ? `${publicId ? "" : " SYSTEM"} "${systemId}"` : "";
+    write(`<!DOCTYPE ${name}${publicPart}${systemPart}>`);
+  };
+
+  const stack: (Node | string)[] = [...document.childNodes].reverse();
+  const pushChildren = (node: Node) => {
+    for (let child = node.lastChild; child; child = child.previousSibling) stack.push(child);
+  };
+  const writeOpened = (element: Element) => {
+    writeStart(element);
+    if (VOID.test(element.localName)) return;
+    stack.push(`</${nameOf(element)}>`);
+    const content = contents.get(element);
+    if (content !== undefined) return write(content);
+    pushChildren(element instanceof HTMLTemplateElement ? element.content : element);
+    if (!element.shadowRoot) return;
+    stack.push("</template>");
+    pushChildren(element.shadowRoot);
+    const focus = element.shadowRoot.delegatesFocus ? " shadowrootdelegatesfocus" : "";
+    write(`<template shadowrootmode="open"${focus}>`);
+  };
+  while (stack.length > 0 && length <= limit) {
+    const node = stack.pop();
+    if (typeof node === "string") write(node);
+    else if (node instanceof DocumentType) writeDoctype(node);
+    else if (node instanceof Element && opened.has(node)) writeOpened(node);
+    else if (node) writeLeaf(node);
+  }
+  return { html: length <= limit ? parts.join("") : "", length, frames: window.length };
+}

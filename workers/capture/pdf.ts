@@ -1,0 +1,58 @@
+import { CaptureFormat, type CaptureRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../src/platform/errors.ts";
+import type { Scene } from "../actions/scene.ts";
+import { MAX_BYTES, type RawCapture, tooLarge } from "./captured.ts";
+
+/** Width and height in inches, upright. */
+const PAPERS: Readonly<Record<string, readonly [number, number]>> = {
+  a3: [11.7, 16.54],
+  a4: [8.27, 11.7],
+  a5: [5.83, 8.27],
+  letter: [8.5, 11],
+  legal: [8.5, 14],
+  tabloid: [11, 17],
+};
+
+/** Bytes asked of the browser at once. */
+const READ_BYTES = 1024 * 1024;
+
+/** Prints the page. */
+export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
+  if (request.format !== CaptureFormat.UNSPECIFIED) {
+    throw failFields("validation-failed", { format: "does not apply to a PDF" });
+  }
+  const [paperWidth, paperHeight] = PAPERS[request.paper ?? "a4"] ?? PAPERS.a4 ?? [8.27, 11.7];
+  const { progress, sessionPage } = scene;
+  const cdp = await progress.race(sessionPage.cdp);
+  const printed = cdp.send("Page.printToPDF", {
+    paperWidth,
+    paperHeight,
+    landscape: request.landscape,
+    printBackground: request.printBackground,
+    // Tags for screen readers make a PDF take half as long again.
+    generateTaggedPDF: false,
+    transferMode: "ReturnAsStream",
+  });
+  const { stream } = await progress.race(printed);
+  if (stream === undefined) throw new Error("the browser gave no stream of the PDF");
+  return { contentType: "application/pdf", parts: await readStream(scene, stream) };
+}
+
+async function readStream({ progress, sessionPage }: Scene, handle: string): Promise<Buffer[]> {
+  const cdp = await sessionPage.cdp;
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for (let isAtEnd = false; !isAtEnd; ) {
+      const part = await progress.race(cdp.send("IO.read", { handle, size: READ_BYTES }));
+      const data = Buffer.from(part.data, part.base64Encoded ? "base64" : "latin1");
+      bytes += data.length;
+      if (bytes > MAX_BYTES) throw tooLarge(bytes);
+      parts.push(data);
+      isAtEnd = part.eof;
+    }
+    return parts;
+  } finally {
+    cdp.send("IO.close", { handle }).catch(() => undefined);
+  }
+}

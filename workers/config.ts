@@ -1,0 +1,87 @@
+import { isIP } from "node:net";
+import { availableParallelism, homedir, totalmem } from "node:os";
+import { resolve } from "node:path";
+import { dataDirectory } from "../src/platform/data-directory.ts";
+import { ConfigError, type Environment, readerOf } from "../src/platform/environment.ts";
+import { type LogLevel, logLevels } from "../src/platform/log.ts";
+import type { Isolation } from "./slots/confinement.ts";
+
+/** Memory that one session is reckoned with, half of what it may take, and sessions that a core carries. */
+const SESSION_BYTES = 1024 ** 3;
+const SESSIONS_PER_CORE = 8;
+const MAX_SLOTS = 256;
+
+/** Everything that the environment says to a worker. */
+export interface WorkerConfig {
+  /** The gateway's own worker: it ends when it has no gateway any more. */
+  readonly embedded: boolean;
+  readonly dataDir: string;
+  /** Which worker of the machine it is: the directory of its identity. */
+  readonly index: number;
+  /** `host:port` or `unix:/path` to listen on. */
+  readonly listen: string;
+  /** The same as gateways reach it. */
+  readonly address: string;
+  readonly token: string;
+  readonly slots: number;
+  readonly gateways: readonly string[];
+  /** CIDRs or host:port that pages may reach although private. */
+  readonly egressAllow: readonly string[];
+  readonly isolation: Isolation | undefined;
+  /** Where health and metrics are served; nowhere when absent. */
+  readonly internalPort: number | undefined;
+  readonly logLevel: LogLevel;
+}
+
+/** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
+export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -1): WorkerConfig {
+  const read = readerOf(env);
+  const gateways = read.list("GATEWAYS", "addresses `host:port` or `unix:/path` of gateways", isAddress);
+  if (gateways.length === 0) throw new ConfigError("GATEWAYS", "accepts at least one `host:port` or `unix:/path`");
+  const listen = readAddress(env, "WORKER_LISTEN", undefined);
+  const internalPort = read.integer("INTERNAL_PORT", { min: 0, max: 65_535, absent: -1 });
+  const isolation = read.oneOf("ISOLATION", ["auto", "namespace", "flags"], "auto");
+  return {
+    // Only a gateway's own worker is reached through a socket beside it.
+    embedded: gateways.every((gateway) => gateway.startsWith("unix:")),
+    dataDir: resolve(dataDirectory({ env, uid, home: homedir() })),
+    index: read.integer("WORKER_INDEX", { min: 0, max: 9_999, absent: 0 }),
+    listen,
+    address: readAddress(env, "WORKER_ADDRESS", listen),
+    token: readToken(read.text("WORKER_TOKEN")),
+    slots: read.integer("WORKER_SLOTS", { min: 1, max: MAX_SLOTS, absent: defaultSlots() }),
+    gateways,
+    egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => item.includes("/") || isAddress(item)),
+    isolation: isolation === "auto" ? undefined : isolation,
+    internalPort: internalPort < 0 ? undefined : internalPort,
+    logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
+  };
+}
+
+/** As many sessions as cores and memory carry, whichever is less. */
+export function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
+  const carried = Math.min(cores * SESSIONS_PER_CORE, Math.floor(memory / SESSION_BYTES));
+  return Math.min(Math.max(carried, 1), MAX_SLOTS);
+}
+
+function readToken(token: string | undefined): string {
+  if (token === undefined || token.length < 16) {
+    throw new ConfigError(
+      "WORKER_TOKEN",
+      "accepts a secret of at least 16 characters, the same on gateways and workers",
+    );
+  }
+  return token;
+}
+
+function readAddress(env: Environment, name: string, absent: string | undefined): string {
+  const value = env[name] || absent;
+  if (value === undefined || !isAddress(value)) throw new ConfigError(name, "accepts `host:port` or `unix:/path`");
+  return value;
+}
+
+function isAddress(item: string): boolean {
+  if (item.startsWith("unix:")) return item.length > "unix:/".length;
+  const match = /^(?:\[([^\]]+)\]|([^:/\s]+)):(\d{1,5})$/.exec(item);
+  return match !== null && Number(match[3]) < 65_536 && (!match[1] || isIP(match[1]) === 6);
+}

@@ -1,0 +1,35 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
+import { type WorkerEvent, WorkerEventSchema } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Placement } from "./session/session-table.ts";
+
+type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
+
+/** Events sent at once. */
+const BATCH = 100;
+
+/** What has become of sessions, in order, until a gateway has acknowledged it. */
+export class EventLog {
+  readonly #pending: WorkerEvent[] = [];
+  /** Events so far of each placement that may have more. */
+  readonly #sequences = new Map<string, bigint>();
+
+  /** Appends an event of a session. */
+  append({ sessionId, placementEpoch }: Placement, event: Happening): void {
+    const key = `${sessionId} ${placementEpoch}`;
+    const sequence = (this.#sequences.get(key) ?? 0n) + 1n;
+    if (event.case === "ended") this.#sequences.delete(key);
+    else this.#sequences.set(key, sequence);
+    this.#pending.push(create(WorkerEventSchema, { sessionId, placementEpoch, sequence, at: timestampNow(), event }));
+  }
+
+  /** The oldest events that wait. */
+  get batch(): readonly WorkerEvent[] {
+    return this.#pending.slice(0, BATCH);
+  }
+
+  /** Drops the oldest events, which have been acknowledged. */
+  acknowledge(count: number): void {
+    this.#pending.splice(0, count);
+  }
+}

@@ -1,0 +1,36 @@
+import { ConfigError } from "../src/platform/environment.ts";
+import { createLog } from "../src/platform/log.ts";
+import { readWorkerConfig } from "./config.ts";
+import { startWorker, type Worker, type WorkerFate } from "./worker.ts";
+
+/** How long a worker may take to end its sessions before it just ends; its supervisor waits 10 s. */
+const STOP_MS = 9_000;
+
+/** Exit statuses: 2 says that starting again will not help before something is changed. */
+const EXIT_FAILED = 1;
+const EXIT_MISCONFIGURED = 2;
+
+async function main(): Promise<void> {
+  const config = readWorkerConfig(process.env);
+  const log = createLog(config.logLevel);
+  let worker: Worker | undefined;
+  let stopping: Promise<void> | undefined;
+  const stop = (why: string, status: number): void => {
+    if (stopping) return;
+    log.info({ why }, "the worker ends");
+    process.exitCode = status;
+    setTimeout(() => process.exit(EXIT_FAILED), STOP_MS).unref();
+    stopping = (worker?.stop() ?? Promise.resolve()).finally(() => process.exit());
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop(signal, 0));
+  const onFate = (fate: WorkerFate): void => {
+    // A worker of its own goes on trying; the embedded one belongs to a gateway, and no gateway wants it any more.
+    if (fate === "superseded" || config.embedded) stop(fate, 0);
+  };
+  worker = await startWorker({ config, env: process.env, log, onFate });
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(error instanceof ConfigError ? EXIT_MISCONFIGURED : EXIT_FAILED);
+});

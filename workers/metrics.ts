@@ -1,0 +1,49 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { SessionTable } from "./session/session-table.ts";
+
+/** What a worker counts. */
+export interface WorkerMetrics {
+  readonly registry: Registry;
+  /** Seconds of each command, its wait for its turn included, by `method` and `outcome` (`ok` or the error's slug). */
+  readonly commands: Histogram<"method" | "outcome">;
+  /** Sessions that have ended by themselves, by `reason`. */
+  readonly sessionsEnded: Counter<"reason">;
+}
+
+/** Makes a worker's metrics. */
+export function createWorkerMetrics(sessions: () => SessionTable, slots: number): WorkerMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().held.length);
+  gauge(registry, "pilothouse_worker_slots", "Sessions that the worker can have.", () => slots);
+  gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
+  gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
+  return {
+    registry,
+    commands: new Histogram({
+      name: "pilothouse_worker_command_seconds",
+      help: "Seconds from a command's arrival to its answer.",
+      labelNames: ["method", "outcome"],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      registers,
+    }),
+    sessionsEnded: new Counter({
+      name: "pilothouse_worker_sessions_ended_total",
+      help: "Sessions that have ended by themselves.",
+      labelNames: ["reason"],
+      registers,
+    }),
+  };
+}
+
+function gauge(registry: Registry, name: string, help: string, read: () => number): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read());
+    },
+  });
+}

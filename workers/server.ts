@@ -1,0 +1,136 @@
+import { timingSafeEqual } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { CreateResultSchema, WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
+import { asFailure, errorTable, fail, failFields } from "../src/platform/errors.ts";
+import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
+import { failureToStatus } from "../src/platform/grpc-failure.ts";
+import { addGrpcService, type GrpcCall, type GrpcHandlers, type MethodsOf } from "../src/platform/grpc-server.ts";
+import type { WorkerMetrics } from "./metrics.ts";
+import type { SessionTable } from "./session/session-table.ts";
+import type { Log } from "./slots/log.ts";
+
+/** Code of a failure that nobody foresaw. */
+const INTERNAL = errorTable.internal.code;
+
+type WorkerHandlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
+
+/** How long calls that run may take to end when the server stops. */
+const STOP_MS = 2_000;
+
+/** What a worker's server is made of. */
+export interface WorkerServerOptions {
+  readonly sessions: SessionTable;
+  readonly log: Log;
+  readonly metrics?: Pick<WorkerMetrics, "commands">;
+  /** Hex SHA-256 of the secret that gateways have to know; undefined until the worker is registered. */
+  secretHash(): string | undefined;
+}
+
+/** The gRPC service by which gateways command a worker. */
+export class WorkerServer {
+  readonly #server = new Server();
+
+  constructor({ sessions, log, secretHash, metrics }: WorkerServerOptions) {
+    addGrpcService(this.#server, WorkerService, makeHandlers(sessions, observer(metrics)), {
+      admit: (call) => admit(call, secretHash()),
+      toStatus: (thrown) => {
+        const status = failureToStatus(thrown);
+        if (status.code === INTERNAL) log.error({ err: thrown }, "a command failed in an unexpected way");
+        return status;
+      },
+    });
+  }
+
+  /** Listens on `host:port` or `unix:/path`; gives the port. */
+  listen(address: string): Promise<number> {
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    this.#server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+      if (error) reject(error);
+      else resolve(port);
+    });
+    return promise;
+  }
+
+  /** Lets running calls end, for a while, and takes no more. */
+  async stop(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#server.tryShutdown(() => resolve());
+    const timer = setTimeout(() => this.#server.forceShutdown(), STOP_MS);
+    await promise;
+    clearTimeout(timer);
+  }
+}
+
+function admit({ metadata }: GrpcCall, hash: string | undefined): void {
+  const [shown] = metadata.get(fleetMetadata.workerSecretHash);
+  const wanted = Buffer.from(hash ?? "");
+  const given = Buffer.from(shown ?? "");
+  // An unregistered worker has no secret that anybody could know.
+  const isKnown = wanted.length > 0 && wanted.length === given.length && timingSafeEqual(wanted, given);
+  if (!isKnown) throw fail("forbidden", {}, { detail: "the caller does not know this worker" });
+}
+
+type Observe = <Value>(method: string, work: Promise<Value>) => Promise<Value>;
+
+/** Counts commands with their outcome. */
+function observer(metrics: Pick<WorkerMetrics, "commands"> | undefined): Observe {
+  return async (method, work) => {
+    const end = metrics?.commands.startTimer({ method });
+    try {
+      const value = await work;
+      end?.({ outcome: "ok" });
+      return value;
+    } catch (thrown) {
+      end?.({ outcome: asFailure(thrown).slug });
+      throw thrown;
+    }
+  };
+}
+
+function makeHandlers(sessions: SessionTable, observe: Observe): WorkerHandlers {
+  return {
+    create: async (_call, command) =>
+      create(CreateResultSchema, { viewport: await observe("create", sessions.create(command)) }),
+    navigate: async ({ signal }, { context, request }) =>
+      observe("navigate", sessions.find(context).navigate(context, given(request), signal)),
+    interact: async ({ signal }, { context, request }) =>
+      observe("interact", sessions.find(context).interact(context, given(request), signal)),
+    wait: async ({ signal }, { context, request }) =>
+      observe("wait", sessions.find(context).wait(context, given(request), signal)),
+    getState: async (_call, { context }) => observe("state", sessions.find(context).state()),
+    capture: async function* ({ signal }, { context, request }) {
+      const session = sessions.find(context);
+      const { header, captured } = await observe("capture", session.capture(context, given(request), signal));
+      await using _captured = captured;
+      yield create(CaptureStreamResponseSchema, { header });
+      for await (const data of captured.chunks()) yield create(CaptureStreamResponseSchema, { data });
+    },
+    destroy: async (_call, { context }) => {
+      if (context) sessions.destroy(context);
+      return create(EmptySchema);
+    },
+    watch: ({ signal }, { context }) => sessions.find(context).watch(signal),
+    checkProxy: async () => {
+      throw notBuilt("proxies");
+    },
+    putProfile: async () => {
+      throw notBuilt("profiles");
+    },
+    // biome-ignore lint/correctness/useYield: it refuses before there is anything to give
+    takeProfile: async function* () {
+      throw notBuilt("profiles");
+    },
+  };
+}
+
+function given<Request>(request: Request | undefined): Request {
+  if (request === undefined) throw failFields("validation-failed", { request: "is required" });
+  return request;
+}
+
+function notBuilt(what: string): Error {
+  return fail("driver-not-integrated", {}, { detail: `this worker does not have ${what}` });
+}

@@ -1,0 +1,96 @@
+import { fail } from "../../src/platform/errors.ts";
+
+/** How many commands may wait their turn. */
+const CAPACITY = 64;
+
+/** A kind of command that takes its turn. */
+export type QueuedKind = "navigate" | "interact" | "wait";
+
+interface Entry {
+  readonly kind: QueuedKind;
+  start(): Promise<void>;
+  drop(reason: unknown): void;
+}
+
+/**
+ * The order of a session's commands: navigate, interact and wait run one after the other as they came. A capture waits
+ * only for a running navigate or interact, and captures are made one at a time, since each may hold 64 MiB.
+ */
+export class CommandQueue {
+  readonly #waiting: Entry[] = [];
+  #running: { kind: QueuedKind; done: Promise<void> } | undefined;
+  #capture: Promise<void> = Promise.resolve();
+  #captures = 0;
+  #closed: Error | undefined;
+
+  /** How many commands wait their turn. */
+  get length(): number {
+    return this.#waiting.length;
+  }
+
+  /** Runs a command in its turn. The signal drops it while it waits; what it does to a running one is the command's part. */
+  run<Value>(kind: QueuedKind, dropped: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+    if (this.#closed) return Promise.reject(this.#closed);
+    if (this.#waiting.length >= CAPACITY) return Promise.reject(tooMany());
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    const onAbort = () => {
+      const index = this.#waiting.indexOf(entry);
+      if (index >= 0) this.#waiting.splice(index, 1);
+      reject(dropped.reason);
+    };
+    const entry: Entry = {
+      kind,
+      drop: reject,
+      start: async () => {
+        dropped.removeEventListener("abort", onAbort);
+        await work().then(resolve, reject);
+      },
+    };
+    if (dropped.aborted) return Promise.reject(dropped.reason);
+    dropped.addEventListener("abort", onAbort, { once: true });
+    this.#waiting.push(entry);
+    this.#pump();
+    return promise;
+  }
+
+  /** Runs a capture beside the commands. */
+  async capture<Value>(dropped: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+    if (this.#closed) throw this.#closed;
+    if (this.#captures >= CAPACITY) throw tooMany();
+    this.#captures += 1;
+    const before = this.#capture;
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    this.#capture = done;
+    try {
+      await before;
+      if (this.#running && this.#running.kind !== "wait") await this.#running.done;
+      if (this.#closed) throw this.#closed;
+      dropped.throwIfAborted();
+      return await work();
+    } finally {
+      this.#captures -= 1;
+      resolve();
+    }
+  }
+
+  /** Refuses everything that waits, and all that comes, with one failure; what runs is the caller's to end. */
+  close(failure: Error): void {
+    this.#closed = failure;
+    for (const entry of this.#waiting.splice(0)) entry.drop(failure);
+  }
+
+  #pump(): void {
+    if (this.#running) return;
+    const next = this.#waiting.shift();
+    if (!next) return;
+    const done = next.start().finally(() => {
+      this.#running = undefined;
+      this.#pump();
+    });
+    this.#running = { kind: next.kind, done };
+  }
+}
+
+function tooMany(): Error {
+  return fail("conflict", {}, { detail: `${CAPACITY} commands of this session wait already` });
+}

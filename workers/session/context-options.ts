@@ -1,0 +1,60 @@
+import { create } from "@bufbuild/protobuf";
+import type { BrowserContextOptions } from "playwright-core";
+import { type Viewport, ViewportSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import type { CreateSessionRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import {
+  type Archetype,
+  closeArchetypes,
+  DEFAULT_ARCHETYPE,
+  findArchetype,
+  isDesktop,
+} from "../../src/platform/archetypes.ts";
+import { failFields } from "../../src/platform/errors.ts";
+
+/** The device that a session emulates. */
+export interface Device {
+  readonly archetype: Archetype;
+  readonly viewport: Viewport;
+  readonly contextOptions: BrowserContextOptions;
+}
+
+/** Works out the device of a session from what its creator asked for. */
+export function makeDevice(request: CreateSessionRequest, browserMajor: number): Device {
+  const archetype = archetypeOf(request.archetype ?? DEFAULT_ARCHETYPE);
+  const viewport = viewportOf(archetype, request.viewport);
+  const { width, height, deviceScaleFactor } = viewport;
+  const contextOptions: BrowserContextOptions = {
+    viewport: { width, height },
+    deviceScaleFactor,
+    isMobile: archetype.isMobile,
+    hasTouch: archetype.hasTouch,
+    userAgent: archetype.userAgent ?? desktopUserAgent(browserMajor),
+    locale: request.locale ?? "en-US",
+    timezoneId: request.timezone ?? "UTC",
+    acceptDownloads: true,
+    ...(archetype.screen && { screen: archetype.screen }),
+  };
+  return { archetype, viewport, contextOptions };
+}
+
+function archetypeOf(name: string): Archetype {
+  const archetype = findArchetype(name);
+  if (archetype) return archetype;
+  const close = closeArchetypes(name);
+  const hint = close.length > 0 ? `; did you mean ${close.join(", ")}?` : "";
+  throw failFields("validation-failed", { archetype: `there is no archetype of this name${hint}` });
+}
+
+function viewportOf(archetype: Archetype, wanted: Viewport | undefined): Viewport {
+  if (wanted && !isDesktop(archetype)) {
+    throw failFields("validation-failed", { viewport: "only desktop archetypes have pages of another size" });
+  }
+  const { width, height } = wanted ?? archetype.viewport;
+  const deviceScaleFactor = wanted?.deviceScaleFactor || archetype.deviceScaleFactor;
+  return create(ViewportSchema, { width, height, deviceScaleFactor });
+}
+
+/** What the browser says of itself when it is not headless: since version 101 only the major version is told. */
+function desktopUserAgent(major: number): string {
+  return `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${major}.0.0.0 Safari/537.36`;
+}

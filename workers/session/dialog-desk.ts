@@ -1,0 +1,52 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
+import type { BrowserContext, Dialog as BrowserDialog, Page } from "playwright-core";
+import { type Dialog, DialogSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { EventFeed } from "./event-feed.ts";
+
+/** How many dialogs `state` shows. */
+const KEPT = 10;
+
+/** How much of a dialog's message is kept. */
+const MESSAGE_LENGTH = 1_000;
+
+/** What is answered: a page may tell something and may be left, but nobody has agreed to anything. */
+const ACCEPTED = new Set(["alert", "beforeunload"]);
+
+/** Answers whatever a page asks the person before it, at once and by policy, and keeps the last of it. */
+export class DialogDesk {
+  readonly #feed: EventFeed;
+  readonly #dialogs: Dialog[] = [];
+
+  constructor(context: BrowserContext, feed: EventFeed) {
+    this.#feed = feed;
+    context.on("dialog", (dialog) => this.#answer(dialog));
+  }
+
+  /** The last 10, the newest last. */
+  get dialogs(): readonly Dialog[] {
+    return this.#dialogs;
+  }
+
+  /** Leaves file choosers of a page without a file. */
+  attend(page: Page): void {
+    page.on("filechooser", (chooser) => {
+      this.record("file_chooser", chooser.isMultiple() ? "asked for files" : "asked for a file", "dismissed");
+    });
+  }
+
+  /** Keeps a dialog with the answer it was given. */
+  record(kind: string, message: string, answer: "accepted" | "dismissed"): void {
+    const kept = message.slice(0, MESSAGE_LENGTH).toWellFormed();
+    this.#dialogs.push(create(DialogSchema, { kind, message: kept, answer, at: timestampNow() }));
+    if (this.#dialogs.length > KEPT) this.#dialogs.shift();
+    this.#feed.publish("session.dialog", { kind, message: kept, answer });
+  }
+
+  #answer(dialog: BrowserDialog): void {
+    const isAccepted = ACCEPTED.has(dialog.type());
+    this.record(dialog.type(), dialog.message(), isAccepted ? "accepted" : "dismissed");
+    // The page may have gone meanwhile, and its dialog with it.
+    (isAccepted ? dialog.accept() : dialog.dismiss()).catch(() => undefined);
+  }
+}

@@ -1,0 +1,52 @@
+import { createHash } from "node:crypto";
+import { asFailure, errorTable, fail } from "../../src/platform/errors.ts";
+
+/** How many keys a session remembers. */
+const CAPACITY = 100;
+
+interface Remembered {
+  readonly fingerprint: string;
+  readonly answer: Promise<unknown>;
+}
+
+/**
+ * Remembers the answers of the last commands that carried an Idempotency-Key, so that a retried tap is not a second tap.
+ * A failure that a retry may cure (5xx, or a conflict) is forgotten, and the retry runs.
+ */
+export class IdempotencyMemory {
+  readonly #answers = new Map<string, Remembered>();
+
+  /** Runs the work, or gives the answer of the same request under the same key: that which runs, if it still does. */
+  run<Value>(key: string, method: string, request: Uint8Array, work: () => Promise<Value>): Promise<Value> {
+    if (key === "") return work();
+    const fingerprint = `${method} ${createHash("sha256").update(request).digest("base64")}`;
+    const known = this.#answers.get(key);
+    if (known) {
+      if (known.fingerprint !== fingerprint) return Promise.reject(otherRequest());
+      // The fingerprint names the method, and a method has one type of answer.
+      return known.answer as Promise<Value>;
+    }
+    const answer = work();
+    this.#remember(key, { fingerprint, answer });
+    answer.catch((thrown: unknown) => {
+      if (isWorthAnotherTry(thrown) && this.#answers.get(key)?.answer === answer) this.#answers.delete(key);
+    });
+    return answer;
+  }
+
+  #remember(key: string, remembered: Remembered): void {
+    this.#answers.set(key, remembered);
+    if (this.#answers.size <= CAPACITY) return;
+    const [oldest] = this.#answers.keys();
+    if (oldest !== undefined) this.#answers.delete(oldest);
+  }
+}
+
+function isWorthAnotherTry(thrown: unknown): boolean {
+  const { slug } = asFailure(thrown);
+  return slug === "conflict" || errorTable[slug].status >= 500;
+}
+
+function otherRequest(): Error {
+  return fail("conflict", {}, { detail: "another request has been sent with this Idempotency-Key" });
+}

@@ -1,0 +1,93 @@
+import type { Page, Request, Response } from "playwright-core";
+import { BLOCKED_HEADER } from "../egress/refusal-page.ts";
+import type { Progress } from "./progress.ts";
+
+/** How long a page has to be without a request for its network to count as idle. */
+const IDLE_MS = 500;
+
+/** Streams stay open for as long as the page likes: they say nothing about whether it is done. */
+const ENDLESS_TYPES = new Set(["eventsource", "websocket"]);
+
+/** What is known of the last answer to a navigation of a page's main frame. */
+export interface DocumentAnswer {
+  readonly url: string;
+  readonly status: number;
+  /** The relay's own refusal, or something that looks like it. */
+  readonly looksBlocked: boolean;
+}
+
+/** What to tell of a page's traffic. */
+export interface TrafficListener {
+  /** A document asked for a name and a password, and got none. */
+  onAuthentication(url: string): void;
+}
+
+/** Follows the requests of one page. */
+export class PageTraffic {
+  readonly #page: Page;
+  readonly #listener: TrafficListener;
+  readonly #inFlight = new Set<Request>();
+  #quietSince = performance.now();
+  /** Address of the last request for a document of the main frame, redirects included. */
+  requestedUrl: string | undefined;
+  /** The last answer to one. */
+  answer: DocumentAnswer | undefined;
+
+  constructor(page: Page, listener: TrafficListener) {
+    this.#page = page;
+    this.#listener = listener;
+    page.on("request", (request) => this.#onRequest(request));
+    page.on("response", (response) => this.#onResponse(response));
+    page.on("requestfinished", (request) => this.#onEnd(request));
+    page.on("requestfailed", (request) => this.#onEnd(request));
+  }
+
+  /** Resolves when no request has been in flight for 500 ms. */
+  async idle(progress: Progress): Promise<void> {
+    for (;;) {
+      const quietFor = this.#inFlight.size > 0 ? 0 : performance.now() - this.#quietSince;
+      if (quietFor >= IDLE_MS) return;
+      await progress.race(new Promise((resolve) => setTimeout(resolve, Math.max(IDLE_MS - quietFor, 10))));
+    }
+  }
+
+  /** Forgets the last document, before another is asked for. */
+  forgetDocument(): void {
+    this.requestedUrl = undefined;
+    this.answer = undefined;
+  }
+
+  /** How many requests are in flight. */
+  get inFlight(): number {
+    return this.#inFlight.size;
+  }
+
+  #onRequest(request: Request): void {
+    if (this.#isDocument(request)) this.requestedUrl = request.url();
+    if (ENDLESS_TYPES.has(request.resourceType())) return;
+    this.#inFlight.add(request);
+  }
+
+  #onEnd(request: Request): void {
+    if (this.#inFlight.delete(request)) this.#quietSince = performance.now();
+  }
+
+  #onResponse(response: Response): void {
+    if (!response.request().isNavigationRequest()) return;
+    const status = response.status();
+    const headers = response.headers();
+    if (status === 401 && headers["www-authenticate"] !== undefined) this.#listener.onAuthentication(response.url());
+    if (!this.#isDocument(response.request())) return;
+    this.answer = { url: response.url(), status, looksBlocked: headers[BLOCKED_HEADER] !== undefined };
+  }
+
+  #isDocument(request: Request): boolean {
+    if (!request.isNavigationRequest()) return false;
+    try {
+      return request.frame() === this.#page.mainFrame();
+    } catch {
+      // The first request of a popup comes before Playwright knows its frame.
+      return true;
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import type { BrowserContext, ConsoleMessage } from "playwright-core";
+import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import type { Relay } from "../egress/relay.ts";
+import type { BrowserProcess } from "../slots/browser-process.ts";
+import type { Slot } from "../slots/slot.ts";
+import { artifactsDirectory } from "../slots/slot-block.ts";
+import type { Device } from "./context-options.ts";
+import { DialogDesk } from "./dialog-desk.ts";
+import { DownloadShelf } from "./download-shelf.ts";
+import { EventFeed } from "./event-feed.ts";
+import { PageBook } from "./page-book.ts";
+import type { SessionPage } from "./session-page.ts";
+
+/** How much of a line that a page writes to its console is passed on. */
+const CONSOLE_LENGTH = 2_000;
+
+/** A session's browser with all that looks after it. */
+export class SessionBrowser {
+  readonly viewport: Viewport;
+  readonly hasTouch: boolean;
+  readonly pages: PageBook;
+  readonly dialogDesk: DialogDesk;
+  readonly downloadShelf: DownloadShelf;
+  readonly feed: EventFeed;
+  /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
+  readonly lost: Promise<string>;
+  readonly #process: BrowserProcess;
+  readonly #slot: Slot;
+  readonly #onLost: (detail: string) => void;
+
+  constructor(slot: Slot, process: BrowserProcess, device: Device) {
+    this.#slot = slot;
+    this.#process = process;
+    this.viewport = device.viewport;
+    this.hasTouch = device.archetype.hasTouch;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.lost = promise;
+    this.#onLost = resolve;
+    const { context, browserSession } = process;
+    this.feed = new EventFeed(consoleSwitch(context, (message) => this.#onConsole(message)));
+    this.dialogDesk = new DialogDesk(context, this.feed);
+    this.downloadShelf = new DownloadShelf(artifactsDirectory(slot.directory), this.feed);
+    this.pages = new PageBook(context, browserSession, {
+      onOpened: (page) => this.#onOpened(page),
+      onTab: (page) => this.#attend(page),
+      onClosed: (page) => this.feed.publish("session.page_closed", { page_id: page.id }),
+      onLost: () => resolve("the browser opens no page any more"),
+      onAuthentication: (url) => this.dialogDesk.record("http_auth", url, "dismissed"),
+    });
+  }
+
+  /** Opens the first page. */
+  async start(): Promise<void> {
+    this.#process.exited.then(({ reason }) => {
+      if (reason === "crashed") this.#onLost("the browser has died");
+    });
+    await this.pages.start();
+  }
+
+  /** The session's way out. */
+  get relay(): Relay {
+    return this.#slot.relay;
+  }
+
+  /** The session's place on disk. */
+  get directory(): string {
+    return this.#slot.directory;
+  }
+
+  /** Ends the browser, and gives its slot back when nothing is left of it. */
+  async dispose(): Promise<void> {
+    this.pages.close();
+    this.downloadShelf.close();
+    await this.#process.kill();
+    await this.#slot.release();
+  }
+
+  #onOpened(page: SessionPage): void {
+    this.feed.publish("session.page_opened", { page_id: page.id, url: page.page.url() });
+  }
+
+  #attend(sessionPage: SessionPage): void {
+    const { page } = sessionPage;
+    this.dialogDesk.attend(page);
+    this.downloadShelf.attend(page);
+    page.on("framenavigated", (frame) => {
+      if (frame !== page.mainFrame()) return;
+      this.feed.publish("session.page_navigated", { page_id: sessionPage.id, url: page.url() });
+    });
+  }
+
+  #onConsole(message: ConsoleMessage): void {
+    const text = message.text().slice(0, CONSOLE_LENGTH).toWellFormed();
+    this.feed.publish("session.console", { level: message.type(), text });
+  }
+}
+
+/** Listens to the console only while somebody watches: Playwright makes handles of everything that a page logs. */
+function consoleSwitch(context: BrowserContext, listener: (message: ConsoleMessage) => void): (isOn: boolean) => void {
+  return (isOn) => {
+    if (isOn) context.on("console", listener);
+    else context.off("console", listener);
+  };
+}

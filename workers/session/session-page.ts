@@ -1,0 +1,93 @@
+import type { CDPSession, Page } from "playwright-core";
+import { PageTraffic, type TrafficListener } from "./page-traffic.ts";
+import { within } from "./progress.ts";
+
+/** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
+const TITLE_MS = 500;
+
+/** One page (tab or popup) of a session. It outlives its renderer: a page that has crashed is given another tab. */
+export class SessionPage {
+  readonly id: string;
+  readonly #browserSession: CDPSession;
+  readonly #listener: TrafficListener;
+  #tab: Tab;
+  /** A navigate runs in it. */
+  isNavigating = false;
+  /** The renderer has not answered lately. */
+  isSuspect = false;
+
+  constructor(id: string, page: Page, browserSession: CDPSession, listener: TrafficListener) {
+    this.id = id;
+    this.#browserSession = browserSession;
+    this.#listener = listener;
+    this.#tab = openTab(page, listener);
+  }
+
+  get page(): Page {
+    return this.#tab.page;
+  }
+
+  get traffic(): PageTraffic {
+    return this.#tab.traffic;
+  }
+
+  /** The renderer has crashed. */
+  get isCrashed(): boolean {
+    return this.#tab.isCrashed;
+  }
+
+  /** A CDP session of the page, made once. */
+  get cdp(): Promise<CDPSession> {
+    return this.#tab.cdp;
+  }
+
+  /** The page's title as the browser process knows it: Playwright's own way waits for ever behind an endless script. */
+  async title(): Promise<string> {
+    const asked = this.#tab.targetId.then((targetId) =>
+      this.#browserSession.send("Target.getTargetInfo", { targetId }),
+    );
+    const answer = await within(asked, TITLE_MS, undefined);
+    const title = answer?.targetInfo.title ?? "";
+    // Chromium gives a document without a title its address for one, the way tabs show it.
+    return isAddress(title, this.page.url()) ? "" : title;
+  }
+
+  /** Puts another tab in the place of one that is of no use any more, and gives the old one to be closed. */
+  replaceTab(page: Page): Page {
+    const old = this.#tab.page;
+    this.#tab = openTab(page, this.#listener);
+    this.isSuspect = false;
+    return old;
+  }
+
+  /** Crashes the renderer: the only thing that an endless script listens to. */
+  async crash(): Promise<void> {
+    const cdp = await this.#tab.cdp;
+    await within(cdp.send("Page.crash"), TITLE_MS, undefined);
+  }
+}
+
+interface Tab {
+  readonly page: Page;
+  readonly traffic: PageTraffic;
+  readonly cdp: Promise<CDPSession>;
+  readonly targetId: Promise<string>;
+  isCrashed: boolean;
+}
+
+function openTab(page: Page, listener: TrafficListener): Tab {
+  const cdp = page.context().newCDPSession(page);
+  const targetId = cdp.then(async (session) => (await session.send("Target.getTargetInfo")).targetInfo.targetId);
+  // A page may be gone before it is looked at; whoever needs these awaits them.
+  targetId.catch(() => undefined);
+  const tab: Tab = { page, traffic: new PageTraffic(page, listener), cdp, targetId, isCrashed: false };
+  page.on("crash", () => {
+    tab.isCrashed = true;
+  });
+  return tab;
+}
+
+function isAddress(title: string, url: string): boolean {
+  if (title === "" || !URL.canParse(url)) return false;
+  return title === url || `${new URL(url).protocol}//${title}` === url || `${new URL(url).protocol}//${title}/` === url;
+}

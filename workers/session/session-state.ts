@@ -1,0 +1,52 @@
+import { create } from "@bufbuild/protobuf";
+import type { PageSummary, SessionState } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { PageSummarySchema, SessionStateSchema, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { within } from "./progress.ts";
+import type { SessionBrowser } from "./session-browser.ts";
+import type { SessionPage } from "./session-page.ts";
+
+/** How long a page may take to say how far it is scrolled; one that hangs says nothing. */
+const LOOK_MS = 500;
+
+interface Look {
+  readonly x: number;
+  readonly y: number;
+  readonly isLoaded: boolean;
+}
+
+/** Reads what a session shows. Takes about half a second at most, whatever its pages do. */
+export async function describeSession(browser: SessionBrowser): Promise<SessionState> {
+  const { pages, viewport, relay, dialogDesk, downloadShelf } = browser;
+  const active = pages.active;
+  const [summaries, look] = await Promise.all([
+    Promise.all(pages.all.map((page) => summarize(page, page === active))),
+    lookAt(active),
+  ]);
+  const { sent, received } = relay.bytes;
+  const summary = summaries.find((page) => page.active);
+  return create(SessionStateSchema, {
+    status: SessionStatus.LIVE,
+    url: summary?.url ?? "",
+    title: summary?.title ?? "",
+    loading: active.isNavigating || look?.isLoaded !== true,
+    viewport,
+    ...(look && { scroll: { x: look.x, y: look.y } }),
+    pages: summaries,
+    control: { state: "api" },
+    egress: { state: "direct", bytesSent: BigInt(sent), bytesReceived: BigInt(received) },
+    dialogs: [...dialogDesk.dialogs],
+    downloads: [...downloadShelf.downloads],
+  });
+}
+
+async function summarize(page: SessionPage, active: boolean): Promise<PageSummary> {
+  const { id, isCrashed: crashed } = page;
+  const title = crashed ? "" : await page.title();
+  return create(PageSummarySchema, { id, url: page.page.url(), title, active, crashed });
+}
+
+function lookAt(page: SessionPage): Promise<Look | undefined> {
+  if (page.isCrashed) return Promise.resolve(undefined);
+  const asked = page.page.evaluate(() => ({ x: scrollX, y: scrollY, isLoaded: document.readyState === "complete" }));
+  return within(asked, LOOK_MS, undefined);
+}

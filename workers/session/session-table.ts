@@ -1,0 +1,181 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { CommandContext, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { Failure, fail, failFields } from "../../src/platform/errors.ts";
+import { launchBrowser } from "../slots/browser-process.ts";
+import type { Log } from "../slots/log.ts";
+import type { Slot } from "../slots/slot.ts";
+import type { SlotPool } from "../slots/slot-pool.ts";
+import { type Device, makeDevice } from "./context-options.ts";
+import { endedFailure } from "./ended-reason.ts";
+import { raceSignal } from "./progress.ts";
+import { Session, type SessionEnd } from "./session.ts";
+import { SessionBrowser } from "./session-browser.ts";
+
+/** How long a launch may take when the caller does not say. */
+const LAUNCH_MS = 30_000;
+
+/** `idle_timeout_seconds` of a session whose creator does not say. */
+const IDLE_SECONDS = 300;
+
+/** A placement of a session. */
+export interface Placement {
+  readonly sessionId: string;
+  readonly placementEpoch: bigint;
+}
+
+/** What the sessions of a worker have in common. */
+export interface SessionTableOptions {
+  readonly slots: SlotPool;
+  /** Major version of each runtime that is installed. */
+  readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
+  /** Refusals of addresses say how the operator lets them through. */
+  readonly showRemedy: boolean;
+  readonly log: Log;
+  /** Hears of every session that has ended by itself. */
+  onEnded(placement: Placement, end: SessionEnd): void;
+}
+
+interface Entry extends Placement {
+  /** Absent while its browser is launched. */
+  session?: Session;
+  readonly ending: AbortController;
+}
+
+/** The sessions of a worker. */
+export class SessionTable {
+  readonly #options: SessionTableOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #teardowns = new Set<Promise<void>>();
+  /** The worker takes no new sessions. */
+  isDraining = false;
+
+  constructor(options: SessionTableOptions) {
+    this.#options = options;
+  }
+
+  /** All sessions, those whose browser is launched among them. */
+  get held(): readonly Placement[] {
+    return [...this.#entries.values()];
+  }
+
+  /** How many sessions could begin now. */
+  get free(): number {
+    return this.isDraining ? 0 : this.#options.slots.free;
+  }
+
+  /** How many commands wait for their turn. */
+  get queued(): number {
+    return [...this.#entries.values()].reduce((sum, { session }) => sum + (session?.queued ?? 0), 0);
+  }
+
+  /** Finds the session that a command is for; one of another placement is unknown here. */
+  find(context: CommandContext | undefined): Session {
+    const entry = this.#entries.get(context?.sessionId ?? "");
+    if (!entry?.session || entry.placementEpoch !== context?.placementEpoch) {
+      throw fail("session-destroyed", { unknown: true }, { detail: "this worker does not have the session" });
+    }
+    return entry.session;
+  }
+
+  /** Launches a browser for a session; gives the size of its pages when the first one is open. */
+  async create(command: CreateCommand): Promise<Viewport> {
+    const { context, request } = command;
+    if (!context || !request) throw failFields("validation-failed", { context: "is required" });
+    const { sessionId, placementEpoch } = context;
+    const runtime = this.#runtimeOf(request.runtime ?? "headless-shell");
+    if (request.proxy) throw fail("driver-not-integrated", {}, { detail: "this worker cannot use a proxy yet" });
+    if (request.profileId) throw fail("driver-not-integrated", {}, { detail: "this worker cannot use a profile yet" });
+    const device = makeDevice(request, runtime.major);
+    if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
+    const slot = this.isDraining ? undefined : this.#options.slots.acquire();
+    if (!slot) throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker has no free slot" });
+    for (const target of command.egressAllow) slot.relay.allow.add(target);
+    const entry: Entry = { sessionId, placementEpoch, ending: new AbortController() };
+    this.#entries.set(sessionId, entry);
+    try {
+      const browser = await this.#launch(slot, runtime.name, device, entry, context.timeoutMs || LAUNCH_MS);
+      entry.session = this.#makeSession(command, browser, entry);
+      return device.viewport;
+    } catch (thrown) {
+      this.#entries.delete(sessionId);
+      this.#track(slot.release());
+      throw thrown;
+    }
+  }
+
+  /** Ends a session, if it is there; what is left of it is cleared behind the answer. */
+  destroy(placement: Placement, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void {
+    const entry = this.#entries.get(placement.sessionId);
+    if (!entry || entry.placementEpoch !== placement.placementEpoch) return;
+    this.#entries.delete(entry.sessionId);
+    entry.ending.abort(endedFailure(reason));
+    if (entry.session) this.#track(entry.session.end(reason));
+  }
+
+  /** Tells of a session's end as of one that came by itself. */
+  reportEnd(placement: Placement, reason: SessionEndedReason, detail: string): void {
+    this.#options.onEnded(placement, { reason, detail });
+  }
+
+  /** Ends all sessions; resolves when nothing is left of them. */
+  async endAll(reason: SessionEndedReason): Promise<void> {
+    for (const entry of this.held) this.destroy(entry, reason);
+    await Promise.allSettled([...this.#teardowns]);
+  }
+
+  async #launch(
+    slot: Slot,
+    runtime: BrowserRuntime,
+    device: Device,
+    entry: Entry,
+    timeoutMs: number,
+  ): Promise<SessionBrowser> {
+    const signal = AbortSignal.any([entry.ending.signal, AbortSignal.timeout(timeoutMs)]);
+    const { contextOptions } = device;
+    try {
+      const process = await launchBrowser(slot, { runtime, contextOptions, timeoutMs, signal });
+      const browser = new SessionBrowser(slot, process, device);
+      await raceSignal(browser.start(), signal);
+      return browser;
+    } catch (thrown) {
+      if (thrown instanceof Failure) throw thrown;
+      if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
+      this.#options.log.error({ err: thrown, runtime }, "a browser could not be launched");
+      const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
+      throw fail("driver-error", { launch_failed: true }, { detail, cause: thrown });
+    }
+  }
+
+  #makeSession(command: CreateCommand, browser: SessionBrowser, entry: Entry): Session {
+    const { request, expiresAt } = command;
+    return new Session({
+      id: entry.sessionId,
+      placementEpoch: entry.placementEpoch,
+      browser,
+      expiresAt: expiresAt ? timestampMs(expiresAt) : Date.now() + 86_400_000,
+      idleTimeoutMs: (request?.idleTimeoutSeconds ?? IDLE_SECONDS) * 1_000,
+      showRemedy: this.#options.showRemedy,
+      onEnded: (end) => {
+        this.#options.onEnded(entry, end);
+        this.destroy(entry, end.reason);
+      },
+    });
+  }
+
+  #runtimeOf(name: string): { name: BrowserRuntime; major: number } {
+    for (const [runtime, major] of this.#options.runtimes) if (runtime === name) return { name: runtime, major };
+    throw fail("driver-not-integrated", {}, { detail: `this worker does not have the runtime ${name}` });
+  }
+
+  /** Keeps a teardown until it is over, so that a worker that stops waits for it. */
+  #track(teardown: Promise<void>): void {
+    const settled = teardown.catch((error: unknown) => {
+      this.#options.log.error({ err: error }, "a session could not be torn down");
+    });
+    this.#teardowns.add(settled);
+    settled.finally(() => this.#teardowns.delete(settled));
+  }
+}

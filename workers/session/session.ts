@@ -1,0 +1,261 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { CommandContext } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import {
+  type CaptureRequest,
+  type InteractRequest,
+  InteractRequestSchema,
+  type InteractResponse,
+  InteractResponseSchema,
+  type NavigateRequest,
+  NavigateRequestSchema,
+  type NavigateResponse,
+  NavigateResponseSchema,
+  SessionEndedReason,
+  type SessionState,
+  type WaitRequest,
+  type WaitResponse,
+  WaitResponseSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { asFailure, type Failure, fail } from "../../src/platform/errors.ts";
+import { interact } from "../actions/interact.ts";
+import { navigate } from "../actions/navigate.ts";
+import type { Scene } from "../actions/scene.ts";
+import { waitFor } from "../actions/wait.ts";
+import { capture, type FinishedCapture } from "../capture/capture.ts";
+import { CommandQueue, type QueuedKind } from "./command-queue.ts";
+import { endedFailure } from "./ended-reason.ts";
+import { IdempotencyMemory } from "./idempotency.ts";
+import { IdleClock } from "./idle-clock.ts";
+import { CommandProgress, raceSignal } from "./progress.ts";
+import type { SessionBrowser } from "./session-browser.ts";
+import type { SessionPage } from "./session-page.ts";
+import { describeSession } from "./session-state.ts";
+
+/** Timeouts of commands whose request says nothing. */
+const NAVIGATE_MS = 30_000;
+const INTERACT_MS = 5_000;
+const WAIT_MS = 30_000;
+const CAPTURE_MS = 60_000;
+
+/** How a session ends by itself or is ended. */
+export interface SessionEnd {
+  readonly reason: SessionEndedReason;
+  readonly detail: string;
+}
+
+/** What a session is made of. */
+export interface SessionOptions {
+  readonly id: string;
+  readonly placementEpoch: bigint;
+  readonly browser: SessionBrowser;
+  readonly expiresAt: number;
+  readonly idleTimeoutMs: number;
+  /** Refusals of addresses say how the operator lets them through. */
+  readonly showRemedy: boolean;
+  /** Hears once that the session has ended by itself. */
+  onEnded(end: SessionEnd): void;
+}
+
+/** What a command needs besides its work. */
+interface Command {
+  readonly kind: QueuedKind;
+  readonly context: CommandContext | undefined;
+  readonly caller: AbortSignal;
+  readonly timeoutMs: number;
+  readonly pageId: string | undefined;
+}
+
+/** What the work of a command adds to its answer. */
+interface WorkResult {
+  readonly httpStatus?: number;
+}
+
+/** What every command answers. */
+interface CommandAnswer extends WorkResult {
+  readonly url: string;
+  readonly title: string;
+  readonly durationMs: number;
+}
+
+const noResult = (): WorkResult => ({});
+
+/** One browser that a client drives: its commands in their order, its clocks, and its end. */
+export class Session {
+  readonly id: string;
+  readonly placementEpoch: bigint;
+  readonly #options: SessionOptions;
+  readonly #browser: SessionBrowser;
+  readonly #queue = new CommandQueue();
+  readonly #memory = new IdempotencyMemory();
+  readonly #idleClock: IdleClock;
+  readonly #expiry: NodeJS.Timeout;
+  readonly #ended = new AbortController();
+  #controlEpoch = 0n;
+
+  constructor(options: SessionOptions) {
+    this.id = options.id;
+    this.placementEpoch = options.placementEpoch;
+    this.#options = options;
+    this.#browser = options.browser;
+    this.#idleClock = new IdleClock(options.idleTimeoutMs, () =>
+      this.#endByItself(SessionEndedReason.IDLE, "no command came for the idle time"),
+    );
+    this.#expiry = setTimeout(
+      () => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"),
+      Math.max(0, options.expiresAt - Date.now()),
+    );
+    this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
+  }
+
+  /** How many commands wait for their turn. */
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  /** Loads an address. */
+  navigate(
+    context: CommandContext | undefined,
+    request: NavigateRequest,
+    caller: AbortSignal,
+  ): Promise<NavigateResponse> {
+    const { pageId, timeoutMs = NAVIGATE_MS } = request;
+    const command = { kind: "navigate", context, caller, timeoutMs, pageId } as const;
+    const work = () =>
+      this.#run(command, async (scene) => {
+        const { pages, relay } = this.#browser;
+        const status = await navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
+        return status === undefined ? {} : { httpStatus: status };
+      });
+    const key = context?.idempotencyKey ?? "";
+    return this.#memory.run(key, "navigate", toBinary(NavigateRequestSchema, request), async () =>
+      create(NavigateResponseSchema, await work()),
+    );
+  }
+
+  /** Does one thing to the page. */
+  interact(
+    context: CommandContext | undefined,
+    request: InteractRequest,
+    caller: AbortSignal,
+  ): Promise<InteractResponse> {
+    const { pageId, timeoutMs = INTERACT_MS } = request;
+    const command = { kind: "interact", context, caller, timeoutMs, pageId } as const;
+    const work = () => this.#run(command, (scene) => interact(scene, request.action).then(noResult));
+    const key = context?.idempotencyKey ?? "";
+    return this.#memory.run(key, "interact", toBinary(InteractRequestSchema, request), async () =>
+      create(InteractResponseSchema, await work()),
+    );
+  }
+
+  /** Waits for a condition. */
+  async wait(context: CommandContext | undefined, request: WaitRequest, caller: AbortSignal): Promise<WaitResponse> {
+    const { pageId, timeoutMs = WAIT_MS } = request;
+    const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
+    return create(
+      WaitResponseSchema,
+      await this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult)),
+    );
+  }
+
+  /** Makes a capture to its end. */
+  async capture(
+    context: CommandContext | undefined,
+    request: CaptureRequest,
+    caller: AbortSignal,
+  ): Promise<FinishedCapture> {
+    this.#checkControl(context);
+    using _activity = this.#idleClock.activity();
+    const patience = patienceOf(context);
+    using progress = new CommandProgress(Math.min(CAPTURE_MS, patience), [caller, this.#ended.signal]);
+    const made = this.#queue.capture(progress.signal, () => {
+      const sessionPage = this.#browser.pages.find(request.pageId);
+      return capture(this.#sceneOf(sessionPage, progress), request, this.#browser.directory);
+    });
+    try {
+      return await raceSignal(made, progress.signal);
+    } catch (thrown) {
+      // One that comes too late has nobody to read it.
+      made.then(
+        ({ captured }) => captured[Symbol.asyncDispose](),
+        () => undefined,
+      );
+      throw thrown;
+    }
+  }
+
+  /** Reads what the session shows, whatever its page does. */
+  state(): Promise<SessionState> {
+    if (this.#ended.signal.aborted) return Promise.reject(this.#ended.signal.reason);
+    return raceSignal(describeSession(this.#browser), this.#ended.signal);
+  }
+
+  /** Gives what happens in the browser from now on. */
+  watch(signal: AbortSignal): AsyncIterable<Event> {
+    return this.#browser.feed.read(signal);
+  }
+
+  /** Ends the session: what runs and what waits fails at once, and resolves when nothing is left of the browser. */
+  async end(reason: SessionEndedReason): Promise<void> {
+    this.#close(endedFailure(reason), endedFailure(reason));
+    await this.#browser.dispose();
+  }
+
+  #endByItself(reason: SessionEndedReason, detail: string): void {
+    if (this.#ended.signal.aborted) return;
+    const isCrash = reason === SessionEndedReason.CRASHED;
+    const running = isCrash ? fail("driver-error", { target_closed: true }, { detail }) : endedFailure(reason);
+    this.#close(running, endedFailure(reason));
+    this.#options.onEnded({ reason, detail });
+  }
+
+  #close(running: Failure, waiting: Failure): void {
+    if (this.#ended.signal.aborted) return;
+    this.#idleClock.stop();
+    clearTimeout(this.#expiry);
+    this.#queue.close(waiting);
+    this.#ended.abort(running);
+    this.#browser.feed.close();
+  }
+
+  async #run(command: Command, work: (scene: Scene) => Promise<WorkResult>): Promise<CommandAnswer> {
+    const { kind, context, caller, pageId } = command;
+    this.#checkControl(context);
+    using _activity = this.#idleClock.activity();
+    const hasKey = (context?.idempotencyKey ?? "") !== "";
+    using patience = new CommandProgress(patienceOf(context), [this.#ended.signal]);
+    const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
+    const isFinishedAnyway = hasKey || kind === "interact";
+    return await this.#queue.run(kind, dropped, async () => {
+      const signals = [isFinishedAnyway ? patience.signal : dropped];
+      using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
+      const sessionPage = this.#browser.pages.find(pageId);
+      const beganAt = performance.now();
+      try {
+        const extra = await raceSignal(work(this.#sceneOf(sessionPage, progress)), progress.signal);
+        const durationMs = Math.round(performance.now() - beganAt);
+        return { ...extra, url: sessionPage.page.url(), title: await sessionPage.title(), durationMs };
+      } catch (thrown) {
+        if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
+        throw thrown;
+      }
+    });
+  }
+
+  #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
+    return { sessionPage, page: sessionPage.page, progress, hasTouch: this.#browser.hasTouch };
+  }
+
+  #checkControl(context: CommandContext | undefined): void {
+    const epoch = context?.controlEpoch ?? 0n;
+    if (epoch < this.#controlEpoch) {
+      throw fail("conflict", {}, { detail: "somebody else has taken control since the command was sent" });
+    }
+    this.#controlEpoch = epoch;
+  }
+}
+
+/** Milliseconds that the caller still waits; without a word from it, longer than any command may take. */
+function patienceOf(context: CommandContext | undefined): number {
+  return context?.timeoutMs || 10 * 60_000;
+}

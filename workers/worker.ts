@@ -1,0 +1,130 @@
+import { chmod, rm } from "node:fs/promises";
+import { Isolation } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
+import { findBrowsers, realDisk } from "../src/platform/browser-paths.ts";
+import type { Environment } from "../src/platform/environment.ts";
+import type { Log } from "../src/platform/log.ts";
+import type { WorkerConfig } from "./config.ts";
+import { EventLog } from "./event-log.ts";
+import { FleetLink } from "./fleet-link.ts";
+import { IdentityFile } from "./identity.ts";
+import { InternalServer } from "./internal-server.ts";
+import { createWorkerMetrics } from "./metrics.ts";
+import { probeRuntimes } from "./runtimes.ts";
+import { WorkerServer } from "./server.ts";
+import { endedReasonName } from "./session/ended-reason.ts";
+import { SessionTable } from "./session/session-table.ts";
+import { SlotPool } from "./slots/slot-pool.ts";
+
+/** Why a worker wants to end by itself. */
+export type WorkerFate = "lease lost" | "superseded";
+
+/** What a worker is made of. */
+export interface WorkerOptions {
+  readonly config: WorkerConfig;
+  /** Where the browsers are named. */
+  readonly env: Environment;
+  readonly log: Log;
+  /** Hears when the worker is of no use any more. */
+  onFate(fate: WorkerFate): void;
+}
+
+/** A running worker. */
+export interface Worker {
+  /** Takes no new sessions, ends those that there are, and leaves nothing behind. */
+  stop(): Promise<void>;
+}
+
+/** Starts a worker: finds its browsers, makes its slots, listens, and makes itself known to the gateways. */
+export async function startWorker({ config, env, log, onFate }: WorkerOptions): Promise<Worker> {
+  const executables = findBrowsers({ env, dataDirectory: config.dataDir, platform: process.platform, disk: realDisk });
+  const runtimes = await probeRuntimes(executables);
+  if (runtimes.size === 0) throw new Error("no browser is installed: set HEADLESS_SHELL_PATH or CHROMIUM_PATH");
+  const slots = new SlotPool({
+    size: config.slots,
+    executables,
+    log,
+    allow: config.egressAllow,
+    showRemedy: config.embedded,
+    ...(config.isolation && { isolation: config.isolation }),
+  });
+  await slots.start();
+  const events = new EventLog();
+  const metrics = createWorkerMetrics(() => sessions, config.slots);
+  const sessions: SessionTable = new SessionTable({
+    slots,
+    runtimes,
+    showRemedy: config.embedded,
+    log,
+    onEnded: (placement, { reason, detail }) => {
+      metrics.sessionsEnded.inc({ reason: endedReasonName(reason) });
+      events.append(placement, { case: "ended", value: { reason, detail } });
+    },
+  });
+  const identityFile = new IdentityFile(config.dataDir, config.index);
+  await identityFile.claim(process.pid);
+  const link: FleetLink = new FleetLink({
+    gateways: config.gateways,
+    token: config.token,
+    identityFile,
+    describe: () => ({
+      address: config.address,
+      runtimes: [...runtimes.keys()],
+      slots: config.slots,
+      isolation: slots.isolation === "namespace" ? Isolation.NAMESPACE : Isolation.FLAGS,
+    }),
+    sessions,
+    events,
+    log,
+    onLeaseLost: () => onFate("lease lost"),
+    onSuperseded: () => onFate("superseded"),
+  });
+  const server = new WorkerServer({ sessions, log, secretHash: () => link.secretHash, metrics });
+  await listenOn(server, config.listen);
+  const internal = await startInternal(config, metrics.registry, () => link.isRegistered && !sessions.isDraining);
+  await link.start();
+  log.info(
+    { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
+    "the worker has started",
+  );
+  return { stop: () => stopAll({ sessions, link, server, slots, internal }) };
+}
+
+async function listenOn(server: WorkerServer, listen: string): Promise<void> {
+  const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
+  // A socket that a killed worker has left.
+  if (path !== undefined) await rm(path, { force: true });
+  await server.listen(listen);
+  if (path !== undefined) await chmod(path, 0o600);
+}
+
+async function startInternal(
+  { internalPort }: WorkerConfig,
+  registry: ReturnType<typeof createWorkerMetrics>["registry"],
+  isReady: () => boolean,
+): Promise<InternalServer | undefined> {
+  if (internalPort === undefined) return undefined;
+  const internal = new InternalServer({ port: internalPort, registry, isReady });
+  await internal.start();
+  return internal;
+}
+
+interface Parts {
+  readonly sessions: SessionTable;
+  readonly link: FleetLink;
+  readonly server: WorkerServer;
+  readonly slots: SlotPool;
+  readonly internal: InternalServer | undefined;
+}
+
+async function stopAll({ sessions, link, server, slots, internal }: Parts): Promise<void> {
+  sessions.isDraining = true;
+  await link.sayNow();
+  for (const placement of sessions.held)
+    sessions.reportEnd(placement, SessionEndedReason.WORKER_LOST, "the worker was stopped");
+  await sessions.endAll(SessionEndedReason.WORKER_LOST);
+  await link.stop();
+  await server.stop();
+  await slots.stop();
+  await internal?.stop();
+}
