@@ -3,6 +3,7 @@ import type { Call, Principal } from "../src/call.ts";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { ServedMethod } from "../src/registry.ts";
+import { keepsAnswers } from "./kept-answers.ts";
 import { rateLimitHeaders, type ShownBucket } from "./rate-limit-headers.ts";
 
 /** What a transport knows of a request before anything is decoded. */
@@ -75,7 +76,8 @@ export class GatewayCall implements Call {
 
   get #runsToCompletion(): boolean {
     const { rules } = this.served;
-    return rules.runsToCompletion || (this.idempotencyKey !== undefined && rules.idempotency !== Idempotency.IGNORED);
+    const isKept = rules.idempotency === Idempotency.WORKER || keepsAnswers(this.served);
+    return rules.runsToCompletion || (this.idempotencyKey !== undefined && isKept);
   }
 
   /** Shows a bucket in the headers of the answer. */

@@ -1,9 +1,12 @@
 import type { IncomingMessage } from "node:http";
-import { type BlockList, isIP } from "node:net";
+import { type BlockList, isIP, type Socket } from "node:net";
 import type { Config } from "../src/platform/config.ts";
 import { failFields } from "../src/platform/errors.ts";
 import type { HttpHandler } from "./listen.ts";
+import type { Gate } from "./policies/index.ts";
 import type { Problems } from "./problems.ts";
+import { rateLimitHeaders } from "./rate-limit-headers.ts";
+import { endWithAnswer } from "./raw-answer.ts";
 import { requestIdOf } from "./request-id.ts";
 
 /** Who sent a request, as every transport sees it. */
@@ -69,6 +72,7 @@ export interface FrontOptions {
   readonly isOwnHost: ((host: string) => boolean) | undefined;
   readonly makeRequestId: () => string;
   readonly problems: Problems;
+  readonly gate: Pick<Gate, "lookAtAddress">;
 }
 
 /**
@@ -76,16 +80,16 @@ export interface FrontOptions {
  * answers CORS preflights (Fetch standard, section 3.2), and hands on the rest.
  */
 export function front(options: FrontOptions, next: HttpHandler): HttpHandler {
-  const { trustedProxies, isOwnHost, makeRequestId, problems } = options;
+  const { trustedProxies, isOwnHost, makeRequestId, problems, gate } = options;
   const origins = new Set(options.corsOrigins);
   return (request, response) => {
-    const { requestId } = meet(request, trustedProxies, makeRequestId);
+    const { requestId, clientAddress } = meet(request, trustedProxies, makeRequestId);
     response.setHeader("x-request-id", requestId);
     const host = request.headers[":authority"] ?? request.headers.host;
     if (isOwnHost?.(typeof host === "string" ? host : "") === false) {
       const failure = failFields("bad-request", { Host: "is not a name of this service" });
       const { status, headers, body } = problems.answer(failure, requestId);
-      response.writeHead(status, headers);
+      response.writeHead(status, { ...headers, ...rateLimitHeaders(gate.lookAtAddress(clientAddress)) });
       response.end(body);
       return;
     }
@@ -122,4 +126,20 @@ export function allowedHosts(config: Config): ((host: string) => boolean) | unde
 
 function isLoopback(name: string): boolean {
   return name === "localhost" || name === "[::1]" || name === "::1" || /^127\.\d+\.\d+\.\d+$/.test(name);
+}
+
+/** Answers what came over HTTP/1.1 and cannot be read as a request: broken lines, headers over 16 KiB, a stalled client. */
+export function refuseBroken({ makeRequestId, problems, gate }: FrontOptions): (error: Error, socket: Socket) => void {
+  return (error, socket) => {
+    if (!socket.writable || ("code" in error && error.code === "ECONNRESET")) {
+      socket.destroy();
+      return;
+    }
+    const requestId = makeRequestId();
+    const code = "code" in error ? String(error.code) : error.message;
+    const failure = failFields("bad-request", { request: `cannot be read as HTTP/1.1 (${code})` });
+    const { status, headers, body } = problems.answer(failure, requestId);
+    const shown = rateLimitHeaders(gate.lookAtAddress(socket.remoteAddress ?? "unknown"));
+    endWithAnswer(socket, { status, headers: { ...headers, ...shown, "x-request-id": requestId }, body });
+  };
 }

@@ -8,7 +8,7 @@ import type { App } from "../src/app.ts";
 import { warmUp } from "../src/platform/validation.ts";
 import type { ServedService } from "../src/registry.ts";
 import { serveAll } from "../src/services.ts";
-import { allowedHosts, front } from "./front.ts";
+import { allowedHosts, front, refuseBroken } from "./front.ts";
 import { createInternalServer } from "./internal.ts";
 import { SharedPort } from "./listen.ts";
 import { loadComments } from "./openapi/comments.ts";
@@ -65,6 +65,7 @@ export class Gateway {
       tls: this.#tls,
       onRequest: front(context, connect),
       onUpgrade: (request, socket, head) => void this.#webSockets.upgrade(request, socket, head),
+      onClientError: refuseBroken(context),
     });
     const isReady = async (): Promise<boolean> => this.#serving && (await app.isReady());
     this.#internal = createInternalServer({ isReady, metrics: metrics.registry });

@@ -27,6 +27,8 @@ export interface PortOptions {
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   readonly onRequest: HttpHandler;
   readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+  /** Answers what came over HTTP/1.1 and is no request. */
+  readonly onClientError: (error: Error, socket: Socket) => void;
 }
 
 /** One port for HTTP/1.1 and HTTP/2, told apart by a connection's first bytes, or by ALPN under TLS. */
@@ -45,6 +47,7 @@ export class SharedPort {
   constructor(options: PortOptions) {
     this.#options = options;
     this.http1 = createHttpServer({ requestTimeout: 60_000 }, (request, response) => this.#answer(request, response));
+    this.http1.on("clientError", (error: Error, socket: Socket) => options.onClientError(error, socket));
     this.http1.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) =>
       options.onUpgrade(request, socket, head),
     );

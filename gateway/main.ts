@@ -1,12 +1,16 @@
+import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import { createApp } from "../src/app.ts";
 import { type Config, readConfig } from "../src/platform/config.ts";
 import { ConfigError } from "../src/platform/environment.ts";
+import { StartRefused } from "../src/platform/start-refused.ts";
 import { welcome } from "./banner.ts";
 import { Gateway } from "./gateway.ts";
 import { type Demo, startDemo } from "./pages/demo.ts";
 
 /** Starts what the environment asks for, and stops it on SIGINT or SIGTERM. A second signal does not wait. */
 async function main(): Promise<void> {
+  // What grpc-js writes to stderr by itself is said by whoever called it, too.
+  setLogVerbosity(logVerbosity.NONE);
   const config = readConfig(process.env);
   const app = createApp(config);
   const gateway = new Gateway(app);
@@ -15,9 +19,12 @@ async function main(): Promise<void> {
   if (demo) {
     app.egressAllow.push(demo.hostPort);
   }
+  let opening: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;
   const stop = (): Promise<void> => {
     stopping ??= (async () => {
+      // A port that is closed while it opens would be open afterwards.
+      await opening?.catch(() => undefined);
       await gateway.stop();
       await app.stop();
       await demo?.stop();
@@ -34,12 +41,18 @@ async function main(): Promise<void> {
   }
   try {
     await app.start();
-    await gateway.start();
+    if (!stopping) {
+      opening = gateway.start();
+      await opening;
+    }
   } catch (error) {
+    const wasTold = stopping !== undefined;
     await stop();
-    throw error;
+    if (!wasTold) {
+      throw portInUse(error, config) ?? error;
+    }
   }
-  if (demo) {
+  if (demo && !stopping) {
     process.stdout.write(firstLines(config, demo));
   }
 }
@@ -49,13 +62,23 @@ function firstLines({ publicUrl, grpcPort, dataDir }: Config, { url }: Demo): st
   return welcome({ url: publicUrl, grpcAddress: `localhost:${grpcPort}`, keyFile, demoUrl: url });
 }
 
+/** Names the variable of a port that something else listens on; grpc-js tells of it in the text of its error alone. */
+function portInUse(error: unknown, { port, grpcPort, internalPort }: Config): StartRefused | undefined {
+  const taken = error instanceof Error ? /EADDRINUSE.*:(\d+)/.exec(error.message)?.[1] : undefined;
+  const ports = { PORT: port, GRPC_PORT: grpcPort, INTERNAL_PORT: internalPort };
+  const names = Object.entries(ports).flatMap(([name, value]) => (String(value) === taken ? [name] : []));
+  if (names.length === 0) {
+    return undefined;
+  }
+  return new StartRefused(`port ${taken} is in use: stop what listens there, or set ${names.join(" or ")}`, {
+    cause: error,
+  });
+}
+
 /** Says in one sentence why the service cannot run. */
 function explain(error: unknown): string {
-  if (error instanceof ConfigError) {
+  if (error instanceof ConfigError || error instanceof StartRefused) {
     return error.message;
-  }
-  if (error instanceof Error && "code" in error && error.code === "EADDRINUSE" && "port" in error) {
-    return `port ${error.port} is in use: stop what listens there, or set PORT, GRPC_PORT or INTERNAL_PORT`;
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

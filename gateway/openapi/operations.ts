@@ -2,6 +2,7 @@ import { type DescMessage, type DescService, getOption } from "@bufbuild/protobu
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { ServedMethod } from "../../src/registry.ts";
+import { keepsAnswers } from "../kept-answers.ts";
 import type { HttpRoute } from "../rest/http-rule.ts";
 import { isWritable } from "../rest/json-names.ts";
 import { parseTemplate } from "../rest/template.ts";
@@ -19,7 +20,7 @@ import type {
   WebSocketOperation,
 } from "./model.ts";
 import { requiredMembers } from "./presence.ts";
-import { keepsAnswers, type ProblemCatalogue, problemsOf } from "./problems.ts";
+import { type ProblemCatalogue, problemsOf } from "./problems.ts";
 import type { SchemaCatalogue } from "./schema.ts";
 
 /** What the operations of a document share. */
@@ -45,8 +46,8 @@ export function describeOperation(served: ServedMethod, route: HttpRoute, contex
     ],
     ...(route.hasBody && { requestBody: requestBody(served, inPath, context) }),
     responses: {
-      ...success(served, route, context),
-      ...context.problems.refer(problemsOf(served, route)),
+      ...success(served, context),
+      ...context.problems.refer(problemsOf(served)),
     },
   };
 }
@@ -145,7 +146,7 @@ function headerParametersOf(served: ServedMethod, route: HttpRoute): Reference[]
   const keepsCommands = route.verb === "POST" && rules.idempotency === Idempotency.WORKER;
   const resumes = method.input.fields.some((field) => field.name === "after_event_id");
   return [
-    ...(keepsAnswers(served, route) ? [referToParameter("IdempotencyKey")] : []),
+    ...(keepsAnswers(served) ? [referToParameter("IdempotencyKey")] : []),
     ...(keepsCommands ? [referToParameter("CommandKey")] : []),
     ...(resumes ? [referToParameter("LastEventId")] : []),
     referToParameter("RequestId"),
@@ -164,11 +165,11 @@ function requestBody({ method, rules }: ServedMethod, inPath: Set<string>, { sch
   };
 }
 
-function success(served: ServedMethod, route: HttpRoute, context: OperationContext): Record<string, Response> {
+function success(served: ServedMethod, context: OperationContext): Record<string, Response> {
   const { method, rules, kind } = served;
   const headers = {
     ...commonHeaders,
-    ...(keepsAnswers(served, route) && { "Idempotency-Replayed": referToHeader("Idempotency-Replayed") }),
+    ...(keepsAnswers(served) && { "Idempotency-Replayed": referToHeader("Idempotency-Replayed") }),
   };
   const status = rules.successStatus || 200;
   if (status === 204) {

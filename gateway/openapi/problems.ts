@@ -1,21 +1,15 @@
 import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import { Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { type ErrorSlug, errorTable, isErrorSlug } from "../../src/platform/errors.ts";
 import type { ServedMethod } from "../../src/registry.ts";
-import type { HttpRoute } from "../rest/http-rule.ts";
+import { keepsAnswers } from "../kept-answers.ts";
 import { commonHeaders, referToHeader } from "./headers.ts";
 import type { MediaType, Reference, Response, Schema } from "./model.ts";
 import { pascalCase } from "./names.ts";
 import { extensionsOf } from "./problem-extensions.ts";
 import type { SchemaCatalogue } from "./schema.ts";
 
-/** Says whether a method keeps its answers for an Idempotency-Key for 24 h. */
-export function keepsAnswers({ rules }: ServedMethod, route: HttpRoute): boolean {
-  return route.verb === "POST" && !rules.public && rules.idempotency === Idempotency.UNSPECIFIED;
-}
-
 /** Names the problems that a method can answer: its own, and those that the policies before it answer. */
-export function problemsOf(served: ServedMethod, route: HttpRoute): ErrorSlug[] {
+export function problemsOf(served: ServedMethod): ErrorSlug[] {
   const { rules } = served;
   const slugs = new Set<ErrorSlug>(["bad-request", "validation-failed", "rate-limited", "internal"]);
   // X-Request-Timeout-Ms is taken by every method.
@@ -34,7 +28,7 @@ export function problemsOf(served: ServedMethod, route: HttpRoute): ErrorSlug[] 
   if (rules.stepUp) {
     slugs.add("mfa-step-up-required");
   }
-  if (keepsAnswers(served, route)) {
+  if (keepsAnswers(served)) {
     slugs.add("conflict");
   }
   for (const slug of rules.errors) {

@@ -5,7 +5,7 @@ import { type AddressBucket, refuseEmpty } from "./address-bucket.ts";
 const WHOSE = "your address, which sends no valid key,";
 
 /**
- * Finds out who calls. A cached valid key passes at once; anything else is looked up only while the client's address has
+ * Finds out who calls. A key that was valid just now passes; anything else is looked up only while the client's address has
  * tokens left, and draws one when it fails, so that guessing is slow and cannot lock out a good key behind the same address.
  */
 export async function authenticate(app: App, addresses: AddressBucket, call: GatewayCall): Promise<void> {
@@ -19,9 +19,11 @@ export async function authenticate(app: App, addresses: AddressBucket, call: Gat
     call.principal = known;
     return;
   }
-  const state = addresses.look(call.clientAddress);
-  call.show(state);
-  refuseEmpty(state, WHOSE);
+  if (!app.apiKeys.isKnown(authorization)) {
+    const state = addresses.look(call.clientAddress);
+    call.show(state);
+    refuseEmpty(state, WHOSE);
+  }
   try {
     call.principal = await app.apiKeys.authenticate(authorization);
   } catch (thrown) {

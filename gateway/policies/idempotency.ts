@@ -1,12 +1,10 @@
 import { createHash } from "node:crypto";
 import { type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { App } from "../../src/app.ts";
-import { Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { errorTable, Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { GatewayCall } from "../call.ts";
+import { keepsAnswers } from "../kept-answers.ts";
 
-const { NO_SIDE_EFFECTS } = MethodOptions_IdempotencyLevel;
 const LONGEST_KEY = 255;
 
 /** Runs a unary method, or answers as it did the last time this key was used. */
@@ -19,7 +17,7 @@ export type RunOnce = (call: GatewayCall, request: Message, run: () => Promise<M
 export function createIdempotency({ idempotency }: App): RunOnce {
   return async (call, request, run) => {
     const key = call.idempotencyKey;
-    if (key === undefined || !isKept(call)) {
+    if (key === undefined || !keepsAnswers(call.served)) {
       return run();
     }
     if (key.length === 0 || key.length > LONGEST_KEY) {
@@ -42,14 +40,6 @@ export function createIdempotency({ idempotency }: App): RunOnce {
     }
     return fromBinary(output, found.answer);
   };
-}
-
-/** Any POST that changes the account's things; methods may say otherwise. */
-function isKept({ served }: GatewayCall): boolean {
-  const { rules } = served;
-  return (
-    rules.idempotency === Idempotency.UNSPECIFIED && !rules.public && served.method.idempotency !== NO_SIDE_EFFECTS
-  );
 }
 
 async function keepOutcome(

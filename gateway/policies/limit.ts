@@ -1,5 +1,7 @@
 import type { App } from "../../src/app.ts";
+import type { Buckets } from "../../src/limits/buckets.ts";
 import type { GatewayCall } from "../call.ts";
+import type { ShownBucket } from "../rate-limit-headers.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 
 /** Draws one token from each bucket that the method needs; none when one of them is empty, which is `rate-limited`. */
@@ -19,12 +21,16 @@ export function drawForMessage(app: App, call: GatewayCall, bucket: string): voi
 function draw({ buckets, clock, tiers }: App, call: GatewayCall, names: readonly string[]): void {
   const { accountId, tier } = call.principal;
   const now = clock.now();
-  const needed = names.map((bucket) => ({ bucket, ...tiers.bucket(tier, bucket) }));
-  for (const pass of [buckets.look, buckets.take]) {
-    for (const { bucket, capacity, refillPerSecond } of needed) {
-      const state = { ...pass(accountId, bucket, capacity, refillPerSecond, now), bucket };
-      call.show(state);
-      refuseEmpty(state, `tier ${tier}`);
-    }
+  const ask = (from: Buckets["take"], bucket: string): ShownBucket => {
+    const { capacity, refillPerSecond } = tiers.bucket(tier, bucket);
+    return { ...from(accountId, bucket, capacity, refillPerSecond, now), bucket };
+  };
+  // A bucket alone is its own look: an empty one gives no token.
+  const looked = names.length > 1 ? names.map((bucket) => ask(buckets.look, bucket)) : [];
+  const empty = looked.find(({ allowed }) => !allowed);
+  const shown = empty ?? names.map((bucket) => ask(buckets.take, bucket)).at(-1);
+  if (shown) {
+    call.show(shown);
+    refuseEmpty(shown, `tier ${tier}`);
   }
 }

@@ -73,10 +73,14 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
 
 /** Reads a string of a path or a query into a field, converting it to the field's type. */
 export function readText(field: DescField, texts: readonly string[], target: Message, faults: FieldFault[]): void {
+  if (texts.length > 1 && field.fieldKind !== "list") {
+    faults.push({ field: field.name, message: "is given more than once" });
+    return;
+  }
   const read = readField(field);
   const values = texts.map((text) => textToJson(field, text));
   const before = faults.length;
-  read(asRecord(target), field.fieldKind === "list" ? values : values.at(-1), faults);
+  read(asRecord(target), field.fieldKind === "list" ? values : values[0], faults);
   prefixFaults(faults, before, field.name);
 }
 
@@ -253,7 +257,7 @@ function readScalar(scalar: ScalarType): ValueReader {
       return expecting("must be a whole number", (json) => Number.isInteger(json) && (Number(json) | 0) === json);
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      return expecting("must be a whole number, 0 or more", (json) => Number(json) >>> 0 === json);
+      return expecting("must be a whole number, 0 or more", (json) => typeof json === "number" && json >>> 0 === json);
     case ScalarType.BYTES:
       return readBytes;
     default:
@@ -276,6 +280,9 @@ const readString: ValueReader = (json, faults) => {
   } else if (!json.isWellFormed()) {
     // A lone surrogate has no UTF-8 form: protobuf could not carry it to the worker.
     faults.push({ field: "", message: "must be well-formed Unicode" });
+  } else if (json.includes("\0")) {
+    // PostgreSQL stores every character but this one.
+    faults.push({ field: "", message: "must not contain U+0000" });
   }
   return json;
 };

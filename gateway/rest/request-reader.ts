@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { type FieldFault, failFaults, failFields } from "../../src/platform/errors.ts";
 import type { HttpRoute } from "./http-rule.ts";
@@ -60,6 +61,9 @@ function fieldNamed(desc: DescMessage, name: string): DescField {
 }
 
 function parseJson(body: Buffer): unknown {
+  if (!isUtf8(body)) {
+    throw failFields("validation-failed", { body: "is not UTF-8" });
+  }
   try {
     return JSON.parse(body.toString("utf8"));
   } catch (error) {

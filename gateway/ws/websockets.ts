@@ -7,6 +7,8 @@ import { GatewayCall } from "../call.ts";
 import { meet, type Peer } from "../front.ts";
 import type { Gate } from "../policies/index.ts";
 import type { Problems } from "../problems.ts";
+import { rateLimitHeaders } from "../rate-limit-headers.ts";
+import { endWithAnswer } from "../raw-answer.ts";
 import { type PathTemplate, parseTemplate } from "../rest/template.ts";
 import { serveStream } from "./stream.ts";
 
@@ -73,7 +75,7 @@ export class WebSockets {
         }),
       );
     } catch (thrown) {
-      refuse(socket, thrown, peer, call, this.#context.problems);
+      refuse(socket, thrown, peer, call, this.#context);
     }
   }
 
@@ -104,7 +106,8 @@ export class WebSockets {
     if (this.#context.isOwnHost?.(host) === false) {
       throw failFields("bad-request", { Host: "is not a name of this service" });
     }
-    if (origin !== undefined && !this.#context.corsOrigins.includes(origin) && new URL(origin).host !== host) {
+    const isOwn = origin !== undefined && URL.canParse(origin) && new URL(origin).host === host;
+    if (origin !== undefined && !isOwn && !this.#context.corsOrigins.includes(origin)) {
       throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
     }
   }
@@ -138,14 +141,22 @@ function headersOf(request: IncomingMessage): (name: string) => string | undefin
   };
 }
 
-function refuse(socket: Socket, thrown: unknown, peer: Peer, call: GatewayCall | undefined, problems: Problems): void {
+function refuse(
+  socket: Socket,
+  thrown: unknown,
+  peer: Peer,
+  call: GatewayCall | undefined,
+  { problems, gate }: WebSocketContext,
+): void {
   const { status, headers, body } = problems.answer(thrown, peer.requestId);
-  const lines = Object.entries({
-    ...headers,
-    ...call?.responseHeaders,
-    "x-request-id": peer.requestId,
-    "content-length": Buffer.byteLength(body),
-    connection: "close",
-  }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} Refused\r\n${lines.join("")}\r\n${body}`);
+  endWithAnswer(socket, {
+    status,
+    headers: {
+      ...headers,
+      ...rateLimitHeaders(gate.lookAtAddress(peer.clientAddress)),
+      ...call?.responseHeaders,
+      "x-request-id": peer.requestId,
+    },
+    body,
+  });
 }

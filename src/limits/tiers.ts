@@ -144,7 +144,8 @@ export const tiers: Tiers = {
     return { name, ...table[name] };
   },
   bucket(tier, bucket) {
+    if (!isTierName(tier)) throw new Error(`an account has the unknown tier ${tier}`);
     if (!isBucketName(bucket)) throw new Error(`there is no bucket ${bucket}`);
-    return this.get(tier).buckets[bucket];
+    return table[tier].buckets[bucket];
   },
 };

@@ -4,7 +4,7 @@ import pg from "pg";
 import { migrations } from "../migrations/index.ts";
 import type { Schema } from "../migrations/schema.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
-import { fail } from "./errors.ts";
+import { fail, failFields } from "./errors.ts";
 import type { Log } from "./log.ts";
 
 /** Milliseconds. Statements of ours take a few; what takes longer than this is stuck, and its client is answered. */
@@ -62,8 +62,17 @@ function createPool(target: DatabaseTarget, log: Log, size: number): pg.Pool {
   return pool;
 }
 
-/** Rethrows a broken connection as the documented failure, and anything else as it is. */
+/** SQLSTATEs of a text with U+0000, as a parameter and inside JSON: the one character that PostgreSQL does not store. */
+const unstorable = new Set(["22021", "22P05"]);
+
+function isUnstorable(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && unstorable.has(error.code ?? "");
+}
+
+/** Rethrows what has a documented failure as that, and anything else as it is. */
 function rethrow(error: unknown): never {
+  if (isUnstorable(error))
+    throw failFields("validation-failed", { request: "contains U+0000, which cannot be stored" });
   if (!isConnectionLoss(error)) throw error;
   const detail = "the database cannot be reached";
   throw fail("internal", {}, { detail, retryAfter: 1, cause: new DatabaseAway(error) });

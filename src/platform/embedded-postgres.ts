@@ -153,7 +153,8 @@ class Server implements EmbeddedPostgres {
     }
     const deadline = performance.now() + times.lingering;
     while (!(await this.#run(binaries))) {
-      if (performance.now() > deadline) throw new StartRefused(`another PostgreSQL uses ${this.#data}: see ${this.#logFile}`);
+      if (performance.now() > deadline)
+        throw new StartRefused(`another PostgreSQL uses ${this.#data}: see ${this.#logFile}`);
       await pause(200);
     }
   }

@@ -38,8 +38,16 @@ function base32(value: bigint, length: number): string {
   return text;
 }
 
-function randomBelow(limitBytes: number): bigint {
-  return BigInt(`0x${randomBytes(limitBytes).toString("hex")}`);
+/** Makes random numbers of 80 bits. The system is asked for many at once: one alone takes 1.5 us, a third of an id. */
+function createRandom(): () => bigint {
+  const bytes = Number(randomBits) / 8;
+  let pool = Buffer.alloc(0);
+  return () => {
+    if (pool.length === 0) pool = randomBytes(bytes * 128);
+    const taken = pool.subarray(0, bytes);
+    pool = pool.subarray(bytes);
+    return BigInt(`0x${taken.toString("hex")}`);
+  };
 }
 
 /** Makes random text in base 32, five bits a character. */
@@ -54,12 +62,13 @@ export function randomText(length: number): string {
 export function createIds(clock: Clock): Ids {
   let time = 0;
   let random = 0n;
+  const nextRandom = createRandom();
   return {
     next(noun) {
       const now = clock.now();
       if (now > time) {
         time = now;
-        random = randomBelow(10);
+        random = nextRandom();
       } else {
         random = (random + 1n) % randomLimit;
         if (random === 0n) time += 1;

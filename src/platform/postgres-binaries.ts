@@ -24,7 +24,9 @@ function packageDirectory(): string {
   try {
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch (cause) {
-    throw new StartRefused(`${name} is not installed: install it, or set DATABASE_URL to a PostgreSQL of your own`, { cause });
+    throw new StartRefused(`${name} is not installed: install it, or set DATABASE_URL to a PostgreSQL of your own`, {
+      cause,
+    });
   }
 }
 

@@ -93,7 +93,7 @@ test("should bring every event once to a watcher that began while transactions w
   const seen: string[] = [];
   const watching = await events.watch({ accountId, subject: "watched", signal: stop.signal });
   const reading = (async () => {
-    for await (const { id } of watching) if (seen.push(id) === 41) stop.abort();
+    for await (const { id } of watching) if (seen.push(id ?? "") === 41) stop.abort();
   })();
   await Promise.all(Array.from({ length: 40 }, () => database.db.transaction((tx) => append(tx, "watched"))));
   await commit();

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import type { HostileCase, Step } from "./hostile-cases.ts";
+import type { HostileCase, Step } from "./hostile-step.ts";
 
 /** How long a state may take to become what is expected. */
 const STATE_MS = 10_000;

@@ -51,16 +51,12 @@ export class Footprint {
     return [
       ...processes.map(({ pid, uid, command }) => `process ${pid} of uid ${uid}: ${command.slice(0, 120)}`),
       ...[...this.#blocks].flatMap(leftInBlock),
-      ...readdirSync(this.#temporary).map((name) => `temporary file ${name}`),
+      ...leftInTemporary(this.#temporary),
     ];
   }
 
-  #isOwn({ command, directory, environment }: ListedProcess): boolean {
-    return (
-      command.includes(this.#dataDir) ||
-      directory.startsWith(this.#dataDir) ||
-      environment.split("\0").includes(`DATA_DIR=${this.#dataDir}`)
-    );
+  #isOwn({ command, directory, dataDir }: ListedProcess): boolean {
+    return command.includes(this.#dataDir) || directory.startsWith(this.#dataDir) || dataDir === this.#dataDir;
   }
 
   /** Finds what is in a namespace that the service has made and belongs to nobody who lives. */
@@ -75,6 +71,13 @@ export class Footprint {
     };
     return all.filter((entry) => entry.network !== undefined && made.has(entry.network) && !isOwned(entry));
   }
+}
+
+/** Says what is left of temporary files. An ordinary user's locks and directories of records stay for the next worker. */
+function leftInTemporary(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .filter((path) => !/^pilothouse-user-\d+(\/block-\d+(\.lock)?)?$/.test(path))
+    .map((path) => `temporary file ${path}`);
 }
 
 /** Says what is left in a block of slots. While we look we hold its lock, so that no other worker begins there. */

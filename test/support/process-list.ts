@@ -6,7 +6,8 @@ export interface ListedProcess extends ProcessEntry {
   readonly parent: number;
   readonly command: string;
   readonly directory: string;
-  readonly environment: string;
+  /** DATA_DIR of its environment. */
+  readonly dataDir: string | undefined;
   /** Inode of its network namespace; undefined where the process hides it. */
   readonly network: number | undefined;
 }
@@ -29,7 +30,7 @@ export function describeProcess(pid: number): ListedProcess | undefined {
     parent: Number(/^PPid:\t(\d+)/m.exec(read(pid, "status"))?.[1]),
     command: read(pid, "cmdline").replaceAll("\0", " ").trim(),
     directory: readLink(`/proc/${pid}/cwd`),
-    environment: read(pid, "environ"),
+    dataDir: /(?:^|\0)DATA_DIR=([^\0]*)/.exec(read(pid, "environ"))?.[1],
     network: networkNamespaceOf(pid),
   };
 }

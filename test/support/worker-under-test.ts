@@ -76,15 +76,15 @@ export class WorkerUnderTest {
     this.#metadata.set(fleetMetadata.workerSecretHash, hash);
   }
 
-  /** Starts a worker whose pages may reach the given private addresses. */
-  static async start(allow: readonly string[], size = 4): Promise<WorkerUnderTest> {
+  /** Starts a worker whose pages may reach the given private addresses; its browsers get the flags besides our own. */
+  static async start(allow: readonly string[], browserFlags: readonly string[] = []): Promise<WorkerUnderTest> {
     const executables = findBrowsers({
       env: process.env,
       dataDirectory: "/nonexistent",
       platform: process.platform,
       disk: realDisk,
     });
-    const slots = new SlotPool({ size, executables, log: silent, allow });
+    const slots = new SlotPool({ size: 4, executables, log: silent, allow });
     await slots.start();
     const ended: (Placement & SessionEnd)[] = [];
     const runtimes = await probeRuntimes(executables);
@@ -92,6 +92,7 @@ export class WorkerUnderTest {
       slots,
       runtimes,
       showRemedy: true,
+      browserFlags,
       log: silent,
       onEnded: ({ sessionId, placementEpoch }, end) => ended.push({ sessionId, placementEpoch, ...end }),
     });

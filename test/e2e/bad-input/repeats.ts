@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import { freshKey } from "../support/accounts.ts";
+import { expectProblem, send } from "../support/problem.ts";
+import { type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
+
+/** What is sent twice, and what comes too late. */
+export function repeatTests(scene: GetScene): void {
+  const create = (key: string, body: object) =>
+    send(scene().service, { path: "/v1/sessions", body, headers: { "idempotency-key": key } });
+
+  test("a create with the same Idempotency-Key is answered again, and with another body it is conflict", async () => {
+    const key = freshKey();
+    const body = { labels: { once: "only" } };
+    const running = [create(key, body), create(key, body)];
+    const [first, meanwhile] = (await Promise.all(running)).toSorted((a, b) => a.status - b.status);
+    if (!first || !meanwhile) {
+      throw new Error("both requests are answered");
+    }
+    expect(first.status).toBe(201);
+    expectProblem(meanwhile, {
+      status: 409,
+      slug: "conflict",
+      detail: "the request that came first with this Idempotency-Key is still running",
+    });
+    const again = await create(key, body);
+    expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([201, "true"]);
+    expect(again.text).toBe(first.text);
+    expect(first.headers.has("idempotency-replayed")).toBe(false);
+    expectProblem(await create(key, {}), {
+      status: 409,
+      slug: "conflict",
+      detail: "the request that came first with this Idempotency-Key had another method or body",
+    });
+    const { id } = JSON.parse(first.text);
+    expect((await send(scene().service, { method: "DELETE", path: `/v1/sessions/${id}` })).status).toBe(204);
+  });
+
+  test("a failure is kept with its key", async () => {
+    const key = freshKey();
+    const body = { profile_id: "prf_none" };
+    const first = await create(key, body);
+    const again = await create(key, body);
+    expectProblem(again, { status: 404, slug: "not-found", detail: "no profile has this id" });
+    expect([first.headers.get("idempotency-replayed"), again.headers.get("idempotency-replayed")]).toEqual([
+      null,
+      "true",
+    ]);
+  });
+
+  test.each(["", "x".repeat(256)])("the Idempotency-Key %j is bad-request", async (key) => {
+    const detail = "Idempotency-Key: must have 1 to 255 characters";
+    expectProblem(await create(key, {}), { status: 400, slug: "bad-request", detail });
+  });
+
+  test("a command with the same Idempotency-Key is done once, and with another body it is conflict", async () => {
+    const { service, sessionId } = scene();
+    const path = `/v1/sessions/${sessionId}/navigate`;
+    const headers = { "idempotency-key": freshKey() };
+    const first = await send(service, { path, body: { url: "about:blank" }, headers });
+    const again = await send(service, { path, body: { url: "about:blank" }, headers });
+    expect([first.status, again.text]).toEqual([200, first.text]);
+    const other = await send(service, { path, body: { url: "about:blank", timeout_ms: 1000 }, headers });
+    expectProblem(other, { status: 409, slug: "conflict" });
+  });
+
+  test("every operation on an ended session is session-destroyed", async () => {
+    const { service } = scene();
+    const { id } = JSON.parse((await send(service, { path: "/v1/sessions", body: {} })).text);
+    expect((await send(service, { method: "DELETE", path: `/v1/sessions/${id}` })).status).toBe(204);
+    for (const endpoint of sessionEndpoints) {
+      const answer = await send(service, {
+        method: endpoint.verb,
+        path: pathOf(endpoint, id),
+        ...("body" in endpoint && { body: endpoint.body }),
+      });
+      expectProblem(answer, { status: 410, slug: "session-destroyed", extensions: { ended_reason: "destroyed" } });
+    }
+    const list = await send(service, { path: "/v1/sessions?status=destroyed&limit=1" });
+    expect(JSON.parse(list.text).data).toMatchObject([{ id, status: "destroyed" }]);
+  });
+}

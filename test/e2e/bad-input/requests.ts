@@ -1,0 +1,175 @@
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { addAccount, strangeSession } from "../support/accounts.ts";
+import { expectProblem, send } from "../support/problem.ts";
+import { endpoints, type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
+
+const MEBIBYTE = 1024 * 1024;
+const posts = endpoints.filter((endpoint) => endpoint.verb === "POST");
+
+/** A body of unknown length. */
+function chunked(bytes: number): ReadableStream<Uint8Array> {
+  let left = bytes;
+  return new ReadableStream({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(Math.min(left, 65_536)).fill(32));
+      left -= 65_536;
+      if (left <= 0) controller.close();
+    },
+  });
+}
+
+/** Requests that are wrong before any field is looked at. */
+export function requestTests(scene: GetScene): void {
+  const to = (endpoint: { path: string }) => pathOf(endpoint, scene().sessionId);
+
+  test.each(sessionEndpoints)("$verb $path of a session that is not the caller's is not-found", async (endpoint) => {
+    const { service, sessionId } = scene();
+    const stranger = { url: service.url, key: await addAccount(service) };
+    const request = { method: endpoint.verb, ...("body" in endpoint && { body: endpoint.body }) };
+    for (const id of ["nope", "ses_", strangeSession(), `${sessionId}x`, encodeURIComponent("../x"), "%20"]) {
+      const answer = await send(service, { ...request, path: pathOf(endpoint, id) });
+      expectProblem(answer, { status: 404, slug: "not-found", detail: "no session has this id" });
+    }
+    const others = await send(stranger, { ...request, path: to(endpoint) });
+    expectProblem(others, { status: 404, slug: "not-found", detail: "no session has this id" });
+    for (const id of ["x".repeat(65), "x".repeat(4000), "%00"]) {
+      const answer = await send(service, { ...request, path: pathOf(endpoint, id) });
+      expectProblem(answer, { status: 400, slug: "validation-failed", detail: "id: " });
+    }
+  });
+
+  test.each(posts)("POST $path takes one JSON object of at most 1 MiB", async (endpoint) => {
+    const { service } = scene();
+    const path = to(endpoint);
+    const invalid = { status: 400, slug: "validation-failed" };
+    for (const [body, detail] of [
+      ["{", "body: is not JSON"],
+      ['{"a": 1}}', "body: is not JSON"],
+      ["\u{feff}{}", "body: is not JSON"],
+      ["undefined", "body: is not JSON"],
+      ["[]", "body: must be an object"],
+      ["null", "body: must be an object"],
+      ['"text"', "body: must be an object"],
+      ["[".repeat(500_000), "body: is not JSON"],
+      [`${"[".repeat(100_000)}${"]".repeat(100_000)}`, "body: must be an object"],
+      [Buffer.from('{"a": "\xff"}', "latin1"), "body: is not UTF-8"],
+      ["x".repeat(MEBIBYTE + 1), "body: is larger than 1 MiB"],
+      [chunked(MEBIBYTE + 65_536), "body: is larger than 1 MiB"],
+    ] as const) {
+      expectProblem(await send(service, { path, body }), { ...invalid, detail });
+    }
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "nonsense"]) {
+      const headers = { "content-type": type };
+      const expected = { status: 400, slug: "bad-request", detail: "Content-Type: must be application/json" };
+      expectProblem(await send(service, { path, body: "{}", headers }), expected);
+    }
+    expectProblem(await send(service, { path: `${path}?x=1`, body: endpoint.body }), {
+      ...invalid,
+      detail: "x: is not a known parameter",
+    });
+  });
+
+  test.each(endpoints)("$verb $path takes a timeout of 1 to 600,000 ms", async (endpoint) => {
+    for (const timeout of ["0", "600001", "soon", "1.5", "-1", ""]) {
+      const answer = await send(scene().service, {
+        method: endpoint.verb,
+        path: to(endpoint),
+        ...("body" in endpoint && { body: endpoint.body }),
+        headers: { "x-request-timeout-ms": timeout },
+      });
+      expectProblem(answer, { status: 400, slug: "bad-request", detail: "X-Request-Timeout-Ms: must be" });
+    }
+  });
+
+  test.each([...new Set(endpoints.map(({ path }) => path))])("%s answers wrong methods with Allow", async (path) => {
+    const verbs: string[] = endpoints.filter((endpoint) => endpoint.path === path).map(({ verb }) => verb);
+    const allowed = verbs.flatMap((verb) => (verb === "GET" ? ["GET", "HEAD"] : [verb]));
+    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+      if (!verbs.includes(method)) {
+        const answer = await send(scene().service, { method, path: to({ path }) });
+        expectProblem(answer, { status: 405, slug: "method-not-allowed" });
+        expect(answer.headers.get("allow")?.split(", ").toSorted()).toEqual(allowed.toSorted());
+      }
+    }
+  });
+
+  test.each([
+    ["GET", "/v1"],
+    ["GET", "/v2/sessions"],
+    ["GET", "/v1/sessions/a/b/c"],
+    ["POST", "/v1/agent-sessions"],
+    ["GET", "/v1/profiles"],
+    ["GET", "/v1/sessions/x/drive"],
+    ["POST", "/v1/SESSIONS"],
+    ["POST", "/pilothouse.v1.SessionService/Nothing"],
+  ])("%s %s is not-found", async (method, path) => {
+    expectProblem(await send(scene().service, { method, path }), {
+      status: 404,
+      slug: "not-found",
+      detail: "no endpoint",
+    });
+  });
+
+  test("a path that cannot be decoded is bad-request", async () => {
+    const answer = await send(scene().service, { path: "/v1/sessions/%zz" });
+    expectProblem(answer, { status: 400, slug: "bad-request", detail: "path: is not a valid URL path" });
+  });
+
+  test("a sane request id is kept, another is replaced", async () => {
+    const { service } = scene();
+    const own = await send(service, { path: "/v1/nothing", headers: { "x-request-id": "my-own.id:1" } });
+    expect(JSON.parse(own.text).instance).toBe("my-own.id:1");
+    const other = await send(service, { path: "/v1/nothing", headers: { "x-request-id": "<script>" } });
+    expect(JSON.parse(other.text).instance).toMatch(/^req_/);
+  });
+
+  test("a request for another host is refused on loopback, as of a rebound name", async () => {
+    const { service } = scene();
+    const request = httpRequest(`${service.url}/v1/sessions`, {
+      headers: { host: "evil.example", authorization: `Bearer ${service.key}` },
+    }).end();
+    const [response]: IncomingMessage[] = await once(request, "response");
+    const text = (await response?.toArray())?.join("") ?? "";
+    const headers = new Headers(response?.headers as Record<string, string>);
+    expectProblem(
+      { status: response?.statusCode ?? 0, headers, text },
+      { status: 400, slug: "bad-request", detail: "Host: is not a name of this service" },
+    );
+    expect(headers.get("x-ratelimit-bucket")).toBe("global");
+  });
+
+  test("a parameter that is given twice is refused", async () => {
+    const answer = await send(scene().service, { path: "/v1/sessions?limit=1&limit=2" });
+    expectProblem(answer, { status: 400, slug: "validation-failed", detail: "limit: is given more than once" });
+  });
+
+  test.each([
+    ["a broken request line", "GARBAGE\r\n\r\n"],
+    ["headers over 16 KiB", `GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(20_000)}\r\n\r\n`],
+  ])("%s is answered with a problem", async (_, text) => {
+    const { url } = scene().service;
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.write(text);
+    const answer = await readAll(socket);
+    const [head = "", body = ""] = answer.split("\r\n\r\n");
+    expect(head).toMatch(/^HTTP\/1\.1 400 /);
+    expect(head).toMatch(/\r\ncontent-type: application\/problem\+json\r\n/);
+    expect(head).toMatch(/\r\nx-ratelimit-remaining: /);
+    expect(JSON.parse(body)).toMatchObject({ status: 400, detail: expect.stringMatching(/^request: /) });
+  });
+
+  test("a text that PostgreSQL cannot store is a fault of the request on Connect too", async () => {
+    const path = "/pilothouse.v1.SessionService/Create";
+    const { status, text } = await send(scene().service, { path, body: { labels: { run: "\0" } } });
+    expect([status, JSON.parse(text).code]).toEqual([400, "invalid_argument"]);
+  });
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  let text = "";
+  for await (const chunk of socket.setEncoding("utf8")) text += chunk;
+  return text;
+}

@@ -1,0 +1,62 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import type { GetScene } from "./scene.ts";
+
+const run = promisify(execFile);
+const PNG_SIGNATURE = "89504e470d0a1a0a";
+
+/** The lines that the service prints to be pasted, without their indentation. */
+function pastedLines(printed: string): string {
+  const lines = printed.split("\n");
+  const from = lines.findIndex((line) => line.startsWith("Paste this"));
+  const to = lines.findIndex((line) => line.startsWith("Ctrl-C"));
+  return lines.slice(from + 1, to).join("\n");
+}
+
+/** What curl does at the REST door. */
+export function curlTests(scene: GetScene): void {
+  test("the printed lines work as they stand, pasted into a shell", async () => {
+    const { service } = scene();
+    const directory = await mkdtemp(join(tmpdir(), "pilothouse-curl-"));
+    try {
+      const { stdout, stderr } = await run("bash", ["-euo", "pipefail", "-c", pastedLines(service.output())], {
+        cwd: directory,
+        timeout: 60_000,
+      });
+      expect(stderr).toBe("");
+      expect(stdout).toMatch(/^ses_[0-9a-z]{26}\n/);
+      expect(stdout).toContain('"http_status":200');
+      expect(stdout).not.toContain("/errors/");
+      const [png, html, pdf] = await Promise.all(
+        ["page.png", "page.html", "page.pdf"].map((name) => readFile(join(directory, name))),
+      );
+      expect(png?.subarray(0, 8).toString("hex")).toBe(PNG_SIGNATURE);
+      expect([png?.readUInt32BE(16), png?.readUInt32BE(20)]).toEqual([1280, 720]);
+      expect(html?.toString()).toContain("Thank you, Ada!");
+      expect(pdf?.subarray(0, 5).toString()).toBe("%PDF-");
+      expect(pdf?.subarray(-16).toString()).toContain("%%EOF");
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  });
+
+  test.each(["--http1.1", "--http2-prior-knowledge"])("curl %s reaches REST and Connect", async (version) => {
+    const { service } = scene();
+    const common = [
+      version,
+      "-sS",
+      "-H",
+      `Authorization: Bearer ${service.key}`,
+      "-H",
+      "Content-Type: application/json",
+    ];
+    const rest = await run("curl", [...common, "-w", "\n%{http_version} %{http_code}", `${service.url}/v1/sessions`]);
+    expect(rest.stdout).toMatch(/^\{"data":\[.*\n(1\.1|2) 200$/s);
+    const connect = await run("curl", [...common, "-d", "{}", `${service.url}/pilothouse.v1.SessionService/List`]);
+    expect(connect.stdout).toMatch(/^\{("data":\[.*\])?.*\}$/s);
+  });
+}

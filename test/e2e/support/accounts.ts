@@ -1,0 +1,49 @@
+import { randomBytes } from "node:crypto";
+import { allScopes } from "../../../src/api-keys/scopes.ts";
+import { newSecret, writeToken } from "../../../src/api-keys/token.ts";
+import { createIds } from "../../../src/platform/ids.ts";
+import { hashSecret } from "../../../src/platform/secrets.ts";
+import type { Service } from "../../support/service.ts";
+import { withDatabase } from "./embedded-database.ts";
+
+const ids = createIds({ now: Date.now });
+
+/** What a key shall be. */
+export interface KeyRow {
+  readonly tier?: string;
+  readonly scopes?: readonly string[];
+  readonly expiresAt?: Date;
+  readonly revokedAt?: Date;
+}
+
+/** Writes an account with one key into the database of a service, and gives the key. */
+export async function addAccount({ dataDir }: Service, row: KeyRow = {}): Promise<string> {
+  const { tier = "free", scopes = allScopes, expiresAt = null, revokedAt = null } = row;
+  const accountId = ids.next("account");
+  const keyId = ids.next("apiKey");
+  const secret = newSecret();
+  await withDatabase(dataDir, async (query) => {
+    await query("insert into accounts (id, name, tier) values ($1, $2, $3)", [accountId, "Stranger", tier]);
+    await query(
+      `insert into api_keys (id, account_id, name, secret_hash, scopes, expires_at, revoked_at)
+        values ($1, $2, 'key', $3, $4, $5, $6)`,
+      [keyId, accountId, hashSecret(secret), scopes, expiresAt, revokedAt],
+    );
+  });
+  return writeToken({ keyId, secret });
+}
+
+/** A key that looks right and is nobody's. */
+export function strangeKey(): string {
+  return writeToken({ keyId: ids.next("apiKey"), secret: newSecret() });
+}
+
+/** An id that looks right and names nothing. */
+export function strangeSession(): string {
+  return ids.next("session");
+}
+
+/** A header value that no other request has. */
+export function freshKey(): string {
+  return randomBytes(12).toString("hex");
+}

@@ -1,0 +1,69 @@
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import type { MediaType, OpenApiDocument, Operation, Response } from "../../../gateway/openapi/model.ts";
+
+/** An answer as it came. */
+export interface Answered {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
+/** Says whether answers are what an OpenAPI document describes. */
+export class Described {
+  readonly #document: OpenApiDocument;
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true, formats: { "date-time": DATE_TIME } });
+  readonly #checks = new Map<unknown, ValidateFunction>();
+
+  constructor(document: OpenApiDocument) {
+    this.#document = document;
+    this.#ajv.addSchema({ $id: "openapi", ...document });
+  }
+
+  /** Everything about an answer that the document does not say. */
+  faultsOf(operation: Operation, answer: Answered): string[] {
+    const response = this.#responseOf(operation, answer.status);
+    if (!response) {
+      return [`the status ${answer.status} is not described`];
+    }
+    const missing = Object.keys(response.headers ?? {}).filter(
+      (name) => !["Retry-After", "Idempotency-Replayed"].includes(name) && !answer.headers.has(name),
+    );
+    const type = answer.headers.get("content-type")?.split(";", 1)[0] ?? "";
+    const content = response.content?.[type];
+    if (!content) {
+      const isEmpty = response.content === undefined && type === "" && answer.text === "";
+      return [...missing, ...(isEmpty ? [] : [`the content type ${type} is not described`])];
+    }
+    return [...missing.map((name) => `the header ${name} is missing`), ...this.#bodyFaults(content, type, answer.text)];
+  }
+
+  #responseOf({ responses }: Operation, status: number): Response | undefined {
+    const response = responses[status];
+    return response && "$ref" in response
+      ? this.#document.components.responses[response.$ref.replace("#/components/responses/", "")]
+      : response;
+  }
+
+  #bodyFaults({ schema = {} }: MediaType, type: string, text: string): string[] {
+    if (type !== "text/event-stream") {
+      return this.#faults(schema, JSON.parse(text));
+    }
+    const frames = text.split("\n\n").filter((frame) => frame.startsWith("id: ") || frame.startsWith("event: "));
+    return frames.flatMap((frame) => {
+      const data = JSON.parse(frame.replace(/^.*data: /s, ""));
+      const problem = { $ref: "#/components/schemas/Problem" };
+      return this.#faults(frame.startsWith("event: error") ? problem : (schema["x-event-data"] ?? {}), data);
+    });
+  }
+
+  #faults(schema: object, value: unknown): string[] {
+    let check = this.#checks.get(schema);
+    if (!check) {
+      check = this.#ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"openapi#/')));
+      this.#checks.set(schema, check);
+    }
+    return check(value) ? [] : (check.errors ?? []).map(({ instancePath, message }) => `${instancePath}: ${message}`);
+  }
+}

@@ -1,0 +1,80 @@
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { build } from "vite";
+import { findBrowsers, realDisk } from "../../../src/platform/browser-paths.ts";
+
+/** Two web sites of other origins than the service's, and pages of them in a Chromium. */
+export interface OtherOrigin extends AsyncDisposable {
+  /** The origin that the service is told to let in. */
+  readonly permitted: string;
+  /** Opens the client's page at the permitted origin, or at one that the service was not told of. */
+  open(origin: "permitted" | "foreign"): Promise<Page>;
+}
+
+async function bundle(directory: string): Promise<string> {
+  await build({
+    configFile: false,
+    logLevel: "error",
+    root: directory,
+    build: {
+      outDir: directory,
+      emptyOutDir: false,
+      minify: false,
+      lib: {
+        entry: fileURLToPath(new URL("./page-client.ts", import.meta.url)),
+        formats: ["es"],
+        fileName: () => "client.js",
+      },
+    },
+  });
+  return readFile(join(directory, "client.js"), "utf8");
+}
+
+async function launch(): Promise<Browser> {
+  const dataDirectory = tmpdir();
+  const paths = findBrowsers({ env: process.env, dataDirectory, platform: process.platform, disk: realDisk });
+  const executablePath = paths["headless-shell"];
+  if (!executablePath) {
+    throw new Error("there is no headless shell to run the page in");
+  }
+  // Chromium does not run as root with its sandbox; the page is our own.
+  return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
+}
+
+/** Bundles the page's client, serves it on loopback, and starts a browser. */
+export async function startOtherOrigin(): Promise<OtherOrigin> {
+  const directory = await mkdtemp(join(tmpdir(), "pilothouse-page-"));
+  const script = await bundle(directory);
+  const server = createServer((request, response) => {
+    const isScript = request.url === "/client.js";
+    response.writeHead(200, { "content-type": isScript ? "text/javascript" : "text/html" });
+    response.end(
+      isScript ? script : `<!doctype html><title>Client</title><script type="module" src="client.js"></script>`,
+    );
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address ? address.port : 0;
+  const browser = await launch();
+  const origins = { permitted: `http://localhost:${port}`, foreign: `http://127.0.0.1:${port}` };
+  return {
+    permitted: origins.permitted,
+    async open(origin) {
+      const page = await browser.newPage();
+      await page.goto(origins[origin]);
+      await page.waitForFunction("globalThis.pilothouse !== undefined");
+      return page;
+    },
+    async [Symbol.asyncDispose]() {
+      await browser.close();
+      server.close();
+      server.closeAllConnections();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

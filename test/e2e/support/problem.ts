@@ -1,0 +1,82 @@
+import { expect } from "vitest";
+import type { Service } from "../../support/service.ts";
+
+/** A request as it goes out. */
+export interface Request {
+  readonly method?: string;
+  readonly path: string;
+  /** Text and bytes go as they are, all else as JSON. */
+  readonly body?: unknown;
+  /** Lower-case names; null leaves out what would be sent. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+}
+
+/** An answer as it came. */
+export interface Received {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** What a problem document should be. */
+export interface ExpectedProblem {
+  readonly status: number;
+  readonly slug: string;
+  /** How `detail` begins; the field at fault comes first. */
+  readonly detail?: string;
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
+
+let addresses = 0;
+
+/** Sends a request from a client address of its own, so that the buckets of addresses do not meet. */
+export async function send({ url, key }: Pick<Service, "url" | "key">, request: Request): Promise<Received> {
+  const { method = request.body === undefined ? "GET" : "POST", path, body } = request;
+  addresses += 1;
+  const headers: Record<string, string | null> = {
+    authorization: `Bearer ${key}`,
+    ...(body !== undefined && { "content-type": "application/json" }),
+    "x-forwarded-for": `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`,
+    ...request.headers,
+  };
+  const sent = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
+    value === null ? [] : [[name, value]],
+  );
+  const raw = typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: sent,
+    signal: AbortSignal.timeout(30_000),
+    ...(body !== undefined && { body: raw ? (body as BodyInit) : JSON.stringify(body), duplex: "half" }),
+  });
+  const received = { status: response.status, headers: response.headers, text: await response.text() };
+  expectCommonHeaders(received);
+  return received;
+}
+
+/** Every answer says its request id, and the state of a bucket. */
+function expectCommonHeaders({ headers }: Received): void {
+  expect(headers.get("x-request-id")).toMatch(/^[A-Za-z0-9._~:-]{1,128}$/);
+  expect(headers.get("x-ratelimit-bucket")).toMatch(/^[a-z_:]+$/);
+  const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) =>
+    Number(headers.get(`x-ratelimit-${name}`) ?? Number.NaN),
+  );
+  expect(limit).toBeGreaterThan(0);
+  expect(remaining).toBeGreaterThanOrEqual(0);
+  expect(remaining).toBeLessThanOrEqual(limit ?? 0);
+  expect(Math.abs((reset ?? 0) - Date.now() / 1000)).toBeLessThan(3600);
+}
+
+/** Checks a problem document from its status to its instance. */
+export function expectProblem({ status, headers, text }: Received, expected: ExpectedProblem): void {
+  const problem = JSON.parse(text);
+  expect(problem).toMatchObject({ status: expected.status, ...expected.extensions });
+  expect(status).toBe(expected.status);
+  expect(problem.type).toMatch(new RegExp(`/errors/${expected.slug}$`));
+  expect(headers.get("content-type")).toBe("application/problem+json");
+  expect(problem.title).toBeTypeOf("string");
+  expect(problem.instance).toBe(headers.get("x-request-id"));
+  if (expected.detail !== undefined) {
+    expect(problem.detail.slice(0, expected.detail.length)).toBe(expected.detail);
+  }
+}

@@ -1,0 +1,116 @@
+import type { OpenApiDocument, Operation, Parameter, Reference } from "../../../gateway/openapi/model.ts";
+import type { Random } from "./random.ts";
+import { HUGE, RandomValues } from "./random-values.ts";
+
+/** A request with the operation that it is meant for. */
+export interface RandomRequest {
+  readonly operation: Operation;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+interface Route {
+  readonly verb: string;
+  readonly template: string;
+  readonly operation: Operation;
+}
+
+const brokenBodies = ["", "{", "[]", "null", '"text"', '{"a":1,}', '{"a":NaN}', "[".repeat(10_000), "\u{feff}{}"];
+
+/** Makes requests to all operations of a document, about one session; `urls` are addresses that it can load. */
+export class RandomRequests {
+  readonly #random: Random;
+  readonly #values: RandomValues;
+  readonly #routes: readonly Route[];
+  readonly #sessionId: string;
+
+  constructor(document: OpenApiDocument, random: Random, sessionId: string, urls: readonly string[]) {
+    this.#random = random;
+    this.#values = new RandomValues(document, random, urls);
+    this.#sessionId = sessionId;
+    this.#routes = Object.entries(document.paths).flatMap(([template, item]) =>
+      Object.entries(item).map(([verb, operation]) => ({ verb: verb.toUpperCase(), template, operation })),
+    );
+  }
+
+  /** The next request. */
+  next(): RandomRequest {
+    const random = this.#random;
+    const { verb, template, operation } = random.pick(this.#routes);
+    // Half of the requests are nearly right, so that the other half is not all that is ever tried.
+    const wildness = random.pick([0, 0.02, 0.1, 0.4]);
+    const body = this.#body(operation, wildness);
+    return {
+      operation,
+      method: verb,
+      path: template.replace("{id}", this.#id(verb)) + this.#query(operation, wildness),
+      headers: this.#headers(body, wildness),
+      body,
+    };
+  }
+
+  #id(verb: string): string {
+    const ids = [
+      "ses_",
+      "ses_01jd2z5r1v7k9m3q8t4w6x0y2b",
+      "%00",
+      "%F0%9F%9A%A2",
+      "a%2Fb",
+      "x".repeat(65),
+      "-1",
+      "null",
+    ];
+    const isKept = verb !== "DELETE" && this.#random.chance(0.85);
+    return isKept ? this.#sessionId : this.#random.pick(ids);
+  }
+
+  #query({ parameters = [] }: Operation, wildness: number): string {
+    const query = new URLSearchParams();
+    for (const parameter of parameters) {
+      if (isQuery(parameter) && this.#random.chance(0.4)) {
+        query.append(parameter.name, asText(this.#values.value(parameter.schema, wildness)));
+      }
+    }
+    if (this.#random.chance(wildness / 2)) {
+      query.append(this.#random.pick(["limit", "colour", "__proto__", ""]), "1");
+    }
+    return query.size > 0 ? `?${query}` : "";
+  }
+
+  #body({ requestBody }: Operation, wildness: number): string | undefined {
+    const content = requestBody?.content["application/json"];
+    if (!content) {
+      return undefined;
+    }
+    if (this.#random.chance(wildness / 4)) {
+      return this.#random.pick(brokenBodies);
+    }
+    return JSON.stringify(this.#values.value(content.schema ?? {}, wildness))?.replaceAll(
+      JSON.stringify(HUGE),
+      "1e999",
+    );
+  }
+
+  #headers(body: string | undefined, wildness: number): Record<string, string> {
+    const random = this.#random;
+    const isOdd = random.chance(wildness / 4);
+    return {
+      ...(body !== undefined && { "content-type": isOdd ? "text/plain" : "application/json" }),
+      // Nothing here may take long: what is asked for seldom comes true.
+      "x-request-timeout-ms": random.chance(wildness / 4) ? random.pick(["0", "x", "1e9"]) : "1500",
+      ...(random.chance(wildness) && { "x-request-id": random.pick(["own", "x".repeat(200), "<>"]) }),
+      ...(random.chance(wildness) && { "idempotency-key": random.pick(["a", "b", "x".repeat(255), "x".repeat(256)]) }),
+      ...(random.chance(wildness) && { "last-event-id": random.pick(["evt_x", "0", "x".repeat(65)]) }),
+    };
+  }
+}
+
+function isQuery(parameter: Parameter | Reference): parameter is Parameter {
+  return "in" in parameter && parameter.in === "query";
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value.toWellFormed() : (JSON.stringify(value) ?? "");
+}

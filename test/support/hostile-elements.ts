@@ -1,0 +1,62 @@
+import { go, goesOn, type HostileCase, SHORT, tap, timedOut, titled } from "./hostile-step.ts";
+
+/** What elements do while a command aims at them. */
+export const elementCases: readonly HostileCase[] = [
+  {
+    name: "taps an element that moves, when it stands still",
+    steps: [go("/targets.html"), tap("#moving", titled("clicked moving")), goesOn],
+  },
+  {
+    name: "says that an element keeps moving",
+    steps: [go("/targets.html"), tap("#restless", timedOut(/keeps moving/), SHORT), goesOn],
+  },
+  {
+    name: "says what an element is covered by",
+    steps: [go("/targets.html"), tap("#covered", timedOut(/covered by <div id="cover">/), SHORT), goesOn],
+  },
+  {
+    name: "taps an element when its cover has gone",
+    steps: [go("/targets.html"), tap("#uncovered", titled("clicked uncovered")), goesOn],
+  },
+  {
+    name: "says that an element is disabled",
+    steps: [go("/targets.html"), tap("#disabled", timedOut(/disabled/), SHORT), goesOn],
+  },
+  {
+    name: "taps an element once it is enabled",
+    steps: [go("/targets.html"), tap("#soon", titled("clicked soon")), goesOn],
+  },
+  {
+    name: "says that an element is not visible",
+    steps: [go("/targets.html"), tap("#hidden", timedOut(/not visible/), SHORT), goesOn],
+  },
+  {
+    name: "says that an element is not there",
+    steps: [go("/targets.html"), tap("#nowhere", timedOut(/no element matches/), SHORT), goesOn],
+  },
+  {
+    name: "notices that an element leaves while it is tapped",
+    steps: [
+      go("/targets.html"),
+      tap("#leaves", { withinMs: 1_900 }, SHORT),
+      tap("#leaves", timedOut(/no element matches/), SHORT),
+      goesOn,
+    ],
+  },
+  {
+    name: "reaches into an open shadow root",
+    steps: [go("/nested.html"), tap("#in-shadow", titled("clicked in-shadow")), goesOn],
+  },
+  {
+    name: "reaches into a shadow root in a shadow root",
+    steps: [go("/nested.html"), tap("#deep", titled("clicked deep")), goesOn],
+  },
+  {
+    name: "reaches into a frame in a frame",
+    steps: [go("/nested.html"), tap("#in-frame", titled("clicked in-frame"), {}, ["#outer", "iframe.inner"]), goesOn],
+  },
+  {
+    name: "says that a frame is not there",
+    steps: [go("/nested.html"), tap("#in-frame", timedOut(/action\.frame\[0\]/), SHORT, ["#nowhere"]), goesOn],
+  },
+];
