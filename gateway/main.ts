@@ -7,6 +7,11 @@ import { welcome } from "./banner.ts";
 import { Gateway } from "./gateway.ts";
 import { type Demo, startDemo } from "./pages/demo.ts";
 
+// Who reads what it prints may go away: that must not end the process, least of all while it stops what it runs.
+for (const output of [process.stdout, process.stderr]) {
+  output.on("error", () => undefined);
+}
+
 /** Starts what the environment asks for, and stops it on SIGINT or SIGTERM. A second signal does not wait. */
 async function main(): Promise<void> {
   // What grpc-js writes to stderr by itself is said by whoever called it, too.

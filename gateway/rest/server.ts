@@ -30,7 +30,6 @@ export function createRestServer(services: readonly ServedService[], context: Re
   });
   readBodies(app);
   const routes = mountRest(app, services, context);
-  // By callback: a promise more costs a small request some 2 % of its time.
   app.addHook("onSend", (request, reply, payload, done) => {
     reply.headers(
       request.call && Object.keys(request.call.responseHeaders).length > 0

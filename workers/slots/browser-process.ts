@@ -1,3 +1,4 @@
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -21,6 +22,12 @@ const LAUNCH_MS = 30_000;
 
 /** How often an abandoned launch is looked after until it has come to its end. */
 const ABANDONED_MS = 50;
+
+/**
+ * Full Chromium would ask a person for a name and a password, in a window that nobody sees and behind which the page
+ * takes no input. A browser without a way to authenticate shows the page of the 401, as headless shell does.
+ */
+const NO_PASSWORD_PROMPT = { auth: { schemes: "" } };
 
 /** How to launch a browser. */
 export interface BrowserLaunch {
@@ -67,6 +74,7 @@ async function start(slot: Slot, launch: BrowserLaunch, signal: AbortSignal): Pr
   const options = launchOptions(slot, entrance, launch);
   if (launch.runtime === "chromium") {
     const profile = profileDirectory(slot.directory);
+    await writeFile(join(profile, "Local State"), JSON.stringify(NO_PASSWORD_PROMPT), { mode: 0o644 });
     const context = await chromium.launchPersistentContext(profile, { ...launch.contextOptions, ...options });
     const browser = context.browser();
     if (!browser) throw new Error("a persistent context has no browser");

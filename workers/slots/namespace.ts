@@ -9,11 +9,17 @@ const CREATE_MS = 15_000;
 /** Where the relay of a slot listens inside the slot's namespace. */
 export const RELAY_PORT = 3128;
 
-/** Runs inside the new namespace: listens, hands the socket over, and ends when the worker has taken hold of the namespace. */
+/**
+ * Runs inside the new namespace: listens, hands the socket over, and ends when the worker has taken hold of the namespace.
+ * Node tells of no disconnection when the worker dies before it has taken the socket (seen with 24), so that the parent
+ * is looked at as well.
+ */
 const LISTEN = `
+const parent = process.ppid;
 const server = require("node:net").createServer();
 server.listen(${RELAY_PORT}, "127.0.0.1", () => process.send("listener", server));
 process.on("disconnect", () => process.exit());
+setInterval(() => process.connected && process.ppid === parent || process.exit(), 100);
 `;
 
 /**
