@@ -1,0 +1,44 @@
+// npm run bench: prints how fast and how large the service is, against the bare thing. Names of benches as arguments
+// run those alone; --quick takes fewer samples.
+import { loadavg } from "node:os";
+import type { Bench } from "./bench.ts";
+import { captureMemory } from "./capture-memory.ts";
+import { endToEnd } from "./end-to-end.ts";
+import { ForeignLoad } from "./foreign-load.ts";
+import { memory } from "./memory.ts";
+import { operations } from "./operations.ts";
+import { outsideCpu } from "./outside-cpu.ts";
+import { path } from "./path.ts";
+import { printTable } from "./table.ts";
+
+const benches: readonly Bench[] = [path, operations, endToEnd, outsideCpu, memory, captureMemory];
+
+async function main(args: readonly string[]): Promise<void> {
+  const isQuick = args.includes("--quick");
+  const wanted = args.filter((arg) => arg !== "--quick");
+  const unknown = wanted.find((name) => !benches.some((bench) => bench.name === name));
+  if (unknown !== undefined) {
+    const names = benches.map(({ name }) => name).join(", ");
+    throw new Error(`there is no bench ${unknown}; there are ${names}, and the option --quick`);
+  }
+  for (const bench of benches) {
+    if (wanted.length === 0 || wanted.includes(bench.name)) await measure(bench, isQuick);
+  }
+}
+
+async function measure(bench: Bench, isQuick: boolean): Promise<void> {
+  process.stdout.write(`\n${bench.name}: ${bench.title}\n`);
+  const beganAt = performance.now();
+  const foreign = new ForeignLoad();
+  const rows = await bench.run({ of: (full, quick) => (isQuick ? quick : full) }).finally(() => {
+    const seconds = ((performance.now() - beganAt) / 1_000).toFixed(0);
+    const load = loadavg()[0]?.toFixed(1);
+    process.stdout.write(`  (${seconds} s; others used about ${foreign.stop().toFixed(1)} cores; load ${load})\n`);
+  });
+  printTable(rows);
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,74 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { startService } from "../support/service.ts";
+import { type Bench, type Row, ratioVerdict } from "./bench.ts";
+import { browserPath } from "./browsers.ts";
+import { Client } from "./client.ts";
+import { treePssBytes } from "./processes.ts";
+import { loadPage, openPage, RawBrowser } from "./raw-browser.ts";
+import { startSite } from "./site.ts";
+
+const BAR = 1.1;
+
+/** How long a page may go on using more or less memory after its load. */
+const SETTLE_MS = 5_000;
+
+/** Memory of a session against a bare browser with one page: what one more of them takes. */
+export const memory: Bench = {
+  name: "memory",
+  title:
+    "PSS of one more session (gateway, worker, PostgreSQL and browsers), against one more headless shell with one page",
+  async run(scale): Promise<Row[]> {
+    const more = scale.of(6, 3);
+    await using site = await startSite();
+    const ours = await measureService(site.host, site.formUrl, more);
+    const bare = await measureShells(site.formUrl, more);
+    return [
+      {
+        what: `one more of ${more + 1}`,
+        ours: megabytes(ours),
+        bare: megabytes(bare),
+        verdict: ratioVerdict(ours / bare, BAR),
+      },
+    ];
+  },
+};
+
+async function measureService(host: string, url: string, more: number): Promise<number> {
+  const service = await startService({ EGRESS_ALLOW: host });
+  try {
+    using client = new Client(service);
+    const begin = async () => client.post(`${await client.create()}/navigate`, { url });
+    return await marginal(begin, () => treePssBytes(service.gateway.pid ?? 0), more);
+  } finally {
+    await service.stop();
+  }
+}
+
+async function measureShells(url: string, more: number): Promise<number> {
+  const shells: RawBrowser[] = [];
+  const begin = async () => {
+    const shell = new RawBrowser(browserPath("headless-shell"));
+    shells.push(shell);
+    await loadPage(shell, await openPage(shell), url);
+  };
+  const read = () => shells.reduce((sum, { process }) => sum + treePssBytes(process.pid ?? 0), 0);
+  try {
+    return await marginal(begin, read, more);
+  } finally {
+    await Promise.all(shells.map((shell) => shell.kill()));
+  }
+}
+
+/** Begins one, which also pays for what all share, then more; gives the bytes that one of these adds. */
+async function marginal(begin: () => Promise<unknown>, read: () => number, more: number): Promise<number> {
+  await begin();
+  await delay(SETTLE_MS);
+  const before = read();
+  for (let left = more; left > 0; left -= 1) await begin();
+  await delay(SETTLE_MS);
+  return (read() - before) / more;
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}

@@ -1,0 +1,103 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Service, startService } from "../support/service.ts";
+import { type Bench, boundVerdict, type Row } from "./bench.ts";
+import { Client } from "./client.ts";
+import { commandOf, ownCpuMs, readTree, treeCpuMs } from "./processes.ts";
+import { median } from "./samples.ts";
+import { serviceSession } from "./session-run.ts";
+import { startSite } from "./site.ts";
+
+const BAR_MS = 30;
+
+/** What runs when nobody has a session costs as much in any case. */
+const IDLE_MS = 10_000;
+
+/** Sessions of a round: /proc counts in ticks of 10 ms. */
+const SESSIONS = 10;
+
+/** CPU milliseconds of each part of the service outside the browsers. */
+interface PartTimes {
+  readonly gateway: number;
+  readonly worker: number;
+  readonly postgres: number;
+}
+
+/** CPU of a session outside its browser. */
+export const outsideCpu: Bench = {
+  name: "outside-cpu",
+  title:
+    "CPU of a session (create + navigate + screenshot + destroy) outside the browser: gateway, worker with relay, PostgreSQL",
+  async run(scale): Promise<Row[]> {
+    await using site = await startSite();
+    const service = await startService({ EGRESS_ALLOW: site.host });
+    try {
+      using client = new Client(service);
+      const read = partReader(service);
+      const run = serviceSession(client, site.formUrl);
+      const round = async (): Promise<void> => {
+        for (let left = SESSIONS; left > 0; left -= 1) await (await run()).end();
+      };
+      // Both processes compile what is hot in their first dozens of sessions.
+      for (let left = scale.of(2, 1); left > 0; left -= 1) await round();
+      const idle = await spentDuring(read, () => delay(IDLE_MS));
+      const rounds: PartTimes[] = [];
+      for (let left = scale.of(5, 2); left > 0; left -= 1) {
+        const { spent, milliseconds } = await spentDuring(read, round);
+        const ofSession = (part: keyof PartTimes) =>
+          (spent[part] - (idle.spent[part] * milliseconds) / idle.milliseconds) / SESSIONS;
+        rounds.push({ gateway: ofSession("gateway"), worker: ofSession("worker"), postgres: ofSession("postgres") });
+      }
+      return toRows(rounds, idle);
+    } finally {
+      await service.stop();
+    }
+  },
+};
+
+interface Spent {
+  readonly spent: PartTimes;
+  readonly milliseconds: number;
+}
+
+function toRows(rounds: readonly PartTimes[], idle: Spent): Row[] {
+  const whole = median(rounds.map(({ gateway, worker, postgres }) => gateway + worker + postgres));
+  const part = (name: keyof PartTimes): Row => ({
+    what: name,
+    ours: `${median(rounds.map((times) => times[name])).toFixed(1)} CPU-ms`,
+    bare: "",
+    verdict: `idle: ${((idle.spent[name] / idle.milliseconds) * 1_000).toFixed(0)} CPU-ms a second, not counted`,
+  });
+  return [
+    { what: "a session", ours: `${whole.toFixed(1)} CPU-ms`, bare: "", verdict: boundVerdict(whole, BAR_MS, "ms") },
+    part("gateway"),
+    part("worker"),
+    part("postgres"),
+  ];
+}
+
+async function spentDuring(read: () => PartTimes, work: () => Promise<unknown>): Promise<Spent> {
+  const beganAt = performance.now();
+  const before = read();
+  await work();
+  const after = read();
+  const spent = {
+    gateway: after.gateway - before.gateway,
+    worker: after.worker - before.worker,
+    postgres: after.postgres - before.postgres,
+  };
+  return { spent, milliseconds: performance.now() - beganAt };
+}
+
+/** Browsers are the worker's children, so of the worker only its own time counts; of PostgreSQL its children's too. */
+function partReader({ gateway }: Service): () => PartTimes {
+  const root = gateway.pid ?? 0;
+  const children = readTree(root).filter(({ parent }) => parent === root);
+  const childWith = (text: string): number => {
+    const found = children.find(({ pid }) => commandOf(pid).includes(text));
+    if (!found) throw new Error(`the gateway has no child ${text}`);
+    return found.pid;
+  };
+  const worker = childWith("workers/main.ts");
+  const postgres = childWith("bin/postgres");
+  return () => ({ gateway: ownCpuMs(root), worker: ownCpuMs(worker), postgres: treeCpuMs(postgres) });
+}

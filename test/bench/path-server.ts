@@ -1,0 +1,64 @@
+// One side of the path bench, in a process of its own: `gateway` with everything but a browser, or `bare` Fastify. Tells
+// its parent where it listens, and for every message how much CPU time it has used since it started.
+import { rm } from "node:fs/promises";
+import { create } from "@bufbuild/protobuf";
+import { fastify } from "fastify";
+import { Gateway } from "../../gateway/gateway.ts";
+import { createApp } from "../../src/app.ts";
+import { NavigateResponseSchema, SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Tiers } from "../../src/limits/tiers.ts";
+import { readConfig } from "../../src/platform/config.ts";
+import { serve } from "../../src/registry.ts";
+import { createSessionService } from "../../src/sessions/service.ts";
+import { makeDataDirectory, silentLog } from "../support/database.ts";
+import { freePorts } from "../support/free-port.ts";
+
+/** Where a side listens, and what opens it. */
+export interface ServerReady {
+  readonly url: string;
+  readonly key: string;
+}
+
+/** More than all windows send: the bucket is found and drawn from as ever, and never empty. */
+const ROOM = { capacity: 1e9, refillPerSecond: 1e9 };
+
+async function startGateway(): Promise<ServerReady> {
+  const dataDir = await makeDataDirectory();
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  const config = readConfig({ DATA_DIR: dataDir, ...variables });
+  const app = createApp(config, { log: silentLog, workerProgram: null });
+  const parts = { ...app, channels: app.fleet.channels, routes: app.sessionRoutes };
+  const sessions = serve(SessionService, {
+    ...createSessionService({ ...parts, queueMs: config.queueMs, errorsBase: config.errorsBase }),
+    navigate: async (_call, { url }) =>
+      create(NavigateResponseSchema, { url, title: "Order", httpStatus: 200, durationMs: 12 }),
+  });
+  const bucket: Tiers["bucket"] = (...named) => ({ ...app.tiers.bucket(...named), ...ROOM });
+  const roomy = { ...app, tiers: { ...app.tiers, bucket } };
+  const gateway = new Gateway(roomy, [sessions]);
+  process.once("disconnect", async () => {
+    await gateway.stop();
+    await app.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+  await app.start();
+  await gateway.start();
+  return { url: `http://127.0.0.1:${ports.PORT}`, key: app.developerKey ?? "" };
+}
+
+async function startBare(): Promise<ServerReady> {
+  const server = fastify();
+  server.post<{ Body: { url: string } }>("/v1/sessions/:id/navigate", async ({ body }) => ({
+    url: body.url,
+    title: "Order",
+    http_status: 200,
+    duration_ms: 12,
+  }));
+  process.once("disconnect", () => void server.close());
+  return { url: await server.listen({ host: "127.0.0.1", port: 0 }), key: "" };
+}
+
+process.on("message", () => process.send?.(process.cpuUsage()));
+const ready = await (process.argv[2] === "gateway" ? startGateway() : startBare());
+process.send?.(ready);

@@ -1,0 +1,91 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import autocannon from "autocannon";
+import { type Bench, type Row, ratioVerdict } from "./bench.ts";
+import type { ServerReady } from "./path-server.ts";
+import { interleave, type Measure, median } from "./samples.ts";
+
+const BAR = 2;
+const CONNECTIONS = 50;
+
+/** Some 150 ms of a server's CPU time: short enough that both sides see the same neighbours. */
+const REQUESTS = 3_000;
+
+/** The way through the gateway is long, and compiled after some 20,000 requests; bare Fastify's after fewer. */
+const WARM_UP = 8;
+
+const server = fileURLToPath(new URL("path-server.ts", import.meta.url));
+
+/** The whole way of a request through the gateway against the same route of bare Fastify. */
+export const path: Bench = {
+  name: "path",
+  title: "server CPU of a small authenticated POST (navigate, answered at once) against the same route on bare Fastify",
+  async run(scale): Promise<Row[]> {
+    await using gateway = await Side.start("gateway");
+    await using bare = await Side.start("bare");
+    const sides: Record<"gateway" | "bare", Measure> = { gateway: () => gateway.measure(), bare: () => bare.measure() };
+    const cpu = await interleave(sides, { rounds: scale.of(15, 5), warmUp: WARM_UP });
+    const ratio = median(cpu.gateway) / median(cpu.bare);
+    return [
+      {
+        what: "CPU of a request",
+        ours: microseconds(cpu.gateway),
+        bare: microseconds(cpu.bare),
+        verdict: ratioVerdict(ratio, BAR),
+      },
+    ];
+  },
+};
+
+function microseconds(samples: readonly number[]): string {
+  return `${median(samples).toFixed(1)} us (least ${Math.min(...samples).toFixed(1)})`;
+}
+
+/** A server in a process of its own. */
+class Side {
+  readonly #process: ChildProcess;
+  readonly #ready: ServerReady;
+
+  private constructor(process: ChildProcess, ready: ServerReady) {
+    this.#process = process;
+    this.#ready = ready;
+  }
+
+  static async start(kind: "gateway" | "bare"): Promise<Side> {
+    const process = fork(server, [kind]);
+    const [ready] = await once(process, "message");
+    return new Side(process, ready);
+  }
+
+  /** Gives the microseconds of CPU that a request costs the server. */
+  async measure(): Promise<number> {
+    const before = await this.#cpu();
+    const { url, key } = this.#ready;
+    const outcome = await autocannon({
+      url: `${url}/v1/sessions/ses_01m7zs46t8atn5y12r8fhb0faf/navigate`,
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body: JSON.stringify({ url: "https://example.com/order", wait_until: "load" }),
+      connections: CONNECTIONS,
+      amount: REQUESTS,
+    });
+    const answered = outcome["2xx"];
+    if (answered !== REQUESTS) throw new Error(`${answered} of ${REQUESTS} requests were answered with success`);
+    return ((await this.#cpu()) - before) / REQUESTS;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const gone = once(this.#process, "exit");
+    this.#process.disconnect();
+    await gone;
+  }
+
+  async #cpu(): Promise<number> {
+    const answer = once(this.#process, "message");
+    this.#process.send("cpu");
+    const [usage]: { user: number; system: number }[] = await answer;
+    if (!usage) throw new Error("the server did not say how much CPU it used");
+    return usage.user + usage.system;
+  }
+}

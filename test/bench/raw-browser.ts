@@ -1,0 +1,122 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import type { Readable, Writable } from "node:stream";
+import { sandboxFlags } from "./browsers.ts";
+
+/** How long a browser may take to answer anything. */
+const ANSWER_MS = 30_000;
+
+/** Without a user-data-dir: the cheapest that a headless shell can be. */
+const FLAGS = [
+  "--headless",
+  "--remote-debugging-pipe",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--disable-quic",
+  "--disable-gpu",
+];
+
+/** What an answer of the browser holds; each command has its own members. */
+// biome-ignore lint/suspicious/noExplicitAny: answers of every command come through here.
+type Result = any;
+
+/** A headless shell that is driven by bare CDP over its pipe. */
+export class RawBrowser {
+  readonly process: ChildProcess;
+  readonly #events = new EventEmitter();
+  readonly #input: Writable;
+  #nextId = 0;
+
+  constructor(executable: string) {
+    this.process = spawn(executable, [...FLAGS, ...sandboxFlags], {
+      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    // Descriptors 3 and 4 are pipes, as asked for above.
+    const [, , , input, output] = this.process.stdio as unknown as [null, null, null, Writable, Readable];
+    this.#input = input;
+    this.#events.setMaxListeners(0);
+    input.on("error", () => undefined);
+    this.#read(output);
+  }
+
+  /** Sends a command, to the browser or to a session of one of its pages, and gives its result. */
+  async send(method: string, params: object = {}, sessionId?: string): Promise<Result> {
+    this.#nextId += 1;
+    const id = this.#nextId;
+    const answer = this.#await(`answer ${id}`);
+    this.#input.write(`${JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) })}\0`);
+    const { error, result } = await answer;
+    if (error) throw new Error(`${method}: ${error.message}`);
+    return result;
+  }
+
+  /** Awaits an event of a page's session. */
+  event(name: string, sessionId: string): Promise<Result> {
+    return this.#await(`event ${sessionId} ${name}`);
+  }
+
+  /** Kills the browser with all its processes; resolves when it has gone. */
+  async kill(): Promise<void> {
+    const { process } = this;
+    if (process.pid === undefined || process.exitCode !== null || process.signalCode !== null) return;
+    const gone = once(process, "exit");
+    globalThis.process.kill(-process.pid, "SIGKILL");
+    await gone;
+  }
+
+  async #await(name: string): Promise<Result> {
+    const [message] = await once(this.#events, name, { signal: AbortSignal.timeout(ANSWER_MS) });
+    return message;
+  }
+
+  #read(output: Readable): void {
+    let rest: Buffer[] = [];
+    output.on("data", (chunk: Buffer) => {
+      let from = 0;
+      for (let end = chunk.indexOf(0); end >= 0; end = chunk.indexOf(0, from)) {
+        this.#hear(Buffer.concat([...rest, chunk.subarray(from, end)]).toString());
+        rest = [];
+        from = end + 1;
+      }
+      rest.push(chunk.subarray(from));
+    });
+  }
+
+  #hear(text: string): void {
+    const message = JSON.parse(text);
+    if (message.id !== undefined) this.#events.emit(`answer ${message.id}`, message);
+    else this.#events.emit(`event ${message.sessionId} ${message.method}`, message.params);
+  }
+}
+
+/** A page of a raw browser, which commands are sent to. */
+export interface RawPage {
+  readonly sessionId: string;
+}
+
+/** Opens a page; with a context of its own where its identifier is given. */
+export async function openPage(browser: RawBrowser, browserContextId?: string): Promise<RawPage> {
+  const target = { url: "about:blank", width: 1280, height: 720, ...(browserContextId && { browserContextId }) };
+  const { targetId } = await browser.send("Target.createTarget", target);
+  const { sessionId } = await browser.send("Target.attachToTarget", { targetId, flatten: true });
+  await browser.send("Page.enable", {}, sessionId);
+  return { sessionId };
+}
+
+/** Loads an address and awaits its load event. */
+export async function loadPage(browser: RawBrowser, { sessionId }: RawPage, url: string): Promise<void> {
+  const loaded = browser.event("Page.loadEventFired", sessionId);
+  await browser.send("Page.navigate", { url }, sessionId);
+  await loaded;
+}
+
+/** Takes a PNG of the viewport with the same encoder as the service. */
+export async function shootPage(browser: RawBrowser, { sessionId }: RawPage): Promise<Buffer> {
+  const shoot = () => browser.send("Page.captureScreenshot", { format: "png", optimizeForSpeed: true }, sessionId);
+  // Right after the first load there may be nothing to show yet: it is asked again.
+  const { data } = await shoot().catch(shoot).catch(shoot);
+  return Buffer.from(data, "base64");
+}

@@ -1,0 +1,64 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+
+/** A site on loopback with the pages that are measured. */
+export interface Site extends AsyncDisposable {
+  /** `host:port`, for EGRESS_ALLOW. */
+  readonly host: string;
+  /** A form of 30 inputs with a table of 116 rows. */
+  readonly formUrl: string;
+  /** A page that makes text of the given size by itself. */
+  textUrl(bytes: number): string;
+}
+
+/** Starts the site. */
+export async function startSite(): Promise<Site> {
+  const server = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://site");
+    if (pathname === "/form") return answer(response, 200, formPage);
+    if (pathname === "/text") return answer(response, 200, textPage(Number(searchParams.get("bytes"))));
+    return answer(response, 404, "");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the site does not listen");
+  const host = `127.0.0.1:${address.port}`;
+  return {
+    host,
+    formUrl: `http://${host}/form`,
+    textUrl: (bytes) => `http://${host}/text?bytes=${bytes}`,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+function answer(response: ServerResponse, status: number, html: string): void {
+  response.writeHead(status, { "content-type": "text/html; charset=utf-8" }).end(html);
+}
+
+function times(count: number, write: (index: number) => string): string {
+  return Array.from({ length: count }, (_, index) => write(index)).join("\n");
+}
+
+const formPage = `<!DOCTYPE html><title>Order</title><link rel="icon" href="data:,">
+<style>body { font: 14px sans-serif } label { display: inline-block; width: 24% } tr:nth-child(even) { background: #eef }</style>
+<h1>Order</h1>
+<button id="go" type="button" onclick="this.dataset.taps = Number(this.dataset.taps ?? 0) + 1">Go</button>
+<form>${times(30, (index) => `<label>Field ${index} <input name="field${index}" value="value ${index}"></label>`)}</form>
+<table>${times(116, (index) => `<tr><td>${index}</td><td>Item ${index}</td><td>${index * 7} EUR</td></tr>`)}</table>`;
+
+/** Words in blocks of 64 KiB: one node of that many bytes would take the browser minutes to lay out. */
+function textPage(bytes: number): string {
+  return `<!DOCTYPE html><title>Text</title><link rel="icon" href="data:,"><body style="display: none"><script>
+const block = "lorem ipsum dolor sit amet, consectetur adipiscing elit sed do. ".repeat(1024);
+for (let left = ${bytes}; left > 0; left -= block.length) {
+  const element = document.createElement("p");
+  element.textContent = block.slice(0, left);
+  document.body.append(element);
+}
+</script>`;
+}
