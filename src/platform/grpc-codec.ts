@@ -39,7 +39,7 @@ export function toServiceDefinition(service: DescService): ServiceDefinition {
 }
 
 /** Turns a method's descriptor into what grpc-js serves and calls by. */
-export function toMethodDefinition(method: DescMethod): MethodDefinition<Message, Message> {
+function toMethodDefinition(method: DescMethod): MethodDefinition<Message, Message> {
   const { input, output, methodKind } = method;
   return {
     path: pathOf(method),

@@ -34,6 +34,8 @@ const times = {
   /** What a worker has for a launch. Two of them stay below the deadline of a row that is provisioning (store.ts). */
   launch: 30_000,
   margin: 2_000,
+  /** A connection to a worker that came back is tried again within a second (channels.ts). */
+  connect: 2_000,
   /** A slot that became free is found this soon, even when nobody told. */
   look: 100,
 };
@@ -134,7 +136,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  function runCreate({ call, plan }: LaunchOrder, { row, worker }: Placed): Promise<CreateResult> {
+  async function runCreate({ call, plan }: LaunchOrder, { row, worker }: Placed): Promise<CreateResult> {
     const link = channels.to(worker);
     const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
     const command = create(CreateCommandSchema, {
@@ -144,6 +146,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       egressAllow: [...parts.egressAllow],
     });
     const options = { metadata: link.metadata, timeoutMs: times.launch + times.margin };
+    // A worker that has just come back is placed on sooner than its connection is tried again.
+    await channels.isBack(link, times.connect);
     return callUnary(link.client, WorkerService.method.create, command, options);
   }
 

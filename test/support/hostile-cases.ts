@@ -1,6 +1,6 @@
 import { dialogCases } from "./hostile-dialogs.ts";
 import { elementCases } from "./hostile-elements.ts";
-import { go, goesOn, type HostileCase, SHORT, state, tap, timedOut, titled } from "./hostile-step.ts";
+import { go, goesOn, type HostileCase, SHORT, SHORT_MS, state, tap, timedOut, titled } from "./hostile-step.ts";
 
 const pages: readonly HostileCase[] = [
   {
@@ -129,7 +129,7 @@ const renderers: readonly HostileCase[] = [
     name: "gets out of an endless script that a tap starts",
     steps: [
       go("/endless.html"),
-      tap("#now", { problem: { slug: "session-timeout" }, withinMs: 1_900 }, SHORT),
+      tap("#now", { problem: { slug: "session-timeout" }, withinMs: SHORT_MS }, SHORT),
       { operation: "state", answer: { title: "Endless", loading: true, scroll: undefined }, withinMs: 1_200 },
       goesOn,
     ],
@@ -141,18 +141,18 @@ const renderers: readonly HostileCase[] = [
   {
     name: "gets out of a page whose script never lets it load",
     steps: [
-      go("/endless-load.html", { problem: { slug: "session-timeout" }, withinMs: 1_900 }, SHORT),
+      go("/endless-load.html", { problem: { slug: "session-timeout" }, withinMs: SHORT_MS }, SHORT),
       {
         operation: "wait",
         request: { condition: { kind: "text", text: "x" }, timeout_ms: 500 },
         problem: { slug: "session-timeout" },
-        withinMs: 900,
+        withinMs: 1_250,
       },
       {
         operation: "interact",
         request: { action: { kind: "key", key: "Enter" }, timeout_ms: 500 },
         problem: { slug: "session-timeout" },
-        withinMs: 900,
+        withinMs: 1_250,
       },
       goesOn,
     ],

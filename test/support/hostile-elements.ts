@@ -1,4 +1,4 @@
-import { go, goesOn, type HostileCase, SHORT, tap, timedOut, titled } from "./hostile-step.ts";
+import { go, goesOn, type HostileCase, SHORT, SHORT_MS, tap, timedOut, titled } from "./hostile-step.ts";
 
 /** What elements do while a command aims at them. */
 export const elementCases: readonly HostileCase[] = [
@@ -38,7 +38,7 @@ export const elementCases: readonly HostileCase[] = [
     name: "notices that an element leaves while it is tapped",
     steps: [
       go("/targets.html"),
-      tap("#leaves", { withinMs: 1_900 }, SHORT),
+      tap("#leaves", { withinMs: SHORT_MS }, SHORT),
       tap("#leaves", timedOut(/no element matches/), SHORT),
       goesOn,
     ],

@@ -50,10 +50,16 @@ export const state = (answer: Json): Step => ({ operation: "state", answer, with
 /** An answer with this title. */
 export const titled = (title: string): Expectation => ({ answer: { title } });
 
+/** The timeout of steps that are to run into it: time enough for a busy machine to see why. */
+export const SHORT = { timeout_ms: 2_500 };
+
+/** When they have to be answered at the latest. */
+export const SHORT_MS = SHORT.timeout_ms + 750;
+
 /** A timeout of `SHORT`, in time and explained. */
 export const timedOut = (detail: RegExp): Expectation => ({
   problem: { slug: "session-timeout", detail },
-  withinMs: 1_900,
+  withinMs: SHORT_MS,
 });
 
 /** Looks until the active page has this title. */
@@ -61,6 +67,3 @@ export const untilTitle = (title: string): Step => state({ title });
 
 /** The session goes on: every case ends with this. */
 export const goesOn: Step = go("/plain.html", { answer: { title: "Plain", http_status: 200 }, withinMs: 10_000 });
-
-/** The timeout of steps that are to run into it. */
-export const SHORT = { timeout_ms: 1_500 };

@@ -25,8 +25,14 @@ export function listProcesses(): ListedProcess[] {
 export function describeProcess(pid: number): ListedProcess | undefined {
   const entry = readProcess(pid);
   if (!entry) return undefined;
+  // Read now: what is asked of an entry later is no longer there when its process has ended.
+  const { uid, group, session, startedAt } = entry;
   return {
-    ...entry,
+    pid,
+    uid,
+    group,
+    session,
+    startedAt,
     parent: Number(/^PPid:\t(\d+)/m.exec(read(pid, "status"))?.[1]),
     command: read(pid, "cmdline").replaceAll("\0", " ").trim(),
     directory: readLink(`/proc/${pid}/cwd`),

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { descendantsOf } from "../support/process-list.ts";
+import { DoomedService, inTime, verdict } from "./doomed-service.ts";
+import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
+
+let doomed: DoomedService;
+
+beforeAll(async () => {
+  doomed = await DoomedService.start();
+});
+
+afterAll(() => doomed[Symbol.asyncDispose]());
+
+test.for(["headless-shell", "chromium"])(
+  "should end a session whose %s is killed in the middle of a command",
+  async (runtime) => {
+    const session = await doomed.create({ runtime });
+    const { answer } = await doomed.beginNavigation(session);
+    const queued = doomed.rest(`${session}/wait`, { condition: { kind: "selector", selector: "#never" } });
+    const [browser] = doomed.browsers;
+    await doomed.kill(browser?.pid ?? 0);
+
+    const { status, body } = await inTime(answer);
+    expect([status, body.target_closed ?? body.ended_reason]).toEqual([502, true]);
+    expect((await inTime(queued)).body).toMatchObject({ status: 410, ended_reason: "crashed" });
+    for (const later of [doomed.rest(session), doomed.rest(`${session}/navigate`, { url: "about:blank" })]) {
+      expect((await later).body).toMatchObject({ status: 410, ended_reason: "crashed", ended_at: expect.any(String) });
+    }
+    expect(await entryOf(doomed, session)).toEqual({
+      status: "errored",
+      endedReason: "crashed",
+      terminalEvents: ["session.failed"],
+    });
+  },
+);
+
+test("should go on with a session after its page's process was killed in the middle of a command", async () => {
+  const session = await doomed.create();
+  await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
+  const running = doomed.rest(`${session}/wait`, { condition: { kind: "selector", selector: "#never" } });
+  const { pid = 0 } = doomed.renderers.at(-1) ?? {};
+  await doomed.kill(pid);
+
+  const { status, body } = await inTime(running);
+  expect([status, body.type]).toEqual([502, expect.stringMatching(/driver-error$/)]);
+  expect(await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") })).toMatchObject({
+    status: 200,
+    body: { http_status: 200 },
+  });
+  expect((await entryOf(doomed, session))?.status).toBe("live");
+  expect((await doomed.rest(session, undefined, { method: "DELETE" })).status).toBe(204);
+});
+
+test("should answer every operation within its deadline while the browser hangs, and clear it all at destroy", async () => {
+  const session = await doomed.create();
+  const [browser] = doomed.browsers;
+  expect(browser).toBeDefined();
+  const pids = browser ? [browser, ...descendantsOf(browser.pid)].map(({ pid }) => pid) : [];
+  doomed.look();
+  for (const pid of pids) process.kill(pid, "SIGSTOP");
+
+  const short = { timeout_ms: 1_000 };
+  const operations = [
+    doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html"), ...short }),
+    doomed.rest(`${session}/interact`, { action: { kind: "tap", x: 5, y: 5 }, ...short }),
+    doomed.rest(`${session}/wait`, { condition: { kind: "selector", selector: "#never" }, ...short }),
+    doomed.rest(`${session}/capture`, { kind: "screenshot" }, { headers: { "x-request-timeout-ms": "2000" } }),
+    doomed.rest(`${session}/state`),
+  ];
+  const answers = await Promise.all(operations);
+  expect(answers.map(({ status }) => status)).toEqual([504, 504, 504, 504, 200]);
+  expect((await inTime(doomed.rest(session, undefined, { method: "DELETE" }))).status).toBe(204);
+  await expect.poll(() => doomed.browsers, { timeout: verdict }).toEqual([]);
+}, 90_000);
+
+test("should leave nothing behind, and each session with its one terminal event", async () => {
+  expect(faultsOf(await readLedger(doomed), [])).toEqual([]);
+  await doomed.expectCleanEnd();
+});

@@ -1,0 +1,43 @@
+import { expect, onTestFinished, test } from "vitest";
+import { DoomedService } from "./doomed-service.ts";
+
+async function startDoomed(): Promise<DoomedService> {
+  const doomed = await DoomedService.start();
+  onTestFinished(() => doomed[Symbol.asyncDispose]());
+  return doomed;
+}
+
+const waitFor = (selector: string, timeout: number) => ({
+  condition: { kind: "selector", selector },
+  timeout_ms: timeout,
+});
+
+test("should let what runs finish when it is interrupted, then end everything", async () => {
+  const doomed = await startDoomed();
+  const session = await doomed.create();
+  const running = doomed.rest(`${session}/wait`, waitFor("#never", 8_000));
+  const launched = doomed.rest("/v1/sessions", {});
+  launched.catch(() => undefined);
+  await expect.poll(() => doomed.browsers.length, { timeout: 10_000, interval: 10 }).toBe(2);
+  const ended = doomed.end("SIGINT");
+
+  expect((await running).status).toBe(504);
+  expect((await launched).status).toBe(201);
+  expect(await ended).toBe(0);
+  await doomed.expectGone();
+}, 120_000);
+
+test("should end at once on a second signal", async () => {
+  const doomed = await startDoomed();
+  const session = await doomed.create();
+  const running = doomed.rest(`${session}/wait`, waitFor("#never", 60_000));
+  running.catch(() => undefined);
+  await expect.poll(async () => (await doomed.rest(`${session}/state`)).status).toBe(200);
+  const ended = doomed.end("SIGTERM");
+  await expect.poll(() => fetch(`${doomed.service.url}/docs`).catch(() => "closed")).toBe("closed");
+  const since = performance.now();
+  doomed.service.gateway.kill("SIGTERM");
+  expect(await ended).toBe(130);
+  expect(performance.now() - since).toBeLessThan(2_000);
+  await expect(running).rejects.toThrow("fetch failed");
+}, 120_000);

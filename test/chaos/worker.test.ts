@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { isStillThere } from "../support/process-list.ts";
+import { DoomedService, inTime, verdict } from "./doomed-service.ts";
+import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
+
+let doomed: DoomedService;
+
+beforeAll(async () => {
+  doomed = await DoomedService.start();
+});
+
+afterAll(() => doomed[Symbol.asyncDispose]());
+
+test("should end the sessions of a killed worker, answer what ran and what was launched, and start it again", async () => {
+  const session = await doomed.create();
+  const other = await doomed.create();
+  const { answer } = await doomed.beginNavigation(session);
+  const launches = [doomed.rest("/v1/sessions", {}), doomed.rest("/v1/sessions", { runtime: "chromium" })];
+  await expect.poll(() => doomed.browsers.length, { interval: 5 }).toBeGreaterThan(2);
+  const { browsers, workerPid } = doomed;
+  await doomed.kill(workerPid);
+
+  // The connection breaks first, and only the fleet can tell whether that was the worker's end.
+  const { body } = await inTime(answer);
+  expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+  for (const launch of launches) {
+    const { status, body: created } = await inTime(launch);
+    if (status !== 201)
+      expect(created).toMatchObject({ status: 503, type: expect.stringMatching(/capacity-unavailable$/) });
+  }
+  for (const path of [session, other]) {
+    expect((await doomed.rest(path)).body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+    expect(await entryOf(doomed, path)).toEqual({
+      status: "errored",
+      endedReason: "worker_lost",
+      terminalEvents: ["session.failed"],
+    });
+  }
+  await expect.poll(() => browsers.filter(isStillThere), { timeout: verdict }).toEqual([]);
+  await expect.poll(() => doomed.workerPid, { timeout: verdict }).not.toBe(workerPid);
+}, 60_000);
+
+test("should create and drive a session on the worker that was started again", async () => {
+  const session = await doomed.create();
+  const answer = await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
+  expect(answer).toMatchObject({ status: 200, body: { http_status: 200 } });
+});
+
+test("should say that a session of a killed worker is lost to a command that comes before the fleet knows", async () => {
+  const session = await doomed.create();
+  await doomed.kill(doomed.workerPid);
+  const { body } = await inTime(doomed.rest(`${session}/navigate`, { url: "about:blank" }));
+  expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+});
+
+test("should end sessions whose worker hangs, and clear them when it comes to", async () => {
+  const session = await doomed.create();
+  const { workerPid, browsers } = doomed;
+  process.kill(workerPid, "SIGSTOP");
+  try {
+    // On a busy machine the connection is given up before the lease is over.
+    const { body } = await doomed.rest(`${session}/navigate`, { url: "about:blank" });
+    expect([true, "worker_lost"]).toContain(body.worker_lost ?? body.ended_reason);
+    await expect
+      .poll(async () => (await doomed.rest(session)).body, { timeout: 2 * verdict })
+      .toMatchObject({ status: 410, ended_reason: "worker_lost" });
+  } finally {
+    process.kill(workerPid, "SIGCONT");
+  }
+  await expect.poll(() => browsers.filter(isStillThere), { timeout: verdict }).toEqual([]);
+  await doomed.createEventually();
+}, 60_000);
+
+test("should leave nothing behind, and each session with its one terminal event", async () => {
+  expect(faultsOf(await readLedger(doomed), [])).toEqual([]);
+  await doomed.expectCleanEnd();
+});

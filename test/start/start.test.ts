@@ -1,0 +1,132 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { describeProcess } from "../support/process-list.ts";
+import { clearGround, type Ground, makeGround, StartedProject } from "./started-project.ts";
+
+const gateway = [process.execPath, "gateway/main.ts"];
+
+/** What `/proc/<pid>/status` says of a process that has a seccomp filter. */
+const filtered = "2";
+
+async function groundOfTest(): Promise<Ground> {
+  const ground = await makeGround();
+  onTestFinished(() => clearGround(ground));
+  return ground;
+}
+
+function start(ground: Ground, ...how: [command?: readonly string[], env?: Record<string, string>]): StartedProject {
+  const project = new StartedProject(ground, ...how);
+  onTestFinished(() => project.stop());
+  return project;
+}
+
+/** Runs lines in a shell as somebody does who pastes them, and gives what they print. */
+async function paste(lines: readonly string[], directory: string): Promise<string> {
+  const { stdout } = await promisify(execFile)("sh", ["-c", lines.join("\n")], { cwd: directory, timeout: 60_000 });
+  return stdout;
+}
+
+function seccompOf(pid: number): string | undefined {
+  return /^Seccomp:\t(\d)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+}
+
+/** Takes a port of the service's before it does. */
+async function occupy(port: string | undefined): Promise<void> {
+  const server = createServer().listen(Number(port), "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+}
+
+test("npm start comes up and its lines work as printed, in a confined browser; Ctrl-C ends it all", async () => {
+  const ground = await groundOfTest();
+  const project = start(ground);
+  const lines = await project.pasteLines();
+  const destroy = lines.at(-1) ?? "";
+  expect(destroy).toContain("DELETE");
+
+  const output = await paste(lines.slice(0, -1), ground.home);
+  const id = /^ses_\w+$/m.exec(output)?.[0];
+  expect(output).not.toContain("errors/");
+  expect(readFileSync(join(ground.home, "page.png")).subarray(1, 4).toString()).toBe("PNG");
+  expect(readFileSync(join(ground.home, "page.html"), "utf8")).toContain("Thank you, Ada!");
+  expect(readFileSync(join(ground.home, "page.pdf")).subarray(0, 5).toString()).toBe("%PDF-");
+
+  const browser = await project.browserProcesses();
+  const renderers = browser.filter(({ command }) => command.includes("--type=renderer"));
+  expect(renderers.length).toBeGreaterThan(0);
+  expect(renderers.map(({ pid }) => seccompOf(pid))).toEqual(renderers.map(() => filtered));
+  const networks = new Set(browser.map(({ network }) => network).filter((network) => network !== undefined));
+  expect(networks.size).toBeGreaterThan(0);
+  expect([...networks]).not.toContain(describeProcess(await project.workerPid())?.network);
+  expect(readFileSync(join(ground.dataDir, "worker.log"), "utf8")).toContain('"isolation":"namespace"');
+
+  const setting = lines.slice(0, 2);
+  expect(await paste([...setting, `ID=${id}`, destroy], ground.home)).toBe("");
+  await expect.poll(() => project.browserProcesses(), { timeout: 10_000 }).toEqual([]);
+  project.signal("SIGINT");
+  // npm passes on how it was told to end, whatever the service made of it.
+  expect(["SIGINT", 0, 130]).toContain(await project.ended());
+  await expect.poll(() => project.leftovers(), { timeout: 10_000 }).toEqual([]);
+}, 120_000);
+
+test("a second instance on the same data is refused in a sentence, and the first goes on", async () => {
+  const ground = await groundOfTest();
+  const first = start(ground, gateway);
+  await first.pasteLines();
+  const other = await groundOfTest();
+  const second = start(other, gateway, { DATA_DIR: ground.dataDir, LOG_LEVEL: "error" });
+  expect(await second.ended()).toBe(1);
+  expect(second.printed).toMatch(/^pilothouse: another gateway uses this database: give each DATA_DIR .*\n$/);
+  const answer = await fetch(`http://127.0.0.1:${ground.env.INTERNAL_PORT}/readyz`);
+  expect(answer.status).toBe(200);
+}, 120_000);
+
+test.for(["PORT", "GRPC_PORT", "INTERNAL_PORT"])(
+  "a %s that is in use is refused in a sentence",
+  { timeout: 120_000 },
+  async (name) => {
+    const ground = await groundOfTest();
+    await occupy(ground.env[name]);
+    const project = start(ground, gateway, { LOG_LEVEL: "error" });
+    expect(await project.ended()).toBe(1);
+    expect(project.printed).toBe(
+      `pilothouse: port ${ground.env[name]} is in use: stop what listens there, or set ${name}\n`,
+    );
+    expect(project.leftovers()).toEqual([]);
+  },
+);
+
+test("a wrong value stops the start with the name of the variable and what it accepts", async () => {
+  const ground = await groundOfTest();
+  const wrong = {
+    PORT: "eighty",
+    WORKER_SLOTS: "257",
+    EGRESS_ALLOW: "localhost",
+    LOG_LEVEL: "loud",
+    DATA_DIR: "/x".repeat(60),
+  };
+  const ends = Object.entries(wrong).map(async ([name, value]) => {
+    const project = start(ground, gateway, { [name]: value });
+    expect([name, await project.ended()]).toEqual([name, 1]);
+    expect(project.printed).toMatch(new RegExp(`^pilothouse: ${name} accepts .*\n$`));
+  });
+  await Promise.all(ends);
+}, 60_000);
+
+test.for([
+  ["PostgreSQL makes its cluster", "postgres/data.new"],
+  ["the worker starts", "worker.pid"],
+] as const)("a start that is ended while %s ends in order", { timeout: 60_000 }, async ([, sign]) => {
+  const ground = await groundOfTest();
+  const project = start(ground, gateway);
+  await project.untilThere(sign);
+  project.signal("SIGTERM");
+  expect(await project.ended()).toBe(0);
+  expect(project.printed).toBe("");
+  await expect.poll(() => project.leftovers(), { timeout: 10_000 }).toEqual([]);
+});
