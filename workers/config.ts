@@ -59,7 +59,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
 }
 
 /** As many sessions as cores and memory carry, whichever is less. */
-export function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
+function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
   const carried = Math.min(cores * SESSIONS_PER_CORE, Math.floor(memory / SESSION_BYTES));
   return Math.min(Math.max(carried, 1), MAX_SLOTS);
 }

@@ -33,7 +33,7 @@ const table: ReadonlyMap<string, Archetype> = new Map([
 ]);
 
 /** All archetypes by name, in alphabetical order. */
-export const archetypeNames: readonly string[] = [...table.keys()].sort();
+const archetypeNames: readonly string[] = [...table.keys()].sort();
 
 /** Finds an archetype by its name. */
 export function findArchetype(name: string): Archetype | undefined {

@@ -73,6 +73,16 @@ describe.each(["headless-shell", "chromium"])("a capture in %s", (runtime) => {
     expect(replayed.data.toString()).toBe(html);
   });
 
+  test("leaves out of a snapshot what was typed into a password field", async () => {
+    await session.navigate({ url: site.url("/form.html") });
+    await session.interact({ action: { case: "type", value: { selector: "#empty", text: "said aloud" } } });
+    await session.interact({ action: { case: "type", value: { selector: "#secret", text: "kept back" } } });
+    const html = (await session.capture({ kind: DOM_SNAPSHOT })).data.toString();
+    expect(html).toContain('<input id="empty" value="said aloud">');
+    expect(html).toContain('<input id="secret" type="password">');
+    expect(html).not.toContain("kept back");
+  });
+
   test("snapshots MHTML", async () => {
     await session.navigate({ url: site.url("/plain.html") });
     const { data, header } = await session.capture({ kind: DOM_SNAPSHOT, format: MHTML });

@@ -39,7 +39,6 @@ describe.each(["headless-shell", "chromium"] as const)("the pages of a session i
       onTab: ignore,
       onClosed,
       onLost: ignore,
-      onAuthentication: ignore,
     });
     await pages.start();
     await pages.active.page.close();
@@ -58,7 +57,6 @@ describe.each(["headless-shell", "chromium"] as const)("the pages of a session i
       onTab: ignore,
       onClosed: ignore,
       onLost: ignore,
-      onAuthentication: ignore,
     });
     await pages.start();
     const { active } = pages;

@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { CaptureKind, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { killBrowsers } from "../support/kill-browsers.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 let site: FixtureSite;
@@ -208,26 +208,6 @@ describe("the end of a session", () => {
   });
 });
 
-describe("a crashed renderer", () => {
-  test.each(["headless-shell", "chromium"])(
-    "answers driver-error, and the next navigate works, in %s",
-    { timeout: 60_000 },
-    async (runtime) => {
-      const session = await open({ runtime });
-      await session.navigate({ url: site.url("/endless.html") });
-      killRenderers();
-      await vi.waitUntil(async () => (await session.state()).pages[0]?.crashed, { timeout: 10_000 });
-      const crashed = { slug: "driver-error", extensions: { target_crashed: true } };
-      await expect(session.interact(tap("#later"))).rejects.toMatchObject(crashed);
-      await expect(session.wait(text("x"))).rejects.toMatchObject(crashed);
-      await expect(session.capture({ kind: CaptureKind.SCREENSHOT })).rejects.toMatchObject(crashed);
-      const { title, httpStatus } = await session.navigate({ url: site.url("/plain.html") });
-      expect([title, httpStatus]).toEqual(["Plain", 200]);
-      expect((await session.state()).pages).toMatchObject([{ id: "page_1", active: true, crashed: false }]);
-    },
-  );
-});
-
 describe("an egress refusal", () => {
   test.each([
     ["http", "http://127.0.0.2:8765/"],
@@ -290,32 +270,3 @@ describe("a watch", () => {
 function endOf(session: DrivenSession) {
   return worker.ended.find(({ sessionId }) => sessionId === session.placement.sessionId);
 }
-
-/** Kills the processes below ours whose command line says that they are browsers, or renderers. */
-function killProcesses(matches: (commandLine: string) => boolean): void {
-  const parents = new Map<number, number>();
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "latin1");
-      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  const isOurs = (pid: number): boolean => pid === process.pid || (parents.has(pid) && isOurs(parents.get(pid) ?? 0));
-  for (const pid of parents.keys()) {
-    if (pid === process.pid || !isOurs(pid)) continue;
-    try {
-      const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ");
-      if (matches(commandLine)) process.kill(pid, "SIGKILL");
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-}
-
-const killBrowsers = () =>
-  killProcesses((line) => line.includes("--remote-debugging-pipe") && !line.includes("--type="));
-const killRenderers = () =>
-  killProcesses((line) => line.includes("--type=renderer") && !line.includes("--extension-process"));

@@ -66,7 +66,7 @@ export function messageOf(thrown: unknown): string {
 }
 
 /** The sentence of what Playwright said, without its call log and the name of its method. */
-export function firstLine(message: string): string {
+function firstLine(message: string): string {
   const [line = ""] = message.split("\n");
   return line
     .replace(/^[a-zA-Z]+\.[a-zA-Z]+: /, "")

@@ -6,7 +6,6 @@ import type { PageBook } from "../session/page-book.ts";
 import { type Progress, within } from "../session/progress.ts";
 import type { SessionPage } from "../session/session-page.ts";
 import { isTimeout, messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
-import { withAuthenticationRefused } from "./http-authentication.ts";
 import { limits } from "./scene.ts";
 
 /** How long the old document may keep a navigation from starting before its renderer is asked whether it lives. */
@@ -18,10 +17,8 @@ const PROBE_MS = 1_000;
 /** How long giving up a navigation may take, which is less than the grace after a command's timeout. */
 const STOP_MS = 100;
 
-/** Where full Chromium goes when a page cannot be shown, and how long that may take. */
+/** Where full Chromium goes when a page cannot be shown. */
 const ERROR_PAGE = "chrome-error:";
-const ERROR_PAGE_MS = 1_000;
-const isErrorPage = (url: URL): boolean => url.protocol === ERROR_PAGE;
 
 /** What a navigation works with. */
 export interface NavigateScene {
@@ -42,7 +39,7 @@ export function loadStateOf(waitUntil: WaitUntil): LoadState {
 }
 
 /** Refuses what a session's pages may not be sent to; the message names the field. */
-export function checkUrl(text: string): URL {
+function checkUrl(text: string): URL {
   const url = URL.parse(text);
   if (!url) throw failFields("bad-request", { url: "does not parse" });
   const isWeb = url.protocol === "http:" || url.protocol === "https:";
@@ -93,18 +90,6 @@ async function load(scene: NavigateScene, url: string, waitUntil: LoadState): Pr
     }
     const status = sessionPage.traffic.answer?.status;
     if (netErrorOf(thrown) === "ERR_ABORTED" && (status === 204 || status === 205)) return status;
-    if (netErrorOf(thrown) === "ERR_INVALID_AUTH_CREDENTIALS") {
-      // Full Chromium would ask a person here, and shows no page; the shell shows the 401's own page by itself.
-      // Its error page comes after the failure, and would end the next navigation.
-      await within(
-        page.waitForURL(isErrorPage, { waitUntil: "commit", timeout: ERROR_PAGE_MS }),
-        ERROR_PAGE_MS,
-        undefined,
-      );
-      const again = () => page.goto(url, { ...limits({ progress }), waitUntil });
-      const response = await withAuthenticationRefused(await sessionPage.cdp, again);
-      return response?.status();
-    }
     throw thrown;
   }
 }

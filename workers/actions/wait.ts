@@ -63,7 +63,7 @@ function attached(scene: Scene, element: Locator): Promise<void> {
 }
 
 /** Turns the pattern of a url condition into a regular expression: `*` any but `/`, `**` any, all else itself. */
-export function globToPattern(glob: string): RegExp {
+function globToPattern(glob: string): RegExp {
   const source = glob
     .split(/(\*+)/)
     .map((part) => {

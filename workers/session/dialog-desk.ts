@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
-import type { BrowserContext, Dialog as BrowserDialog, Page } from "playwright-core";
+import type { BrowserContext, Dialog as BrowserDialog, Page, Response } from "playwright-core";
 import { type Dialog, DialogSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { EventFeed } from "./event-feed.ts";
 
@@ -21,6 +21,8 @@ export class DialogDesk {
   constructor(context: BrowserContext, feed: EventFeed) {
     this.#feed = feed;
     context.on("dialog", (dialog) => this.#answer(dialog));
+    // A popup's first answer comes before its page is known: only the context tells of it.
+    context.on("response", (response) => this.#noteAuthentication(response));
   }
 
   /** The last 10, the newest last. */
@@ -41,6 +43,12 @@ export class DialogDesk {
     this.#dialogs.push(create(DialogSchema, { kind, message: kept, answer, at: timestampNow() }));
     if (this.#dialogs.length > KEPT) this.#dialogs.shift();
     this.#feed.publish("session.dialog", { kind, message: kept, answer });
+  }
+
+  /** Keeps that a document asked for a name and a password: a browser without a person shows the page of its 401. */
+  #noteAuthentication(response: Response): void {
+    if (response.status() !== 401 || !response.request().isNavigationRequest()) return;
+    if (response.headers()["www-authenticate"] !== undefined) this.record("http_auth", response.url(), "dismissed");
   }
 
   #answer(dialog: BrowserDialog): void {

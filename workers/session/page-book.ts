@@ -1,6 +1,5 @@
 import type { BrowserContext, CDPSession, Page } from "playwright-core";
 import { fail } from "../../src/platform/errors.ts";
-import type { TrafficListener } from "./page-traffic.ts";
 import { within } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";
 
@@ -11,7 +10,7 @@ const MAX_PAGES = 32;
 const CLOSE_MS = 5_000;
 
 /** What becomes known of a session's pages. */
-export interface PageListener extends TrafficListener {
+export interface PageListener {
   onOpened(page: SessionPage): void;
   /** A page has a tab: its first, or one in place of a crashed one. */
   onTab(page: SessionPage): void;
@@ -102,7 +101,7 @@ export class PageBook {
 
   #add(page: Page): void {
     this.#opened += 1;
-    const sessionPage = new SessionPage(`page_${this.#opened}`, page, this.#browserSession, this.#listener);
+    const sessionPage = new SessionPage(`page_${this.#opened}`, page, this.#browserSession);
     this.#pages.push(sessionPage);
     this.#recent.push(sessionPage);
     this.#follow(page, sessionPage);

@@ -16,16 +16,9 @@ export interface DocumentAnswer {
   readonly looksBlocked: boolean;
 }
 
-/** What to tell of a page's traffic. */
-export interface TrafficListener {
-  /** A document asked for a name and a password, and got none. */
-  onAuthentication(url: string): void;
-}
-
 /** Follows the requests of one page. */
 export class PageTraffic {
   readonly #page: Page;
-  readonly #listener: TrafficListener;
   readonly #inFlight = new Set<Request>();
   #quietSince = performance.now();
   /** Address of the last request for a document of the main frame, redirects included. */
@@ -33,9 +26,8 @@ export class PageTraffic {
   /** The last answer to one. */
   answer: DocumentAnswer | undefined;
 
-  constructor(page: Page, listener: TrafficListener) {
+  constructor(page: Page) {
     this.#page = page;
-    this.#listener = listener;
     page.on("request", (request) => this.#onRequest(request));
     page.on("response", (response) => this.#onResponse(response));
     page.on("requestfinished", (request) => this.#onEnd(request));
@@ -73,12 +65,9 @@ export class PageTraffic {
   }
 
   #onResponse(response: Response): void {
-    if (!response.request().isNavigationRequest()) return;
-    const status = response.status();
-    const headers = response.headers();
-    if (status === 401 && headers["www-authenticate"] !== undefined) this.#listener.onAuthentication(response.url());
     if (!this.#isDocument(response.request())) return;
-    this.answer = { url: response.url(), status, looksBlocked: headers[BLOCKED_HEADER] !== undefined };
+    const looksBlocked = response.headers()[BLOCKED_HEADER] !== undefined;
+    this.answer = { url: response.url(), status: response.status(), looksBlocked };
   }
 
   #isDocument(request: Request): boolean {

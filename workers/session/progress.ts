@@ -1,7 +1,7 @@
 import { fail } from "../../src/platform/errors.ts";
 
 /** How long after its timeout a command is cut off, whatever the browser does: time for the browser's own, better answer. */
-export const WATCHDOG_MS = 250;
+const WATCHDOG_MS = 250;
 
 /** The time that a command has, and what may cut it short. First argument of everything that waits for a browser. */
 export interface Progress {
@@ -40,7 +40,7 @@ export class CommandProgress implements Progress {
 }
 
 /** What a command answers whose time is up and of which nothing better is known. */
-export function timeoutFailure(timeoutMs: number): Error {
+function timeoutFailure(timeoutMs: number): Error {
   return fail("session-timeout", {}, { detail: `the page did not answer within ${timeoutMs} ms` });
 }
 

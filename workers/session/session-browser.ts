@@ -45,7 +45,6 @@ export class SessionBrowser {
       onTab: (page) => this.#attend(page),
       onClosed: (page) => this.feed.publish("session.page_closed", { page_id: page.id }),
       onLost: () => resolve("the browser opens no page any more"),
-      onAuthentication: (url) => this.dialogDesk.record("http_auth", url, "dismissed"),
     });
   }
 

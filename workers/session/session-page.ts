@@ -1,5 +1,5 @@
 import type { CDPSession, Page } from "playwright-core";
-import { PageTraffic, type TrafficListener } from "./page-traffic.ts";
+import { PageTraffic } from "./page-traffic.ts";
 import { within } from "./progress.ts";
 
 /** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
@@ -9,18 +9,16 @@ const TITLE_MS = 500;
 export class SessionPage {
   readonly id: string;
   readonly #browserSession: CDPSession;
-  readonly #listener: TrafficListener;
   #tab: Tab;
   /** A navigate runs in it. */
   isNavigating = false;
   /** The renderer has not answered lately. */
   isSuspect = false;
 
-  constructor(id: string, page: Page, browserSession: CDPSession, listener: TrafficListener) {
+  constructor(id: string, page: Page, browserSession: CDPSession) {
     this.id = id;
     this.#browserSession = browserSession;
-    this.#listener = listener;
-    this.#tab = openTab(page, listener);
+    this.#tab = openTab(page);
   }
 
   get page(): Page {
@@ -55,7 +53,7 @@ export class SessionPage {
   /** Puts another tab in the place of one that is of no use any more, and gives the old one to be closed. */
   replaceTab(page: Page): Page {
     const old = this.#tab.page;
-    this.#tab = openTab(page, this.#listener);
+    this.#tab = openTab(page);
     this.isSuspect = false;
     return old;
   }
@@ -75,12 +73,12 @@ interface Tab {
   isCrashed: boolean;
 }
 
-function openTab(page: Page, listener: TrafficListener): Tab {
+function openTab(page: Page): Tab {
   const cdp = page.context().newCDPSession(page);
   const targetId = cdp.then(async (session) => (await session.send("Target.getTargetInfo")).targetInfo.targetId);
   // A page may be gone before it is looked at; whoever needs these awaits them.
   targetId.catch(() => undefined);
-  const tab: Tab = { page, traffic: new PageTraffic(page, listener), cdp, targetId, isCrashed: false };
+  const tab: Tab = { page, traffic: new PageTraffic(page), cdp, targetId, isCrashed: false };
   page.on("crash", () => {
     tab.isCrashed = true;
   });

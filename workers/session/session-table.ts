@@ -33,6 +33,8 @@ export interface SessionTableOptions {
   readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
   /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
+  /** Flags of every browser besides our own. */
+  readonly browserFlags?: readonly string[];
   readonly log: Log;
   /** Hears of every session that has ended by itself. */
   onEnded(placement: Placement, end: SessionEnd): void;
@@ -135,8 +137,9 @@ export class SessionTable {
   ): Promise<SessionBrowser> {
     const signal = AbortSignal.any([entry.ending.signal, AbortSignal.timeout(timeoutMs)]);
     const { contextOptions } = device;
+    const { browserFlags: extraFlags = [] } = this.#options;
     try {
-      const process = await launchBrowser(slot, { runtime, contextOptions, timeoutMs, signal });
+      const process = await launchBrowser(slot, { runtime, contextOptions, extraFlags, timeoutMs, signal });
       const browser = new SessionBrowser(slot, process, device);
       await raceSignal(browser.start(), signal);
       return browser;
