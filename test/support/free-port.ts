@@ -1,22 +1,40 @@
 import { createServer } from "node:net";
 
+// Below the ports that systems give to outgoing connections (32768 and up on Linux), so that none of those takes a port
+// between the look and its use. Each of vitest's processes looks in a range of its own, and so does a nested run of
+// another user.
+const RANGE = 1_000;
+const pool = Number(process.env.VITEST_POOL_ID ?? 0) % 5;
+const user = process.getuid?.() === 0 ? 0 : 1;
+const first = 20_000 + (user * 5 + pool) * RANGE;
+let next = process.pid % RANGE;
+
 /** Finds loopback ports that nothing listens on, all different. */
 export async function freePorts<const Names extends readonly string[]>(
   ...names: Names
 ): Promise<Record<Names[number], number>> {
-  const servers = await Promise.all(
-    names.map(
-      () =>
-        new Promise<ReturnType<typeof createServer>>((resolve, reject) => {
-          const server = createServer().once("error", reject);
-          server.listen(0, "127.0.0.1", () => resolve(server));
-        }),
-    ),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === "object" && address ? address.port : 0;
+  const ports: [string, number][] = [];
+  for (const name of names) {
+    ports.push([name, await freePort()]);
+  }
+  return Object.fromEntries(ports) as Record<Names[number], number>;
+}
+
+async function freePort(): Promise<number> {
+  for (let tries = 0; tries < RANGE; tries += 1) {
+    const port = first + next;
+    next = (next + 1) % RANGE;
+    if (await isFree(port)) {
+      return port;
+    }
+  }
+  throw new Error(`no port from ${first} to ${first + RANGE - 1} is free`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return Object.fromEntries(names.map((name, index) => [name, ports[index]])) as Record<Names[number], number>;
 }

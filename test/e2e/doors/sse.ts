@@ -36,7 +36,7 @@ export function sseTests(scene: GetScene): void {
     expect(last).toMatchObject({ event: "session.completed", data: { data: { session_id: session.id } } });
     expect(last?.id).toMatch(/^evt_[0-9a-z]{26}$/);
     for (const { id, event, data } of events) {
-      expect([data.id, data.type]).toEqual([id ?? "", event]);
+      expect([data.id, data.type]).toEqual([id, event]);
     }
     // What the page did came before the end, without an id: it is not stored.
     expect(events.length).toBeGreaterThan(1);
