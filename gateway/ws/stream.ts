@@ -37,7 +37,7 @@ export function serveStream(
   const requests = new MessageQueue<Message>(client);
   const answerFault = (thrown: unknown, json: unknown): void => {
     const id = typeof json === "object" && json !== null && "id" in json && typeof json.id === "string" ? json.id : "";
-    send(client, { ...(id && { id }), error: problems.document(thrown, call.requestId) as unknown as JsonObject });
+    send(client, { ...(id && { id }), error: problems.document(thrown, call.requestId) });
   };
 
   client.on("message", (data: RawData, isBinary: boolean) => {
@@ -86,13 +86,13 @@ async function pump(
     client.close(closeCode());
   } catch (thrown) {
     const failure = problems.failure(thrown, call.requestId);
-    await send(client, { error: problems.document(failure, call.requestId) as unknown as JsonObject });
+    await send(client, { error: problems.document(failure, call.requestId) });
     client.close(errorTable[failure.slug].status < 500 ? CLOSE_CLIENT_FAULT : CLOSE_COME_BACK, failure.slug);
   }
 }
 
 /** Sends one message; waits while the client is behind. */
-function send(client: WebSocket, json: JsonObject): Promise<void> {
+function send(client: WebSocket, json: object): Promise<void> {
   return new Promise((resolve) => {
     const behind = client.bufferedAmount > BUFFERED_BYTES;
     // The callback comes when the frame was written out, or with the error of a closed socket, which ends the call.

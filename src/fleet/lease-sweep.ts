@@ -37,7 +37,8 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
     for (const workerId of lost) {
       const ended = await keeper.endAllOf(tx, workerId, detail);
       await releaseSlots(tx, workerId, []);
-      log.warn({ worker_id: workerId, sessions: ended }, detail);
+      // A worker that is stopped without sessions is no news.
+      log[ended > 0 ? "warn" : "info"]({ worker_id: workerId, sessions: ended }, detail);
     }
     return lost.length;
   }

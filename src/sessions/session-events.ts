@@ -44,10 +44,8 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
     while (!signal.aborted) {
       try {
         const build = (context: CommandContext) => create(WatchCommandSchema, { context });
-        for await (const event of commands.stream({ call, id, method: WorkerService.method.watch, build })) {
-          if (signal.aborted) return;
-          await outbox.push(event);
-        }
+        const watching = commands.stream({ call, id, method: WorkerService.method.watch, build, until: signal });
+        for await (const event of watching) await outbox.push(event);
       } catch (error) {
         if (asFailure(error).slug === "session-destroyed") return;
       }

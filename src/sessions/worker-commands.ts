@@ -38,6 +38,8 @@ export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessag
   readonly method: TypedMethod<Kind, I, O> & DescMethod;
   /** Makes the message of the command. */
   build(context: CommandContext): MessageShape<I>;
+  /** Ends a stream in place of the call's own signal, when its reader may leave before the client does. */
+  readonly until?: AbortSignal;
   /** Idempotency key of the command, where it is not the call's. */
   readonly idempotencyKey?: string | undefined;
   /** What has begun to arrive is made: neither the end of its session nor its time cuts it off, however slow its reader. */
@@ -77,7 +79,14 @@ class Running {
   readonly #release: () => void;
   readonly #settle: () => void;
 
-  constructor(call: Call, route: SessionRoute, link: WorkerLink, routes: SessionRoutes, idempotencyKey?: string) {
+  constructor(
+    call: Call,
+    gone: AbortSignal,
+    route: SessionRoute,
+    link: WorkerLink,
+    routes: SessionRoutes,
+    idempotencyKey?: string,
+  ) {
     const left = Math.min(call.deadline - performance.now(), times.command);
     if (left <= 0) throw fail("session-timeout", {}, { detail: "the client's deadline has passed" });
     const timeoutMs = Math.ceil(left);
@@ -85,8 +94,8 @@ class Running {
     this.options = { metadata: link.metadata, signal };
     this.context = commandContext(call, route.row.id, route, timeoutMs, idempotencyKey);
     const cancel = (): void => this.#controller.abort();
-    if (call.signal.aborted) cancel();
-    call.signal.addEventListener("abort", cancel, { once: true });
+    if (gone.aborted) cancel();
+    gone.addEventListener("abort", cancel, { once: true });
     const unlisten = routes.onEnd(route.row.id, () => {
       this.sessionEnded = true;
       cancel();
@@ -101,7 +110,7 @@ class Running {
       unlisten();
     };
     this.#release = () => {
-      call.signal.removeEventListener("abort", cancel);
+      gone.removeEventListener("abort", cancel);
       this.#settle();
     };
   }
@@ -169,16 +178,16 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     return failure;
   }
 
-  async function begin(call: Call, id: string, key: string | undefined) {
+  async function begin(call: Call, gone: AbortSignal, id: string, key: string | undefined) {
     const route = await routes.findRunning(id, call.principal.accountId);
     if (route.row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
     const link = channels.to(route.worker);
-    return { link, running: new Running(call, route, link, routes, key) };
+    return { link, running: new Running(call, gone, route, link, routes, key) };
   }
 
   return {
     async run({ call, id, method, build, idempotencyKey = call.idempotencyKey }) {
-      const { link, running } = await begin(call, id, idempotencyKey);
+      const { link, running } = await begin(call, call.signal, id, idempotencyKey);
       using _ = running;
       try {
         return await callUnary(link.client, method, build(running.context), running.options);
@@ -186,8 +195,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         throw await explain(error, call, id, link, running);
       }
     },
-    async *stream({ call, id, method, build, outlivesSession = false }) {
-      const { link, running } = await begin(call, id, undefined);
+    async *stream({ call, id, method, build, outlivesSession = false, until = call.signal }) {
+      const { link, running } = await begin(call, until, id, undefined);
       using _ = running;
       try {
         for await (const part of callServerStreaming(link.client, method, build(running.context), running.options)) {
@@ -195,6 +204,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
           yield part;
         }
       } catch (error) {
+        if (until.aborted) throw asFailure(until.reason);
         throw await explain(error, call, id, link, running);
       }
     },

@@ -338,10 +338,10 @@ async function* from(requests: DriveRequest[]): AsyncGenerator<DriveRequest> {
   yield* requests;
 }
 
-/** Reads a stream to its end; `begun` resolves once the first read is under way and the stream had time to subscribe. */
+/** Reads a stream to its end; `begun` resolves with its first item. */
 function collect<T extends Event | DriveResponse>(
   stream: AsyncIterable<T>,
-): { all: Promise<T[]>; begun: Promise<void> } {
+): { all: Promise<T[]>; begun: Promise<unknown> } {
   const iterator = stream[Symbol.asyncIterator]();
   const items: T[] = [];
   const first = iterator.next();
@@ -349,5 +349,5 @@ function collect<T extends Event | DriveResponse>(
     for (let result = await first; !result.done; result = await iterator.next()) items.push(result.value);
     return items;
   }
-  return { all: read(), begun: new Promise((resolve) => setTimeout(resolve, 200)) };
+  return { all: read(), begun: first };
 }

@@ -12,6 +12,7 @@ import {
   type WorkerEventSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   CaptureKind,
   CaptureStreamResponseSchema,
@@ -151,8 +152,8 @@ export class FakeWorker {
         return create(EmptySchema);
       },
       watch: async function* ({ signal }) {
+        yield create(EventSchema, { type: "session.console" });
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-        yield* [];
       },
       checkProxy: async () => create(EmptySchema),
       putProfile: async () => create(EmptySchema),

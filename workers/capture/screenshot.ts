@@ -2,7 +2,7 @@ import type { CDPSession } from "playwright-core";
 import { CaptureFormat, type CaptureRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { elementFailure, messageOf } from "../actions/browser-failure.ts";
-import { limits, type Scene } from "../actions/scene.ts";
+import type { Scene } from "../actions/scene.ts";
 import { locateVisible } from "../actions/selectors.ts";
 import type { RawCapture } from "./captured.ts";
 import { readImageSize } from "./image-size.ts";
@@ -59,12 +59,16 @@ async function findClip(scene: Scene, cdp: CDPSession, request: CaptureRequest):
   return { x: 0, y: 0, width: cssContentSize.width, height: cssContentSize.height };
 }
 
+/** How long the element of a capture may take to appear: as long as that of an interact. */
+const ELEMENT_MS = 5_000;
+
 async function clipOfElement(scene: Scene, cdp: CDPSession, selector: string, frame: readonly string[]): Promise<Clip> {
   const aim = { selector, frame, path: "" };
   try {
     const element = locateVisible(scene.page, aim);
-    await element.scrollIntoViewIfNeeded(limits(scene));
-    const box = await element.boundingBox(limits(scene));
+    const timeout = Math.min(scene.progress.remaining(), ELEMENT_MS);
+    await element.scrollIntoViewIfNeeded({ timeout });
+    const box = await element.boundingBox({ timeout });
     if (!box) throw fail("driver-error", {}, { detail: "the element has left the page" });
     const { cssVisualViewport } = await scene.progress.race(cdp.send("Page.getLayoutMetrics"));
     return { ...box, x: box.x + cssVisualViewport.pageX, y: box.y + cssVisualViewport.pageY };
