@@ -127,6 +127,7 @@ test.for([
   await project.untilThere(sign);
   project.signal("SIGTERM");
   expect(await project.ended()).toBe(0);
-  expect(project.printed).toBe("");
+  // It may have become ready before the signal reached it; what it must not print is a complaint.
+  expect(project.printed).not.toMatch(/pilothouse:|"level"|\n {4}at /);
   await expect.poll(() => project.leftovers(), { timeout: 10_000 }).toEqual([]);
 });

@@ -34,8 +34,9 @@ const pages: readonly HostileCase[] = [
     steps: [
       go("/popups.html"),
       tap("#open-closing"),
-      state({ title: "Popups", pages: [{ id: "page_1", active: true }] }),
-      goesOn,
+      // Named, since the other page may open, be the active one and close at any moment.
+      go("/plain.html", { answer: { title: "Plain", http_status: 200 }, withinMs: 10_000 }, { page_id: "page_1" }),
+      state({ title: "Plain", pages: [{ id: "page_1", active: true }] }),
     ],
   },
   {
@@ -43,8 +44,9 @@ const pages: readonly HostileCase[] = [
     steps: [
       go("/popups.html"),
       tap("#lone"),
-      state({ title: "Popups", pages: [{ id: "page_1", active: true }] }),
-      goesOn,
+      // Named, since the other page may open, be the active one and close at any moment.
+      go("/plain.html", { answer: { title: "Plain", http_status: 200 }, withinMs: 10_000 }, { page_id: "page_1" }),
+      state({ title: "Plain", pages: [{ id: "page_1", active: true }] }),
     ],
   },
   {
