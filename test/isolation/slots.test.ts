@@ -105,8 +105,10 @@ describe.each(ISOLATIONS)("with %s", (isolation) => {
       const free = pool.free;
       const slot = take(pool);
       const launched = await launchBrowser(slot, { runtime });
+      // A busy machine starts the browser's helpers after its launch has been answered.
+      const living = async () => livingIn(slot, [...(await pidsOf(launched)).keys()]).length;
+      await expect.poll(living, { timeout: 10_000 }).toBeGreaterThan(2);
       const pids = [...(await pidsOf(launched)).keys()];
-      expect(livingIn(slot, pids).length).toBeGreaterThan(2);
       const left = join(slot.directory, "left by the session");
       writeFileSync(left, "something");
       expect(pool.free).toBe(free - 1);
