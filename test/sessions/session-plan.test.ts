@@ -71,7 +71,7 @@ describe("what it refuses", () => {
       { slug: "bad-request", errors: [{ field: "proxy.server" }] },
     ],
     ["a proxy address without a port", { proxy: { server: "socks5://p" } }, { slug: "bad-request" }],
-    ["a proxy, for now", { proxy: { server: "socks5://p:1080" } }, { slug: "feature-unavailable" }],
+    ["a proxy, which is not offered yet", { proxy: { server: "socks5://p:1080" } }, { slug: "feature-unavailable" }],
   ];
   test.each(cases)("should refuse %s", (_what, request, failure) => {
     const slug = "slug" in failure ? {} : { slug: "validation-failed" };
