@@ -1,9 +1,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type WorkerEvent, WorkerEventSchema } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Placement } from "./session/session-table.ts";
+import type { Placement } from "./session/placement.ts";
 
-type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
+/** Something that became of a session. */
+export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
 
 /** Events sent at once. */
 const BATCH = 100;

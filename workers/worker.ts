@@ -56,9 +56,11 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     runtimes,
     showRemedy: config.embedded,
     log,
-    onEnded: (placement, { reason, detail }) => {
-      metrics.sessionsEnded.inc({ reason: endedReasonName(reason) });
-      events.append(placement, { case: "ended", value: { reason, detail } });
+    onEvent: (placement, event) => {
+      if (event.case === "ended") {
+        metrics.sessionsEnded.inc({ reason: endedReasonName(event.value.reason ?? SessionEndedReason.UNSPECIFIED) });
+      }
+      events.append(placement, event);
     },
   });
   const identityFile = new IdentityFile(config.dataDir, config.index);

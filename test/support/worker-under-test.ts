@@ -31,10 +31,11 @@ import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
 import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc-codec.ts";
 import { statusToFailure } from "../../src/platform/grpc-failure.ts";
+import type { Happening } from "../../workers/event-log.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
 import { WorkerServer } from "../../workers/server.ts";
-import type { SessionEnd } from "../../workers/session/session.ts";
-import { type Placement, SessionTable } from "../../workers/session/session-table.ts";
+import type { Placement } from "../../workers/session/placement.ts";
+import { SessionTable } from "../../workers/session/session-table.ts";
 import type { Log } from "../../workers/slots/log.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 
@@ -47,30 +48,35 @@ const silent: Log = {
   error: (object, message) => console.error(message, object),
 };
 
+/** Something that became of a session by itself. */
+interface SessionHappening extends Placement {
+  readonly event: Happening;
+}
+
 interface Parts {
   slots: SlotPool;
   sessions: SessionTable;
   server: WorkerServer;
   port: number;
   hash: string;
-  ended: readonly (Placement & SessionEnd)[];
+  happenings: readonly SessionHappening[];
 }
 
 /** A worker without a gateway: its real server with real browsers, and a client of it. */
 export class WorkerUnderTest {
   readonly sessions: SessionTable;
-  /** Sessions that have ended by themselves, in order. */
-  readonly ended: readonly (Placement & SessionEnd)[];
+  /** What became of sessions by itself, in order. */
+  readonly happenings: readonly SessionHappening[];
   readonly #slots: SlotPool;
   readonly #server: WorkerServer;
   readonly #client: Client;
   readonly #metadata: Metadata;
 
-  private constructor({ slots, sessions, server, port, hash, ended }: Parts) {
+  private constructor({ slots, sessions, server, port, hash, happenings }: Parts) {
     this.#slots = slots;
     this.sessions = sessions;
     this.#server = server;
-    this.ended = ended;
+    this.happenings = happenings;
     this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
     this.#metadata = new Metadata();
     this.#metadata.set(fleetMetadata.workerSecretHash, hash);
@@ -86,7 +92,7 @@ export class WorkerUnderTest {
     });
     const slots = new SlotPool({ size: 4, executables, log: silent, allow });
     await slots.start();
-    const ended: (Placement & SessionEnd)[] = [];
+    const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);
     const sessions = new SessionTable({
       slots,
@@ -94,12 +100,12 @@ export class WorkerUnderTest {
       showRemedy: true,
       browserFlags,
       log: silent,
-      onEnded: ({ sessionId, placementEpoch }, end) => ended.push({ sessionId, placementEpoch, ...end }),
+      onEvent: ({ sessionId, placementEpoch }, event) => happenings.push({ sessionId, placementEpoch, event }),
     });
     const hash = createHash("sha256").update(randomUUID()).digest("hex");
     const server = new WorkerServer({ sessions, log: silent, secretHash: () => hash });
     const port = await server.listen("127.0.0.1:0");
-    return new WorkerUnderTest({ slots, sessions, server, port, hash, ended });
+    return new WorkerUnderTest({ slots, sessions, server, port, hash, happenings });
   }
 
   /** Launches a session's browser. */

@@ -21,7 +21,8 @@ import { addGrpcService } from "../../src/platform/grpc-server.ts";
 import { EventLog } from "../../workers/event-log.ts";
 import { FleetLink } from "../../workers/fleet-link.ts";
 import { IdentityFile } from "../../workers/identity.ts";
-import type { Placement, SessionTable } from "../../workers/session/session-table.ts";
+import type { Placement } from "../../workers/session/placement.ts";
+import type { SessionTable } from "../../workers/session/session-table.ts";
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 

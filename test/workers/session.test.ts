@@ -182,7 +182,7 @@ describe("the end of a session", () => {
     const session = await open({ idleTimeoutSeconds: 1 });
     await session.navigate({ url: site.url("/form.html") });
     await session.wait({ ...text("never"), timeoutMs: 1_500 }).catch(() => undefined);
-    expect(worker.ended).not.toContainEqual(expect.objectContaining(session.placement));
+    expect(endOf(session)).toBeUndefined();
     await vi.waitUntil(() => endOf(session) !== undefined, { timeout: 5_000 });
     expect(endOf(session)).toMatchObject({ reason: SessionEndedReason.IDLE });
     await expect(session.state()).rejects.toMatchObject({ slug: "session-destroyed" });
@@ -268,5 +268,7 @@ describe("a watch", () => {
 });
 
 function endOf(session: DrivenSession) {
-  return worker.ended.find(({ sessionId }) => sessionId === session.placement.sessionId);
+  const { sessionId } = session.placement;
+  const ends = worker.happenings.filter((happening) => happening.sessionId === sessionId);
+  return ends.find(({ event }) => event.case === "ended")?.event.value;
 }

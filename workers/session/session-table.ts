@@ -4,14 +4,16 @@ import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
+import type { Happening } from "../event-log.ts";
 import { launchBrowser } from "../slots/browser-process.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
 import type { SlotPool } from "../slots/slot-pool.ts";
 import { type Device, makeDevice } from "./context-options.ts";
 import { endedFailure } from "./ended-reason.ts";
+import type { Placement } from "./placement.ts";
 import { raceSignal } from "./progress.ts";
-import { Session, type SessionEnd } from "./session.ts";
+import { Session } from "./session.ts";
 import { SessionBrowser } from "./session-browser.ts";
 
 /** How long a launch may take when the caller does not say. */
@@ -19,12 +21,6 @@ const LAUNCH_MS = 30_000;
 
 /** `idle_timeout_seconds` of a session whose creator does not say. */
 const IDLE_SECONDS = 300;
-
-/** A placement of a session. */
-export interface Placement {
-  readonly sessionId: string;
-  readonly placementEpoch: bigint;
-}
 
 /** What the sessions of a worker have in common. */
 export interface SessionTableOptions {
@@ -36,8 +32,8 @@ export interface SessionTableOptions {
   /** Flags of every browser besides our own. */
   readonly browserFlags?: readonly string[];
   readonly log: Log;
-  /** Hears of every session that has ended by itself. */
-  onEnded(placement: Placement, end: SessionEnd): void;
+  /** Hears what becomes of sessions by itself: their ends, bot checks, changes of their way out. */
+  onEvent(placement: Placement, event: Happening): void;
 }
 
 interface Entry extends Placement {
@@ -119,7 +115,7 @@ export class SessionTable {
 
   /** Tells of a session's end as of one that came by itself. */
   reportEnd(placement: Placement, reason: SessionEndedReason, detail: string): void {
-    this.#options.onEnded(placement, { reason, detail });
+    this.#options.onEvent(placement, { case: "ended", value: { reason, detail } });
   }
 
   /** Ends all sessions; resolves when nothing is left of them. */
@@ -162,7 +158,7 @@ export class SessionTable {
       idleTimeoutMs: (request?.idleTimeoutSeconds ?? IDLE_SECONDS) * 1_000,
       showRemedy: this.#options.showRemedy,
       onEnded: (end) => {
-        this.#options.onEnded(entry, end);
+        this.#options.onEvent(entry, { case: "ended", value: end });
         this.destroy(entry, end.reason);
       },
     });
