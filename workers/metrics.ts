@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
 /** What a worker counts. */
@@ -8,16 +9,26 @@ export interface WorkerMetrics {
   readonly commands: Histogram<"method" | "outcome">;
   /** Sessions that have ended by themselves, by `reason`. */
   readonly sessionsEnded: Counter<"reason">;
+  /** Seconds until a session had its browser, by `how`: `adopted`, `context` (of its own, in a warm browser), `launched`. */
+  readonly browserReady: Histogram<"how">;
+}
+
+/** What is looked at when the metrics are read. */
+interface Measured {
+  sessions(): SessionTable;
+  browsers(): BrowserPool;
+  readonly slots: number;
 }
 
 /** Makes a worker's metrics. */
-export function createWorkerMetrics(sessions: () => SessionTable, slots: number): WorkerMetrics {
+export function createWorkerMetrics({ sessions, browsers, slots }: Measured): WorkerMetrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().held.length);
+  gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().running.length);
   gauge(registry, "pilothouse_worker_slots", "Sessions that the worker can have.", () => slots);
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
+  gauge(registry, "pilothouse_worker_warm_browsers", "Browsers that wait for a session.", () => browsers().warm);
   gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
   return {
     registry,
@@ -26,6 +37,13 @@ export function createWorkerMetrics(sessions: () => SessionTable, slots: number)
       help: "Seconds from a command's arrival to its answer.",
       labelNames: ["method", "outcome"],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      registers,
+    }),
+    browserReady: new Histogram({
+      name: "pilothouse_worker_browser_ready_seconds",
+      help: "Seconds until a session had its browser with its first page open.",
+      labelNames: ["how"],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
     }),
     sessionsEnded: new Counter({

@@ -10,6 +10,8 @@ import { FleetLink } from "./fleet-link.ts";
 import { IdentityFile } from "./identity.ts";
 import { InternalServer } from "./internal-server.ts";
 import { createWorkerMetrics } from "./metrics.ts";
+import { BrowserPool } from "./pool/browser-pool.ts";
+import { devicesOf } from "./pool/warm-browser.ts";
 import { probeRuntimes } from "./runtimes.ts";
 import { WorkerServer } from "./server.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
@@ -50,9 +52,16 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   });
   await slots.start();
   const events = new EventLog();
-  const metrics = createWorkerMetrics(() => sessions, config.slots);
-  const sessions: SessionTable = new SessionTable({
+  const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots: config.slots });
+  const browsers = new BrowserPool({
     slots,
+    devices: devicesOf(runtimes),
+    log,
+    onReady: (how, seconds) => metrics.browserReady.observe({ how }, seconds),
+  });
+  browsers.start();
+  const sessions: SessionTable = new SessionTable({
+    browsers,
     runtimes,
     showRemedy: config.embedded,
     log,
@@ -62,6 +71,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
       }
       events.append(placement, event);
     },
+    onRoom: () => void link.sayNow(),
   });
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
@@ -89,7 +99,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
     "the worker has started",
   );
-  return { stop: () => stopAll({ sessions, link, server, slots, internal }) };
+  return { stop: () => stopAll({ sessions, link, server, browsers, slots, internal }) };
 }
 
 async function listenOn(server: WorkerServer, listen: string): Promise<void> {
@@ -115,18 +125,20 @@ interface Parts {
   readonly sessions: SessionTable;
   readonly link: FleetLink;
   readonly server: WorkerServer;
+  readonly browsers: BrowserPool;
   readonly slots: SlotPool;
   readonly internal: InternalServer | undefined;
 }
 
-async function stopAll({ sessions, link, server, slots, internal }: Parts): Promise<void> {
+async function stopAll({ sessions, link, server, browsers, slots, internal }: Parts): Promise<void> {
   sessions.isDraining = true;
   await link.sayNow();
-  for (const placement of sessions.held)
+  for (const placement of sessions.running)
     sessions.reportEnd(placement, SessionEndedReason.WORKER_LOST, "the worker was stopped");
   await sessions.endAll(SessionEndedReason.WORKER_LOST);
   await link.stop();
   await server.stop();
+  await browsers.stop();
   await slots.stop();
   await internal?.stop();
 }

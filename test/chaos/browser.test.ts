@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { descendantsOf } from "../support/process-list.ts";
+import { descendantsOf, describeProcess } from "../support/process-list.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
 import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
 
@@ -17,8 +17,7 @@ test.for(["headless-shell", "chromium"])(
     const session = await doomed.create({ runtime });
     const { answer } = await doomed.beginNavigation(session);
     const queued = doomed.rest(`${session}/wait`, { condition: { kind: "selector", selector: "#never" } });
-    const [browser] = doomed.browsers;
-    await doomed.kill(browser?.pid ?? 0);
+    await doomed.kill(doomed.browserOfSession(runtime).pid);
 
     const { status, body } = await inTime(answer);
     expect([status, body.target_closed ?? body.ended_reason]).toEqual([502, true]);
@@ -38,8 +37,10 @@ test("should go on with a session after its page's process was killed in the mid
   const session = await doomed.create();
   await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
   const running = doomed.rest(`${session}/wait`, { condition: { kind: "selector", selector: "#never" } });
-  const { pid = 0 } = doomed.renderers.at(-1) ?? {};
-  await doomed.kill(pid);
+  const renderers = descendantsOf(doomed.browserOfSession("headless-shell").pid).filter(({ command }) =>
+    command.includes("--type=renderer"),
+  );
+  await doomed.kill(...renderers.map(({ pid }) => pid));
 
   const { status, body } = await inTime(running);
   expect([status, body.type]).toEqual([502, expect.stringMatching(/driver-error$/)]);
@@ -53,9 +54,8 @@ test("should go on with a session after its page's process was killed in the mid
 
 test("should answer every operation within its deadline while the browser hangs, and clear it all at destroy", async () => {
   const session = await doomed.create();
-  const [browser] = doomed.browsers;
-  expect(browser).toBeDefined();
-  const pids = browser ? [browser, ...descendantsOf(browser.pid)].map(({ pid }) => pid) : [];
+  const browser = doomed.browserOfSession("headless-shell");
+  const pids = [browser, ...descendantsOf(browser.pid)].map(({ pid }) => pid);
   doomed.look();
   for (const pid of pids) process.kill(pid, "SIGSTOP");
 
@@ -70,7 +70,7 @@ test("should answer every operation within its deadline while the browser hangs,
   const answers = await Promise.all(operations);
   expect(answers.map(({ status }) => status)).toEqual([504, 504, 504, 504, 200]);
   expect((await inTime(doomed.rest(session, undefined, { method: "DELETE" }))).status).toBe(204);
-  await expect.poll(() => doomed.browsers, { timeout: verdict }).toEqual([]);
+  await expect.poll(() => pids.filter((pid) => describeProcess(pid)), { timeout: verdict }).toEqual([]);
 }, 90_000);
 
 test("should leave nothing behind, and each session with its one terminal event", async () => {

@@ -75,9 +75,16 @@ export class DoomedService {
     return descendantsOf(workerPid).filter(({ parent, command }) => parent === workerPid && /chrom/.test(command));
   }
 
-  /** The processes that run pages. */
-  get renderers(): ListedProcess[] {
-    return descendantsOf(this.workerPid).filter(({ command }) => command.includes("--type=renderer"));
+  /** The main processes of a runtime's browsers, the oldest first. */
+  browsersOf(runtime: string): ListedProcess[] {
+    return this.browsers.filter(({ command }) => command.includes("headless-shell") === (runtime === "headless-shell"));
+  }
+
+  /** The browser of the only session of a runtime: the oldest, since those that are launched ahead come after it. */
+  browserOfSession(runtime: string): ListedProcess {
+    const [oldest] = this.browsersOf(runtime);
+    if (!oldest) throw new Error(`no ${runtime} runs`);
+    return oldest;
   }
 
   /** Calls the REST API. */

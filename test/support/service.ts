@@ -58,8 +58,8 @@ async function run(
     gateway.stdout?.on("data", hear);
     gateway.stderr?.on("data", hear);
   });
-  // Nobody asks for such an end, and what was printed says why it came.
-  gateway.once("exit", (code) => code && console.error(`the gateway ended with ${code}:\n${printed}`));
+  // Nobody asks for such an end (130 is that of a second signal), and what was printed says why it came.
+  gateway.once("exit", (code) => code && code !== 130 && console.error(`the gateway ended with ${code}:\n${printed}`));
   return {
     url: `http://127.0.0.1:${ports.PORT}`,
     grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,

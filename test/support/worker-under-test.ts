@@ -32,6 +32,8 @@ import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc-codec.ts";
 import { statusToFailure } from "../../src/platform/grpc-failure.ts";
 import type { Happening } from "../../workers/event-log.ts";
+import { BrowserPool } from "../../workers/pool/browser-pool.ts";
+import { devicesOf } from "../../workers/pool/warm-browser.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
 import { WorkerServer } from "../../workers/server.ts";
 import type { Placement } from "../../workers/session/placement.ts";
@@ -54,6 +56,7 @@ interface SessionHappening extends Placement {
 }
 
 interface Parts {
+  browsers: BrowserPool;
   slots: SlotPool;
   sessions: SessionTable;
   server: WorkerServer;
@@ -67,12 +70,14 @@ export class WorkerUnderTest {
   readonly sessions: SessionTable;
   /** What became of sessions by itself, in order. */
   readonly happenings: readonly SessionHappening[];
+  readonly #browsers: BrowserPool;
   readonly #slots: SlotPool;
   readonly #server: WorkerServer;
   readonly #client: Client;
   readonly #metadata: Metadata;
 
-  private constructor({ slots, sessions, server, port, hash, happenings }: Parts) {
+  private constructor({ browsers, slots, sessions, server, port, hash, happenings }: Parts) {
+    this.#browsers = browsers;
     this.#slots = slots;
     this.sessions = sessions;
     this.#server = server;
@@ -94,18 +99,20 @@ export class WorkerUnderTest {
     await slots.start();
     const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);
+    const browsers = new BrowserPool({ slots, devices: devicesOf(runtimes), extraFlags: browserFlags, log: silent });
+    browsers.start();
     const sessions = new SessionTable({
-      slots,
+      browsers,
       runtimes,
       showRemedy: true,
-      browserFlags,
       log: silent,
+      onRoom: () => undefined,
       onEvent: ({ sessionId, placementEpoch }, event) => happenings.push({ sessionId, placementEpoch, event }),
     });
     const hash = createHash("sha256").update(randomUUID()).digest("hex");
     const server = new WorkerServer({ sessions, log: silent, secretHash: () => hash });
     const port = await server.listen("127.0.0.1:0");
-    return new WorkerUnderTest({ slots, sessions, server, port, hash, happenings });
+    return new WorkerUnderTest({ browsers, slots, sessions, server, port, hash, happenings });
   }
 
   /** Launches a session's browser. */
@@ -133,6 +140,7 @@ export class WorkerUnderTest {
   async stop(): Promise<void> {
     this.#client.close();
     await this.#server.stop();
+    await this.#browsers.stop();
     await this.#slots.stop();
   }
 }

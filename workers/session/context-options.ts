@@ -18,8 +18,11 @@ export interface Device {
   readonly contextOptions: BrowserContextOptions;
 }
 
+/** What a session's creator says of its device. */
+type DeviceWish = Pick<CreateSessionRequest, "archetype" | "viewport" | "locale" | "timezone">;
+
 /** Works out the device of a session from what its creator asked for. */
-export function makeDevice(request: CreateSessionRequest, browserMajor: number): Device {
+export function makeDevice(request: DeviceWish, browserMajor: number): Device {
   const archetype = archetypeOf(request.archetype ?? DEFAULT_ARCHETYPE);
   const viewport = viewportOf(archetype, request.viewport);
   const { width, height, deviceScaleFactor } = viewport;

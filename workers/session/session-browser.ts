@@ -66,6 +66,14 @@ export class SessionBrowser {
     return this.#slot.directory;
   }
 
+  /** Closes its context, for another one in the same browser takes its place. */
+  leave(): void {
+    this.pages.close();
+    this.downloadShelf.close();
+    // What cannot be closed ends with the browser.
+    this.#process.context.close().catch(() => undefined);
+  }
+
   /** Ends the browser, and gives its slot back when nothing is left of it. */
   async dispose(): Promise<void> {
     this.pages.close();

@@ -5,16 +5,13 @@ import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { Happening } from "../event-log.ts";
-import { launchBrowser } from "../slots/browser-process.ts";
+import type { BrowserPool } from "../pool/browser-pool.ts";
 import type { Log } from "../slots/log.ts";
-import type { Slot } from "../slots/slot.ts";
-import type { SlotPool } from "../slots/slot-pool.ts";
 import { type Device, makeDevice } from "./context-options.ts";
 import { endedFailure } from "./ended-reason.ts";
 import type { Placement } from "./placement.ts";
-import { raceSignal } from "./progress.ts";
 import { Session } from "./session.ts";
-import { SessionBrowser } from "./session-browser.ts";
+import type { SessionBrowser } from "./session-browser.ts";
 
 /** How long a launch may take when the caller does not say. */
 const LAUNCH_MS = 30_000;
@@ -24,16 +21,16 @@ const IDLE_SECONDS = 300;
 
 /** What the sessions of a worker have in common. */
 export interface SessionTableOptions {
-  readonly slots: SlotPool;
+  readonly browsers: BrowserPool;
   /** Major version of each runtime that is installed. */
   readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
   /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
-  /** Flags of every browser besides our own. */
-  readonly browserFlags?: readonly string[];
   readonly log: Log;
   /** Hears what becomes of sessions by itself: their ends, bot checks, changes of their way out. */
   onEvent(placement: Placement, event: Happening): void;
+  /** Hears that a worker that was full can take a session again. */
+  onRoom(): void;
 }
 
 interface Entry extends Placement {
@@ -46,7 +43,8 @@ interface Entry extends Placement {
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #entries = new Map<string, Entry>();
-  readonly #teardowns = new Set<Promise<void>>();
+  /** Sessions that have ended and still have their slots. */
+  readonly #teardowns = new Map<Promise<void>, Placement>();
   /** The worker takes no new sessions. */
   isDraining = false;
 
@@ -55,13 +53,18 @@ export class SessionTable {
   }
 
   /** All sessions, those whose browser is launched among them. */
-  get held(): readonly Placement[] {
+  get running(): readonly Placement[] {
     return [...this.#entries.values()];
+  }
+
+  /** All sessions that have a slot: those that run, and those of which something is left. */
+  get held(): readonly Placement[] {
+    return [...this.running, ...this.#teardowns.values()];
   }
 
   /** How many sessions could begin now. */
   get free(): number {
-    return this.isDraining ? 0 : this.#options.slots.free;
+    return this.isDraining ? 0 : this.#options.browsers.free;
   }
 
   /** How many commands wait for their turn. */
@@ -88,18 +91,16 @@ export class SessionTable {
     if (request.profileId) throw fail("driver-not-integrated", {}, { detail: "this worker cannot use a profile yet" });
     const device = makeDevice(request, runtime.major);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
-    const slot = this.isDraining ? undefined : this.#options.slots.acquire();
-    if (!slot) throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker has no free slot" });
-    for (const target of command.egressAllow) slot.relay.allow.add(target);
+    if (this.isDraining) throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker is draining" });
     const entry: Entry = { sessionId, placementEpoch, ending: new AbortController() };
     this.#entries.set(sessionId, entry);
     try {
-      const browser = await this.#launch(slot, runtime.name, device, entry, context.timeoutMs || LAUNCH_MS);
+      const browser = await this.#takeBrowser(runtime.name, device, entry, context.timeoutMs || LAUNCH_MS);
+      for (const target of command.egressAllow) browser.relay.allow.add(target);
       entry.session = this.#makeSession(command, browser, entry);
       return device.viewport;
     } catch (thrown) {
       this.#entries.delete(sessionId);
-      this.#track(slot.release());
       throw thrown;
     }
   }
@@ -110,7 +111,7 @@ export class SessionTable {
     if (!entry || entry.placementEpoch !== placement.placementEpoch) return;
     this.#entries.delete(entry.sessionId);
     entry.ending.abort(endedFailure(reason));
-    if (entry.session) this.#track(entry.session.end(reason));
+    if (entry.session) this.#track(entry, entry.session.end(reason));
   }
 
   /** Tells of a session's end as of one that came by itself. */
@@ -120,25 +121,19 @@ export class SessionTable {
 
   /** Ends all sessions; resolves when nothing is left of them. */
   async endAll(reason: SessionEndedReason): Promise<void> {
-    for (const entry of this.held) this.destroy(entry, reason);
-    await Promise.allSettled([...this.#teardowns]);
+    for (const entry of this.running) this.destroy(entry, reason);
+    await Promise.allSettled(this.#teardowns.keys());
   }
 
-  async #launch(
-    slot: Slot,
+  async #takeBrowser(
     runtime: BrowserRuntime,
     device: Device,
     entry: Entry,
     timeoutMs: number,
   ): Promise<SessionBrowser> {
     const signal = AbortSignal.any([entry.ending.signal, AbortSignal.timeout(timeoutMs)]);
-    const { contextOptions } = device;
-    const { browserFlags: extraFlags = [] } = this.#options;
     try {
-      const process = await launchBrowser(slot, { runtime, contextOptions, extraFlags, timeoutMs, signal });
-      const browser = new SessionBrowser(slot, process, device);
-      await raceSignal(browser.start(), signal);
-      return browser;
+      return await this.#options.browsers.take({ runtime, device, signal, timeoutMs });
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
@@ -169,12 +164,16 @@ export class SessionTable {
     throw fail("driver-not-integrated", {}, { detail: `this worker does not have the runtime ${name}` });
   }
 
-  /** Keeps a teardown until it is over, so that a worker that stops waits for it. */
-  #track(teardown: Promise<void>): void {
+  /** Keeps a teardown until it is over: a worker that stops waits for it, and so does the slot. */
+  #track({ sessionId, placementEpoch }: Placement, teardown: Promise<void>): void {
     const settled = teardown.catch((error: unknown) => {
       this.#options.log.error({ err: error }, "a session could not be torn down");
     });
-    this.#teardowns.add(settled);
-    settled.finally(() => this.#teardowns.delete(settled));
+    this.#teardowns.set(settled, { sessionId, placementEpoch });
+    void settled.then(() => {
+      const wasFull = this.#options.browsers.free <= 1;
+      this.#teardowns.delete(settled);
+      if (wasFull) this.#options.onRoom();
+    });
   }
 }

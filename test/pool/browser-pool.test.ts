@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
+import { BrowserPool, type Readiness } from "../../workers/pool/browser-pool.ts";
+import { Demand } from "../../workers/pool/demand.ts";
+import { devicesOf } from "../../workers/pool/warm-browser.ts";
+import { probeRuntimes } from "../../workers/runtimes.ts";
+import { type Device, makeDevice } from "../../workers/session/context-options.ts";
+import type { SessionBrowser } from "../../workers/session/session-browser.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { killBrowsers } from "../support/kill-browsers.ts";
+
+describe("demand", () => {
+  test.each([
+    ["nobody asked", 0, 1],
+    ["one asked", 1, 1],
+    ["one asked every 2 s", 15, 3],
+    ["seven asked every second", 210, 8],
+  ])("when %s", (_, asked, target) => {
+    const demand = new Demand(1);
+    for (let count = 0; count < asked; count += 1) demand.note(1_000);
+    expect(demand.target(1_000)).toBe(target);
+    expect(demand.target(31_000)).toBe(1);
+  });
+});
+
+describe("a pool of browsers", () => {
+  const executables = findBrowsers({
+    env: process.env,
+    dataDirectory: "/",
+    platform: process.platform,
+    disk: realDisk,
+  });
+  const ready: Readiness[] = [];
+  const failed = vi.fn();
+  const log = { info: () => undefined, warn: failed, error: failed };
+  let directory: string;
+  let majors: ReadonlyMap<"chromium" | "headless-shell", number>;
+  let slots: SlotPool;
+  let pool: BrowserPool;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), "pool-"));
+    majors = await probeRuntimes(executables);
+  });
+
+  afterEach(async () => {
+    await pool.stop();
+    await slots.stop();
+    expect(failed).not.toHaveBeenCalled();
+    ready.length = 0;
+  });
+
+  afterAll(() => rm(directory, { recursive: true }));
+
+  async function setUp(size: number): Promise<void> {
+    slots = new SlotPool({ size, executables, log });
+    await slots.start();
+    pool = new BrowserPool({ slots, devices: devicesOf(majors), log, onReady: (how) => ready.push(how) });
+    pool.start();
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
+  }
+
+  function take(archetype: string, runtime: "chromium" | "headless-shell" = "headless-shell"): Promise<SessionBrowser> {
+    const device: Device = makeDevice({ archetype }, majors.get(runtime) ?? 0);
+    return pool.take({ runtime, device, signal: AbortSignal.timeout(20_000), timeoutMs: 20_000 });
+  }
+
+  const widthOf = ({ pages }: SessionBrowser) => pages.active.page.evaluate(() => screen.width);
+
+  test("gives the browser that it has launched ahead, and launches the next one", async () => {
+    await setUp(3);
+    const browser = await take("desktop-chrome");
+    expect(ready).toEqual(["adopted"]);
+    expect(await widthOf(browser)).toBe(1920);
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
+    await browser.dispose();
+  });
+
+  test("gives a session on another device a context of its own in it", async () => {
+    await setUp(2);
+    const browser = await take("pixel-7");
+    expect(ready).toEqual(["context"]);
+    expect(await widthOf(browser)).toBe(412);
+    await expect.poll(() => browser.pages.active.page.context().browser()?.contexts().length).toBe(1);
+    await browser.dispose();
+  });
+
+  test("gives the slot of a warm browser to a session that cannot have that browser", async () => {
+    await setUp(1);
+    expect(pool.free).toBe(1);
+    const browser = await take("desktop-chrome", "chromium");
+    expect([ready, pool.free]).toEqual([["launched"], 0]);
+    await expect(take("desktop-chrome")).rejects.toMatchObject({ slug: "capacity-unavailable" });
+    await browser.dispose();
+  });
+
+  test("gives one that is being launched to whoever asks first, and others one of their own", async () => {
+    await setUp(3);
+    await (await take("desktop-chrome")).dispose();
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
+    const browsers = await Promise.all([take("desktop-chrome"), take("desktop-chrome"), take("desktop-chrome")]);
+    expect(ready.filter((how) => how === "adopted")).toHaveLength(2);
+    expect(new Set(browsers.map(({ directory: own }) => own)).size).toBe(3);
+    await Promise.all(browsers.map((browser) => browser.dispose()));
+  });
+
+  test("replaces a browser that dies before a session has it", async () => {
+    await setUp(2);
+    killBrowsers();
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
+    const browser = await take("desktop-chrome");
+    expect([ready, await widthOf(browser)]).toEqual([["adopted"], 1920]);
+    await browser.dispose();
+  });
+});

@@ -1,0 +1,235 @@
+import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { fail } from "../../src/platform/errors.ts";
+import type { Device } from "../session/context-options.ts";
+import { raceSignal } from "../session/progress.ts";
+import type { SessionBrowser } from "../session/session-browser.ts";
+import type { Log } from "../slots/log.ts";
+import type { Slot } from "../slots/slot.ts";
+import type { SlotPool } from "../slots/slot-pool.ts";
+import { Demand } from "./demand.ts";
+import { WarmBrowser } from "./warm-browser.ts";
+
+/** How long a launch ahead of demand may take. */
+const LAUNCH_MS = 30_000;
+
+/** How often the pool is fitted to demand when nobody asks, and how long it waits after a launch that failed. */
+const TICK_MS = 5_000;
+
+/** How long after a session has its browser the next one is launched. */
+const SOON_MS = 20;
+
+/** How a session came to its browser: as it was, with a context of its own in it, or by a launch. */
+export type Readiness = "adopted" | "context" | "launched";
+
+/** What a session asks of its browser. */
+export interface BrowserWish {
+  readonly runtime: BrowserRuntime;
+  readonly device: Device;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+/** What a pool of browsers is made of. */
+export interface BrowserPoolOptions {
+  readonly slots: SlotPool;
+  /** The device of warm browsers by runtime, of each that is installed; the first one is kept although nobody asks. */
+  readonly devices: ReadonlyMap<BrowserRuntime, Device>;
+  /** Flags of every browser besides our own. */
+  readonly extraFlags?: readonly string[];
+  readonly log: Log;
+  /** Hears how each session came to its browser, and how many seconds that took. */
+  onReady?(how: Readiness, seconds: number): void;
+}
+
+interface Launching {
+  readonly runtime: BrowserRuntime;
+  readonly warm: Promise<WarmBrowser | undefined>;
+  isClaimed: boolean;
+}
+
+/** The browsers of a worker: launched ahead, one at a time, by recent demand; launched when asked for, else. */
+export class BrowserPool {
+  readonly #options: BrowserPoolOptions;
+  readonly #demand: ReadonlyMap<BrowserRuntime, Demand>;
+  readonly #warm: WarmBrowser[] = [];
+  readonly #disposing = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  #launching: Launching | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Timeout | undefined;
+  #quietUntil = 0;
+
+  constructor(options: BrowserPoolOptions) {
+    this.#options = options;
+    this.#demand = new Map(
+      [...options.devices.keys()].map((runtime, index) => [runtime, new Demand(Number(index === 0))]),
+    );
+  }
+
+  /** How many sessions could begin now: a warm browser's slot is as good as free. */
+  get free(): number {
+    return this.#options.slots.free + this.#warm.length + (this.#launching ? 1 : 0);
+  }
+
+  /** How many browsers wait for a session. */
+  get warm(): number {
+    return this.#warm.length;
+  }
+
+  /** Begins to launch ahead. */
+  start(): void {
+    this.#timer ??= setInterval(() => this.#fit(), TICK_MS);
+    this.#fit();
+  }
+
+  /** Ends the browsers that no session has. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    clearInterval(this.#timer);
+    clearTimeout(this.#soon);
+    await this.#launching?.warm;
+    for (const warm of this.#warm.splice(0)) this.#dispose(warm);
+    await Promise.all(this.#disposing);
+  }
+
+  /** Gives a session its browser, with its first page open. Throws `capacity-unavailable` when there is no slot for it. */
+  async take(wish: BrowserWish): Promise<SessionBrowser> {
+    const began = performance.now();
+    this.#demand.get(wish.runtime)?.note(began);
+    try {
+      const { how, browser } = (await this.#takeWarm(wish)) ?? (await this.#launch(wish));
+      this.#options.onReady?.(how, (performance.now() - began) / 1_000);
+      return browser;
+    } finally {
+      // Behind the answer: a launch keeps the worker busy for some milliseconds.
+      this.#soon ??= setTimeout(() => this.#fit(), SOON_MS);
+    }
+  }
+
+  async #takeWarm(wish: BrowserWish): Promise<{ how: Readiness; browser: SessionBrowser } | undefined> {
+    const warm = this.#pick(wish) ?? (await this.#claim(wish));
+    const how = warm?.fitOf(wish.device);
+    if (!warm || !how) return undefined;
+    try {
+      return { how, browser: await raceSignal(warm.adopt(wish.device), wish.signal) };
+    } catch (error) {
+      this.#dispose(warm);
+      wish.signal.throwIfAborted();
+      this.#options.log.warn({ err: error }, "a warm browser could not be used");
+      return undefined;
+    }
+  }
+
+  /** Takes a browser that needs nothing done to it, else one that takes another context. */
+  #pick({ runtime, device }: BrowserWish): WarmBrowser | undefined {
+    const fitting = this.#warm.filter((warm) => warm.runtime === runtime && warm.fitOf(device));
+    const picked = fitting.find((warm) => warm.fitOf(device) === "adopted") ?? fitting[0];
+    if (picked) this.#remove(picked);
+    return picked;
+  }
+
+  /** Waits for the browser that is being launched ahead, if it fits and nobody else waits for it. */
+  async #claim({ runtime, device, signal }: BrowserWish): Promise<WarmBrowser | undefined> {
+    const launching = this.#launching;
+    if (!launching || launching.isClaimed || launching.runtime !== runtime) return undefined;
+    launching.isClaimed = true;
+    try {
+      const warm = await raceSignal(launching.warm, signal);
+      if (!warm || warm.fitOf(device)) return warm;
+      this.#keep(warm);
+      return undefined;
+    } catch (aborted) {
+      void launching.warm.then((warm) => warm && this.#keep(warm));
+      throw aborted;
+    }
+  }
+
+  async #launch(wish: BrowserWish): Promise<{ how: Readiness; browser: SessionBrowser }> {
+    const slot = this.#options.slots.acquire() ?? (await this.#evict());
+    if (!slot) throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker has no free slot" });
+    const warm = await this.#launchIn(slot, wish);
+    return { how: "launched", browser: await warm.adopt(wish.device) };
+  }
+
+  /** Frees the slot of a warm browser of another kind. */
+  async #evict(): Promise<Slot | undefined> {
+    const [oldest] = this.#warm;
+    if (!oldest) return undefined;
+    this.#remove(oldest);
+    await this.#dispose(oldest);
+    return this.#options.slots.acquire();
+  }
+
+  async #launchIn(slot: Slot, { runtime, device, signal, timeoutMs }: BrowserWish): Promise<WarmBrowser> {
+    const { extraFlags = [] } = this.#options;
+    try {
+      return await raceSignal(WarmBrowser.launch(slot, { runtime, device, extraFlags, timeoutMs, signal }), signal);
+    } catch (error) {
+      this.#track(slot.release());
+      throw error;
+    }
+  }
+
+  /** Launches the next browser that demand is worth, or ends one that it is not worth any more. */
+  #fit(): void {
+    this.#soon = undefined;
+    const now = performance.now();
+    if (this.#stopping.signal.aborted || this.#launching || now < this.#quietUntil) return;
+    for (const [runtime, demand] of this.#demand) {
+      const target = demand.target(now);
+      const ready = this.#warm.filter((warm) => warm.runtime === runtime);
+      const [oldest] = ready;
+      if (ready.length > target && oldest) {
+        this.#remove(oldest);
+        this.#dispose(oldest);
+      } else if (ready.length < target && this.#launchAhead(runtime)) return;
+    }
+  }
+
+  #launchAhead(runtime: BrowserRuntime): boolean {
+    const device = this.#options.devices.get(runtime);
+    const slot = device && this.#options.slots.acquire();
+    if (!slot) return false;
+    const { signal } = this.#stopping;
+    const warm = this.#launchIn(slot, { runtime, device, signal, timeoutMs: LAUNCH_MS }).catch((error: unknown) => {
+      if (!signal.aborted) this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
+      this.#quietUntil = performance.now() + TICK_MS;
+      return undefined;
+    });
+    const launching: Launching = { runtime, warm, isClaimed: false };
+    this.#launching = launching;
+    void warm.then((launched) => {
+      this.#launching = undefined;
+      if (launched && !launching.isClaimed) this.#keep(launched);
+      this.#fit();
+    });
+    return true;
+  }
+
+  #keep(warm: WarmBrowser): void {
+    this.#warm.push(warm);
+    void warm.lost.then(() => {
+      // Once a session has it, its end is the session's.
+      if (this.#remove(warm)) this.#dispose(warm);
+    });
+  }
+
+  #remove(warm: WarmBrowser): boolean {
+    const index = this.#warm.indexOf(warm);
+    if (index >= 0) this.#warm.splice(index, 1);
+    return index >= 0;
+  }
+
+  #dispose(warm: WarmBrowser): Promise<void> {
+    return this.#track(warm.dispose());
+  }
+
+  /** Keeps a teardown until it is over, so that a worker that stops waits for it. */
+  #track(teardown: Promise<void>): Promise<void> {
+    const settled = teardown.catch((error: unknown) => {
+      this.#options.log.error({ err: error }, "a browser could not be torn down");
+    });
+    this.#disposing.add(settled);
+    return settled.finally(() => this.#disposing.delete(settled));
+  }
+}
