@@ -10,8 +10,9 @@ import { operations } from "./operations.ts";
 import { outsideCpu } from "./outside-cpu.ts";
 import { path } from "./path.ts";
 import { printTable } from "./table.ts";
+import { warmStart } from "./warm-start.ts";
 
-const benches: readonly Bench[] = [path, operations, endToEnd, outsideCpu, memory, captureMemory];
+const benches: readonly Bench[] = [path, operations, warmStart, endToEnd, outsideCpu, memory, captureMemory];
 
 async function main(args: readonly string[]): Promise<void> {
   const isQuick = args.includes("--quick");
