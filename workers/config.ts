@@ -28,6 +28,8 @@ export interface WorkerConfig {
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
   readonly isolation: Isolation | undefined;
+  /** From which pressure of the machine the worker takes no new sessions, in percent; 100 never. */
+  readonly closeAt: { readonly memory: number; readonly cpu: number };
   /** Where health and metrics are served; nowhere when absent. */
   readonly internalPort: number | undefined;
   readonly logLevel: LogLevel;
@@ -41,9 +43,10 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
   const listen = readAddress(env, "WORKER_LISTEN", undefined);
   const internalPort = read.integer("INTERNAL_PORT", { min: 0, max: 65_535, absent: -1 });
   const isolation = read.oneOf("ISOLATION", ["auto", "namespace", "flags"], "auto");
+  // Only a gateway's own worker is reached through a socket beside it.
+  const embedded = gateways.every((gateway) => gateway.startsWith("unix:"));
   return {
-    // Only a gateway's own worker is reached through a socket beside it.
-    embedded: gateways.every((gateway) => gateway.startsWith("unix:")),
+    embedded,
     dataDir: resolve(dataDirectory({ env, uid, home: homedir() })),
     index: read.integer("WORKER_INDEX", { min: 0, max: 9_999, absent: 0 }),
     listen,
@@ -53,6 +56,10 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     gateways,
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => item.includes("/") || isAddress(item)),
     isolation: isolation === "auto" ? undefined : isolation,
+    closeAt: {
+      memory: read.integer("CLOSE_AT_MEMORY", { min: 1, max: 100, absent: 90 }),
+      cpu: read.integer("CLOSE_AT_CPU", { min: 1, max: 100, absent: 85 }),
+    },
     internalPort: internalPort < 0 ? undefined : internalPort,
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };

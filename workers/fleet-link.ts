@@ -151,6 +151,7 @@ export class FleetLink {
       incarnation: lease.incarnation,
       freeSlots: sessions.free,
       draining: sessions.isDraining,
+      closedBy: sessions.closedBy ?? "",
       sessions: sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch })),
     });
     const { unwanted } = await callUnary(this.#client, GatewayService.method.heartbeat, request, this.#callOptions());

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { BrowserPool } from "./pool/browser-pool.ts";
+import type { PressureWatch } from "./pressure/pressure-watch.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
 /** What a worker counts. */
@@ -11,6 +12,8 @@ export interface WorkerMetrics {
   readonly sessionsEnded: Counter<"reason">;
   /** Seconds until a session had its browser, by `how`: `adopted`, `context` (of its own, in a warm browser), `launched`. */
   readonly browserReady: Histogram<"how">;
+  /** Shows what a watch sees. */
+  tellPressure(watch: PressureWatch): void;
 }
 
 /** What is looked at when the metrics are read. */
@@ -52,7 +55,29 @@ export function createWorkerMetrics({ sessions, browsers, slots }: Measured): Wo
       labelNames: ["reason"],
       registers,
     }),
+    tellPressure: (watch) => tellPressure(registry, watch),
   };
+}
+
+function tellPressure(registry: Registry, watch: PressureWatch): void {
+  new Gauge({
+    name: "pilothouse_worker_pressure",
+    help: "Share of its machine's or control group's memory in use, and of time stalled for memory and waited for a core.",
+    labelNames: ["kind"],
+    registers: [registry],
+    collect() {
+      for (const [kind, value] of Object.entries(watch.pressure)) this.set({ kind }, value);
+    },
+  });
+  new Gauge({
+    name: "pilothouse_worker_closed",
+    help: "Whether a pressure closes the worker to new sessions.",
+    labelNames: ["kind"],
+    registers: [registry],
+    collect() {
+      for (const kind of Object.keys(watch.pressure)) this.set({ kind }, watch.closedBy === kind ? 1 : 0);
+    },
+  });
 }
 
 function gauge(registry: Registry, name: string, help: string, read: () => number): void {

@@ -12,6 +12,8 @@ import { InternalServer } from "./internal-server.ts";
 import { createWorkerMetrics } from "./metrics.ts";
 import { BrowserPool } from "./pool/browser-pool.ts";
 import { devicesOf } from "./pool/warm-browser.ts";
+import { PressureReader } from "./pressure/pressure-reader.ts";
+import { PressureWatch } from "./pressure/pressure-watch.ts";
 import { probeRuntimes } from "./runtimes.ts";
 import { WorkerServer } from "./server.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
@@ -57,9 +59,9 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     slots,
     devices: devicesOf(runtimes),
     log,
+    isOpen: () => sessions.isOpen,
     onReady: (how, seconds) => metrics.browserReady.observe({ how }, seconds),
   });
-  browsers.start();
   const sessions: SessionTable = new SessionTable({
     browsers,
     runtimes,
@@ -93,13 +95,37 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   });
   const server = new WorkerServer({ sessions, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config.listen);
+  const pressure = watchPressure({ config, sessions, link, log });
+  metrics.tellPressure(pressure);
   const internal = await startInternal(config, metrics.registry, () => link.isRegistered && !sessions.isDraining);
+  pressure.start();
+  browsers.start();
   await link.start();
   log.info(
     { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
     "the worker has started",
   );
-  return { stop: () => stopAll({ sessions, link, server, browsers, slots, internal }) };
+  return { stop: () => stopAll({ sessions, link, server, browsers, slots, internal, pressure }) };
+}
+
+/** Closes the worker to new sessions while its machine is under pressure, and tells the gateways at once. */
+function watchPressure({
+  config,
+  sessions,
+  link,
+  log,
+}: Pick<WorkerOptions, "config" | "log"> & Pick<Parts, "sessions" | "link">): PressureWatch {
+  const reader = new PressureReader();
+  return new PressureWatch({
+    closeAt: config.closeAt,
+    read: () => reader.read(),
+    onChange: (closedBy, pressure) => {
+      sessions.closedBy = closedBy;
+      void link.sayNow();
+      if (closedBy) log.warn({ closedBy, ...pressure }, "the machine is under pressure: no new sessions are taken");
+      else log.info({ ...pressure }, "the pressure is gone: new sessions are taken again");
+    },
+  });
 }
 
 async function listenOn(server: WorkerServer, listen: string): Promise<void> {
@@ -128,9 +154,11 @@ interface Parts {
   readonly browsers: BrowserPool;
   readonly slots: SlotPool;
   readonly internal: InternalServer | undefined;
+  readonly pressure: PressureWatch;
 }
 
-async function stopAll({ sessions, link, server, browsers, slots, internal }: Parts): Promise<void> {
+async function stopAll({ sessions, link, server, browsers, slots, internal, pressure }: Parts): Promise<void> {
+  pressure.stop();
   sessions.isDraining = true;
   await link.sayNow();
   for (const placement of sessions.running)

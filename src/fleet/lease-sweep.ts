@@ -56,9 +56,7 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
       if (overdue > 0) log.warn({ sessions: overdue }, "sessions that never became live were ended");
       tx.afterCommit(() => bus.publish("capacity", ""));
     });
-    const { slots, held } = await countSlots(db);
-    metrics.slots.set({ state: "held" }, held);
-    metrics.slots.set({ state: "free" }, slots - held);
+    for (const [state, count] of Object.entries(await countSlots(db))) metrics.slots.set({ state }, count);
   }
 
   /** One at a time: a sweep that PostgreSQL holds up is not piled onto. */

@@ -4,7 +4,7 @@ import { findCandidates, lockCandidate, type WorkerAddress } from "./store.ts";
 /** Where a session could be put. */
 export type Placement =
   | { readonly kind: "placed"; readonly worker: WorkerAddress }
-  /** No live worker has a free slot at the moment. */
+  /** No live worker that takes new sessions has a free slot at the moment. */
   | { readonly kind: "full" }
   /** Another placement was faster: the transaction has to begin anew. */
   | { readonly kind: "raced" }
@@ -26,7 +26,7 @@ export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise
   const alive = await findCandidates(tx);
   const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (alive.length > 0 && able.length === 0) return { kind: "not-integrated" };
-  const candidate = able.find(({ id, held, slots }) => id !== except && held < slots);
+  const candidate = able.find(({ id, open, held, slots }) => open && id !== except && held < slots);
   if (!candidate) return { kind: "full" };
   const locked = await lockCandidate(tx, candidate.id);
   if (!locked || locked.held >= locked.slots) return { kind: "raced" };

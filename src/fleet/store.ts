@@ -54,6 +54,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     boot_id: worker.bootId,
     incarnation: worker.incarnation,
     draining: true,
+    closed_by: null,
     lease_until: inMilliseconds(leaseMs),
     lost_at: null,
     registered_at: sql<Date>`now()`,
@@ -71,11 +72,20 @@ export async function findSecretHash(db: Database, id: string): Promise<Buffer |
   return row?.secret_hash;
 }
 
+/** What a heartbeat writes. */
+export interface LeaseRenewal {
+  readonly id: string;
+  readonly incarnation: bigint;
+  readonly draining: boolean;
+  /** Empty while the worker is open to new sessions. */
+  readonly closedBy: string;
+}
+
 /** Renews a lease; false when the worker has been started again since. One that was lost comes back, without sessions. */
-export async function renewLease(tx: Tx, id: string, incarnation: bigint, draining: boolean): Promise<boolean> {
+export async function renewLease(tx: Tx, { id, incarnation, draining, closedBy }: LeaseRenewal): Promise<boolean> {
   const row = await tx.sql
     .updateTable("workers")
-    .set({ lease_until: inMilliseconds(leaseMs), draining, lost_at: null })
+    .set({ lease_until: inMilliseconds(leaseMs), draining, closed_by: closedBy || null, lost_at: null })
     .where("id", "=", id)
     .where("incarnation", "=", String(incarnation))
     .returning("id")
@@ -110,14 +120,17 @@ export async function releaseSlots(tx: Tx, workerId: string, held: readonly stri
 
 const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > clock_timestamp()`;
 
-/** Finds the live workers that take new sessions, the least loaded first, with the runtimes they launch. */
+/** A worker that neither drains nor is closed by the pressure of its machine. */
+const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
+
+/** Finds the live workers, the least loaded first, with the runtimes they launch and whether they take new sessions. */
 export async function findCandidates(tx: Tx) {
   return tx.sql
     .selectFrom("workers")
     .select(["id", "runtimes", "slots"])
+    .select(sql<boolean>`${takesSessions}`.as("open"))
     .select(heldSlots)
     .where(isAlive)
-    .where("draining", "=", false)
     .orderBy(sql`${heldCount} / slots::float`)
     .orderBy("id")
     .execute();
@@ -144,7 +157,7 @@ export async function lockCandidate(tx: Tx, id: string) {
       .select(["id", "address", "secret_hash", "slots"])
       .select(heldSlots)
       .where("id", "=", id)
-      .where("draining", "=", false)
+      .where(takesSessions)
       .where(isAlive)
       .executeTakeFirst()
   );
@@ -189,16 +202,14 @@ export async function endAllLeases(tx: Tx): Promise<void> {
   await tx.sql.updateTable("workers").set({ lease_until: sql<Date>`clock_timestamp() - interval '1 s'` }).execute();
 }
 
-/** Counts the slots of live workers. */
-export async function countSlots(db: Database): Promise<{ slots: number; held: number }> {
+/** Counts the slots of live workers: taken, free to take, and free on workers that take no new sessions. */
+export async function countSlots(db: Database): Promise<{ held: number; free: number; closed: number }> {
+  const left = sql`greatest(slots - ${heldCount}, 0)`;
   const row = await db.sql
     .selectFrom("workers")
-    .select(sql<number>`coalesce(sum(slots), 0)::int`.as("slots"))
-    .select(
-      sql<number>`coalesce(sum((select count(*) from sessions s where s.worker_id = workers.id and slot_held)), 0)::int`.as(
-        "held",
-      ),
-    )
+    .select(sql<number>`coalesce(sum(${heldCount}), 0)::int`.as("held"))
+    .select(sql<number>`coalesce(sum(${left}) filter (where ${takesSessions}), 0)::int`.as("free"))
+    .select(sql<number>`coalesce(sum(${left}) filter (where not (${takesSessions})), 0)::int`.as("closed"))
     .where(isAlive)
     .executeTakeFirstOrThrow();
   return row;

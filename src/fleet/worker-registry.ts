@@ -117,9 +117,10 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return before !== incarnation;
   }
 
-  async function renew(id: string, { incarnation, draining, sessions }: HeartbeatRequest): Promise<void> {
+  async function renew(id: string, request: HeartbeatRequest): Promise<void> {
+    const { incarnation, draining, closedBy, sessions } = request;
     await db.transaction(async (tx) => {
-      if (!(await renewLease(tx, id, incarnation, draining))) throw superseded();
+      if (!(await renewLease(tx, { id, incarnation, draining, closedBy }))) throw superseded();
       const freed = await releaseSlots(
         tx,
         id,

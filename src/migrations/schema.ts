@@ -84,6 +84,8 @@ export interface WorkersTable {
   boot_id: string;
   incarnation: BigInteger;
   draining: Generated<boolean>;
+  /** What closes it to new sessions (`memory`, `memory_stall`, `cpu`); null while it is open. */
+  closed_by: string | null;
   lease_until: Stamp;
   /** Its lease was missed and its sessions were ended. */
   lost_at: Date | null;

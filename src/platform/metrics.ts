@@ -7,7 +7,7 @@ export interface Metrics {
   readonly sessionsEnded: Counter<"reason">;
   /** Seconds from a create's placement until its session was live. */
   readonly sessionLaunch: Histogram;
-  /** Slots of live workers, by `state`: `held` or `free`. */
+  /** Slots of live workers, by `state`: `held`, `free`, or `closed` where the worker takes no new sessions. */
   readonly slots: Gauge<"state">;
   /** Workers that missed their lease. */
   readonly workersLost: Counter;

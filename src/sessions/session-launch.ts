@@ -192,8 +192,9 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       result = await runCreate(order, placed);
     } catch (error) {
       const failure = statusToFailure(error);
-      const isWorkers = brokeOnTheWay(error) || failure.slug === "capacity-unavailable";
-      return isWorkers ? { elsewhere: noCapacity("the worker was lost during the launch") } : giveUp(placed, failure);
+      if (failure.slug === "capacity-unavailable") return { elsewhere: noCapacity(failure.detail ?? failure.message) };
+      if (brokeOnTheWay(error)) return { elsewhere: noCapacity("the worker was lost during the launch") };
+      return giveUp(placed, failure);
     }
     return goLive(placed, result);
   }

@@ -40,6 +40,7 @@ describe("a pool of browsers", () => {
   let majors: ReadonlyMap<"chromium" | "headless-shell", number>;
   let slots: SlotPool;
   let pool: BrowserPool;
+  const isOpen = true;
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "pool-"));
@@ -58,7 +59,13 @@ describe("a pool of browsers", () => {
   async function setUp(size: number): Promise<void> {
     slots = new SlotPool({ size, executables, log });
     await slots.start();
-    pool = new BrowserPool({ slots, devices: devicesOf(majors), log, onReady: (how) => ready.push(how) });
+    pool = new BrowserPool({
+      slots,
+      devices: devicesOf(majors),
+      log,
+      isOpen: () => isOpen,
+      onReady: (how) => ready.push(how),
+    });
     pool.start();
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
   }
@@ -105,6 +112,14 @@ describe("a pool of browsers", () => {
     expect(ready.filter((how) => how === "adopted")).toHaveLength(2);
     expect(new Set(browsers.map(({ directory: own }) => own)).size).toBe(3);
     await Promise.all(browsers.map((browser) => browser.dispose()));
+  });
+
+  test("keeps no browser while no sessions are taken", async () => {
+    await setUp(2);
+    isOpen = false;
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(0);
+    isOpen = true;
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
   });
 
   test("replaces a browser that dies before a session has it", async () => {

@@ -99,7 +99,13 @@ export class WorkerUnderTest {
     await slots.start();
     const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);
-    const browsers = new BrowserPool({ slots, devices: devicesOf(runtimes), extraFlags: browserFlags, log: silent });
+    const browsers = new BrowserPool({
+      slots,
+      devices: devicesOf(runtimes),
+      extraFlags: browserFlags,
+      log: silent,
+      isOpen: () => true,
+    });
     browsers.start();
     const sessions = new SessionTable({
       browsers,

@@ -37,6 +37,8 @@ export interface BrowserPoolOptions {
   /** Flags of every browser besides our own. */
   readonly extraFlags?: readonly string[];
   readonly log: Log;
+  /** Says whether sessions are taken: else no browser is kept for them. */
+  isOpen(): boolean;
   /** Hears how each session came to its browser, and how many seconds that took. */
   onReady?(how: Readiness, seconds: number): void;
 }
@@ -176,7 +178,7 @@ export class BrowserPool {
     const now = performance.now();
     if (this.#stopping.signal.aborted || this.#launching || now < this.#quietUntil) return;
     for (const [runtime, demand] of this.#demand) {
-      const target = demand.target(now);
+      const target = this.#options.isOpen() ? demand.target(now) : 0;
       const ready = this.#warm.filter((warm) => warm.runtime === runtime);
       const [oldest] = ready;
       if (ready.length > target && oldest) {

@@ -47,6 +47,8 @@ export class SessionTable {
   readonly #teardowns = new Map<Promise<void>, Placement>();
   /** The worker takes no new sessions. */
   isDraining = false;
+  /** Which pressure of the machine closes the worker to new sessions; undefined while it is open. */
+  closedBy: string | undefined;
 
   constructor(options: SessionTableOptions) {
     this.#options = options;
@@ -64,12 +66,17 @@ export class SessionTable {
 
   /** How many sessions could begin now. */
   get free(): number {
-    return this.isDraining ? 0 : this.#options.browsers.free;
+    return this.isOpen ? this.#options.browsers.free : 0;
   }
 
   /** How many commands wait for their turn. */
   get queued(): number {
     return [...this.#entries.values()].reduce((sum, { session }) => sum + (session?.queued ?? 0), 0);
+  }
+
+  /** Whether sessions are taken. */
+  get isOpen(): boolean {
+    return !this.isDraining && this.closedBy === undefined;
   }
 
   /** Finds the session that a command is for; one of another placement is unknown here. */
@@ -91,7 +98,9 @@ export class SessionTable {
     if (request.profileId) throw fail("driver-not-integrated", {}, { detail: "this worker cannot use a profile yet" });
     const device = makeDevice(request, runtime.major);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
-    if (this.isDraining) throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker is draining" });
+    if (!this.isOpen) {
+      throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker takes no session now" });
+    }
     const entry: Entry = { sessionId, placementEpoch, ending: new AbortController() };
     this.#entries.set(sessionId, entry);
     try {

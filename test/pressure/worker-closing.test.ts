@@ -1,0 +1,64 @@
+import { mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { create } from "@bufbuild/protobuf";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  CreateSessionRequestSchema,
+  DestroySessionRequestSchema,
+  NavigateRequestSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { freePorts } from "../support/free-port.ts";
+import { startSessionsApp } from "../support/sessions-app.ts";
+import { startWorkerProcess } from "../support/worker-process.ts";
+
+const MIB = 2 ** 20;
+const LIMIT = 1_500 * MIB;
+
+/** Milliseconds in which a loaded machine does what takes a second. */
+const patience = 30_000;
+
+const V1 = "/sys/fs/cgroup/memory";
+const V2 = "/sys/fs/cgroup";
+
+/** Makes a control group with a bound on its memory, of whichever version this machine has. */
+function makeCgroup(): string {
+  const isVersion1 = statSync(V1, { throwIfNoEntry: false }) !== undefined;
+  const directory = `${isVersion1 ? V1 : V2}/pilothouse-test-${process.pid}`;
+  mkdirSync(directory);
+  onTestFinished(() => rmdirSync(directory));
+  writeFileSync(`${directory}/${isVersion1 ? "memory.limit_in_bytes" : "memory.max"}`, String(LIMIT));
+  return directory;
+}
+
+test("a worker in a control group closes itself before a page fills it, and opens again", async () => {
+  const site = await new FixtureSite().start();
+  onTestFinished(() => site.stop());
+  await using running = await startSessionsApp({ QUEUE_MS: "1500" });
+  const { INTERNAL_PORT } = await freePorts("INTERNAL_PORT");
+  const env = { EGRESS_ALLOW: site.host, CLOSE_AT_MEMORY: "50", INTERNAL_PORT: String(INTERNAL_PORT) };
+  await using _worker = startWorkerProcess(running.app, env, makeCgroup());
+  const { sessions, app } = running;
+  const call = await running.caller();
+  const begin = () => sessions.create(call(), create(CreateSessionRequestSchema, {}));
+  const closedBy = async () =>
+    (await app.db.sql.selectFrom("workers").select("closed_by").executeTakeFirst())?.closed_by;
+  const slots = async () => /pilothouse_slots\{state="closed"\} (\d+)/.exec(await app.metrics.registry.metrics())?.[1];
+  const metrics = async () => (await fetch(`http://127.0.0.1:${INTERNAL_PORT}/metrics`)).text();
+
+  await expect.poll(() => begin().then(() => true, String), { timeout: patience }).toBe(true);
+  const hungry = await begin();
+  const url = site.url("/eat.html?megabytes=900");
+  await sessions.navigate(call(), create(NavigateRequestSchema, { id: hungry.id, url }));
+  await expect.poll(closedBy, { timeout: patience }).toBe("memory");
+
+  const since = performance.now();
+  await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable", retryAfter: expect.any(Number) });
+  expect(performance.now() - since).toBeGreaterThanOrEqual(1_500);
+  await expect.poll(slots, { timeout: patience }).toBe("2");
+  expect(await metrics()).toMatch(/pilothouse_worker_closed\{kind="memory"\} 1/);
+  expect(await metrics()).toMatch(/pilothouse_worker_pressure\{kind="memory"\} 0\.[4-9]/);
+
+  await sessions.destroy(call(), create(DestroySessionRequestSchema, { id: hungry.id }));
+  await expect.poll(closedBy, { timeout: patience }).toBe(null);
+  await begin();
+}, 120_000);

@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { App } from "../../src/app.ts";
+
+/** Milliseconds in which a worker that is told to end has ended; its own limit is 9 s. */
+const endsWithin = 15_000;
+
+/** A worker in a process of its own. */
+export interface WorkerProcess extends AsyncDisposable {
+  readonly pid: number;
+  /** What it has printed. */
+  output(): string;
+  signal(signal: NodeJS.Signals): void;
+  /** Resolves to its exit status, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals | null>;
+}
+
+/** Starts the real worker for an embedded app that has none; `cgroup` is the directory of the group that it joins first. */
+export function startWorkerProcess(app: App, env: Record<string, string> = {}, cgroup?: string): WorkerProcess {
+  const { dataDir, workerToken = "" } = app.config;
+  const socket = `unix:${join(dataDir, "test-worker.sock")}`;
+  const program = [process.execPath, "workers/main.ts"];
+  const joined = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup ?? "", ...program];
+  const [command = "", ...parameters] = cgroup === undefined ? program : joined;
+  const child = spawn(command, parameters, {
+    env: {
+      ...process.env,
+      DATA_DIR: dataDir,
+      GATEWAYS: `unix:${join(dataDir, "fleet.sock")}`,
+      WORKER_LISTEN: socket,
+      WORKER_ADDRESS: socket,
+      WORKER_TOKEN: workerToken,
+      WORKER_SLOTS: "4",
+      LOG_LEVEL: "info",
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (text: Buffer) => {
+      printed += text.toString();
+    });
+  }
+  const ended = endOf(child);
+  return {
+    pid: child.pid ?? 0,
+    output: () => printed,
+    signal: (signal) => void child.kill(signal),
+    ended,
+    async [Symbol.asyncDispose]() {
+      for (const signal of ["SIGTERM", "SIGINT"] as const) child.kill(signal);
+      const timer = setTimeout(() => child.kill("SIGKILL"), endsWithin);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function endOf(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
+  await once(child, "exit");
+  return child.exitCode ?? child.signalCode;
+}

@@ -1,0 +1,74 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** A control group above this process, or its own. */
+export interface Cgroup {
+  readonly version: 1 | 2;
+  /** Where its files are. */
+  readonly directory: string;
+}
+
+interface Mount {
+  readonly type: string;
+  /** The group that is mounted: in a container often the container's own. */
+  readonly root: string;
+  readonly point: string;
+  readonly options: readonly string[];
+}
+
+/**
+ * Finds the groups that bound this process's memory, its own first, up to the highest that is visible here. `root` is
+ * where the kernel's files are: `/`, but in tests.
+ */
+export function findCgroups(root: string): Cgroup[] {
+  const mounts = readMounts(join(root, "proc/self/mountinfo"));
+  const groups = readText(join(root, "proc/self/cgroup"))
+    .split("\n")
+    .map((line) => /^\d+:([^:]*):(.*)$/.exec(line))
+    .flatMap((match) => (match ? [{ controllers: (match[1] ?? "").split(","), path: match[2] ?? "/" }] : []));
+  return groups.flatMap(({ controllers, path }) => {
+    const isVersion2 = controllers.join() === "";
+    if (!isVersion2 && !controllers.includes("memory")) return [];
+    const mount = mounts.find(({ type, options }) =>
+      isVersion2 ? type === "cgroup2" : type === "cgroup" && options.includes("memory"),
+    );
+    if (!mount) return [];
+    const version = isVersion2 ? 2 : 1;
+    return ancestry(mount, path).map((directory) => ({ version, directory: join(root, directory) }) as const);
+  });
+}
+
+/** Gives the directories from a group up to the mount point. */
+function ancestry({ root, point }: Mount, path: string): string[] {
+  const below = root === "/" ? path : path.startsWith(root) ? path.slice(root.length) : "/";
+  // `/../x` is how the kernel shows a group outside of this process's view.
+  const own = join(point, below.includes("..") ? "/" : below).replace(/\/$/, "");
+  const directories = [own];
+  for (let directory = own; directory !== point && directory.startsWith(`${point}/`); ) {
+    directory = dirname(directory);
+    directories.push(directory);
+  }
+  return directories;
+}
+
+/** Reads proc_pid_mountinfo(5): optional fields end with a lone hyphen. */
+function readMounts(path: string): Mount[] {
+  return readText(path)
+    .split("\n")
+    .flatMap((line) => {
+      const [before = "", after = ""] = line.split(" - ");
+      const [, , , root, point] = before.split(" ");
+      const [type, , options = ""] = after.split(" ");
+      if (root === undefined || point === undefined || !type?.startsWith("cgroup")) return [];
+      return [{ type, root, point, options: options.split(",") }];
+    });
+}
+
+/** Reads a file of the kernel's; empty where there is none. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
