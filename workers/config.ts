@@ -28,6 +28,8 @@ export interface WorkerConfig {
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
   readonly isolation: Isolation | undefined;
+  /** How long running sessions may go on when the worker is told to end, in seconds. */
+  readonly drainSeconds: number;
   /** From which pressure of the machine the worker takes no new sessions, in percent; 100 never. */
   readonly closeAt: { readonly memory: number; readonly cpu: number };
   /** Where health and metrics are served; nowhere when absent. */
@@ -56,6 +58,8 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     gateways,
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => item.includes("/") || isAddress(item)),
     isolation: isolation === "auto" ? undefined : isolation,
+    // Ctrl-C ends all that `npm start` began.
+    drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
     closeAt: {
       memory: read.integer("CLOSE_AT_MEMORY", { min: 1, max: 100, absent: 90 }),
       cpu: read.integer("CLOSE_AT_CPU", { min: 1, max: 100, absent: 85 }),

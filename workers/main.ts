@@ -22,7 +22,16 @@ async function main(): Promise<void> {
     setTimeout(() => process.exit(EXIT_FAILED), STOP_MS).unref();
     stopping = (worker?.stop() ?? Promise.resolve()).finally(() => process.exit());
   };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop(signal, 0));
+  const hurry = new AbortController();
+  let draining: Promise<void> | undefined;
+  const drain = (signal: NodeJS.Signals): void => {
+    // A second signal does not wait for sessions.
+    if (draining) hurry.abort();
+    draining ??= (worker?.drain(config.drainSeconds * 1_000, hurry.signal) ?? Promise.resolve()).then(() =>
+      stop(signal, 0),
+    );
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => drain(signal));
   const onFate = (fate: WorkerFate): void => {
     // A worker of its own goes on trying; the embedded one belongs to a gateway, and no gateway wants it any more.
     if (fate === "superseded" || config.embedded) stop(fate, 0);

@@ -5,6 +5,7 @@ import { findBrowsers, realDisk } from "../src/platform/browser-paths.ts";
 import type { Environment } from "../src/platform/environment.ts";
 import type { Log } from "../src/platform/log.ts";
 import type { WorkerConfig } from "./config.ts";
+import { drain } from "./drain.ts";
 import { EventLog } from "./event-log.ts";
 import { FleetLink } from "./fleet-link.ts";
 import { IdentityFile } from "./identity.ts";
@@ -35,6 +36,8 @@ export interface WorkerOptions {
 
 /** A running worker. */
 export interface Worker {
+  /** Takes no new sessions, and resolves when the last one has ended, `patience` is up or the signal aborts. */
+  drain(patience: number, signal: AbortSignal): Promise<void>;
   /** Takes no new sessions, ends those that there are, and leaves nothing behind. */
   stop(): Promise<void>;
 }
@@ -105,7 +108,10 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
     "the worker has started",
   );
-  return { stop: () => stopAll({ sessions, link, server, browsers, slots, internal, pressure }) };
+  return {
+    drain: (patience, signal) => drain({ sessions, link }, patience, signal),
+    stop: () => stopAll({ sessions, link, server, browsers, slots, internal, pressure }),
+  };
 }
 
 /** Closes the worker to new sessions while its machine is under pressure, and tells the gateways at once. */

@@ -40,7 +40,7 @@ describe("a pool of browsers", () => {
   let majors: ReadonlyMap<"chromium" | "headless-shell", number>;
   let slots: SlotPool;
   let pool: BrowserPool;
-  const isOpen = true;
+  let isOpen = true;
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "pool-"));

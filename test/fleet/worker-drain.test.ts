@@ -1,0 +1,84 @@
+import { create } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import {
+  CreateSessionRequestSchema,
+  DestroySessionRequestSchema,
+  GetSessionStateRequestSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { isAlive } from "../../src/platform/process-control.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
+
+/** Milliseconds in which a loaded machine does what takes a second. */
+const patience = 30_000;
+
+interface Scene {
+  readonly running: SessionsApp;
+  readonly id: string;
+  readonly worker: WorkerProcess;
+  create(): Promise<{ id: string }>;
+  state(): Promise<unknown>;
+  destroy(): Promise<unknown>;
+  leaseUntil(): Promise<number>;
+  row(): Promise<{ status: string; ended_reason: string | null } | undefined>;
+}
+
+/** A worker with one session, told to end. */
+async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Promise<Scene> {
+  const running = stack.use(await startSessionsApp({ QUEUE_MS: "0" }));
+  const worker = stack.use(startWorkerProcess(running.app, { DRAIN_SECONDS: String(drainSeconds) }));
+  const { sessions, app } = running;
+  const call = await running.caller();
+  const begin = () => sessions.create(call(), create(CreateSessionRequestSchema, {}));
+  let id = "";
+  const tryOnce = async () => {
+    ({ id } = await begin());
+    return id;
+  };
+  await expect.poll(() => tryOnce().catch(() => ""), { timeout: patience }).not.toBe("");
+  worker.signal("SIGTERM");
+  const drains = async () => (await app.db.sql.selectFrom("workers").select("draining").executeTakeFirst())?.draining;
+  await expect.poll(drains, { timeout: patience, interval: 20 }).toBe(true);
+  return {
+    running,
+    id,
+    worker,
+    create: begin,
+    state: () => sessions.getState(call(), create(GetSessionStateRequestSchema, { id })),
+    destroy: () => sessions.destroy(call(), create(DestroySessionRequestSchema, { id })),
+    leaseUntil: async () =>
+      Number((await app.db.sql.selectFrom("workers").select("lease_until").executeTakeFirstOrThrow()).lease_until),
+    row: () =>
+      app.db.sql.selectFrom("sessions").select(["status", "ended_reason"]).where("id", "=", id).executeTakeFirst(),
+  };
+}
+
+test("a worker that drains takes no new session, keeps its lease, and ends with its last session", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { worker, create: begin, state, destroy, row, leaseUntil } = await drainOne(120, stack);
+  await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
+  const before = await leaseUntil();
+  // Two heartbeats later.
+  await expect.poll(async () => (await leaseUntil()) - before, { timeout: patience }).toBeGreaterThan(3_000);
+  await state();
+  expect(isAlive(worker.pid)).toBe(true);
+  await destroy();
+  expect(await worker.ended).toBe(0);
+  expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
+}, 120_000);
+
+test("a worker whose drain time is up ends what is left as lost", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { worker, row } = await drainOne(2, stack);
+  expect(await row()).toMatchObject({ status: "live" });
+  expect(await worker.ended).toBe(0);
+  expect(await row()).toEqual({ status: "errored", ended_reason: "worker_lost" });
+}, 120_000);
+
+test("a worker that drains ends at once on a second signal", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { worker, row } = await drainOne(600, stack);
+  worker.signal("SIGINT");
+  expect(await worker.ended).toBe(0);
+  expect(await row()).toEqual({ status: "errored", ended_reason: "worker_lost" });
+}, 120_000);
