@@ -14,6 +14,7 @@ export function serveAll(app: App): ServedService[] {
         channels: fleet.channels,
         routes: app.sessionRoutes,
         queueMs: config.queueMs,
+        proxyCheck: config.proxyCheck,
         errorsBase: config.errorsBase,
       }),
     ),

@@ -56,7 +56,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     token: readToken(read.text("WORKER_TOKEN")),
     slots: read.integer("WORKER_SLOTS", { min: 1, max: MAX_SLOTS, absent: defaultSlots() }),
     gateways,
-    egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => item.includes("/") || isAddress(item)),
+    egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isException),
     isolation: isolation === "auto" ? undefined : isolation,
     // Ctrl-C ends all that `npm start` began.
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
@@ -89,6 +89,10 @@ function readAddress(env: Environment, name: string, absent: string | undefined)
   const value = env[name] || absent;
   if (value === undefined || !isAddress(value)) throw new ConfigError(name, "accepts `host:port` or `unix:/path`");
   return value;
+}
+
+function isException(item: string): boolean {
+  return item.includes("/") || isIP(item) !== 0 || isAddress(item);
 }
 
 function isAddress(item: string): boolean {

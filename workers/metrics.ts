@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
 import type { SessionTable } from "./session/session-table.ts";
+import type { SlotPool } from "./slots/slot-pool.ts";
 
 /** What a worker counts. */
 export interface WorkerMetrics {
@@ -20,7 +21,7 @@ export interface WorkerMetrics {
 interface Measured {
   sessions(): SessionTable;
   browsers(): BrowserPool;
-  readonly slots: number;
+  readonly slots: SlotPool;
 }
 
 /** Makes a worker's metrics. */
@@ -29,10 +30,11 @@ export function createWorkerMetrics({ sessions, browsers, slots }: Measured): Wo
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().running.length);
-  gauge(registry, "pilothouse_worker_slots", "Sessions that the worker can have.", () => slots);
+  gauge(registry, "pilothouse_worker_slots", "Sessions that the worker can have.", () => slots.size);
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
   gauge(registry, "pilothouse_worker_warm_browsers", "Browsers that wait for a session.", () => browsers().warm);
   gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
+  countEgress(registry, slots);
   return {
     registry,
     commands: new Histogram({
@@ -76,6 +78,31 @@ function tellPressure(registry: Registry, watch: PressureWatch): void {
     registers: [registry],
     collect() {
       for (const kind of Object.keys(watch.pressure)) this.set({ kind }, watch.closedBy === kind ? 1 : 0);
+    },
+  });
+}
+
+/** The relays keep the counts; they are read when somebody asks, so that counting costs nothing per packet. */
+function countEgress(registry: Registry, slots: SlotPool): void {
+  new Counter({
+    name: "pilothouse_worker_egress_bytes_total",
+    help: "Bytes that sessions exchanged with sites, or with their proxies.",
+    labelNames: ["direction"],
+    registers: [registry],
+    collect() {
+      const { sent, received } = slots.egress;
+      this.reset();
+      this.inc({ direction: "sent" }, sent);
+      this.inc({ direction: "received" }, received);
+    },
+  });
+  new Counter({
+    name: "pilothouse_worker_egress_refusals_total",
+    help: "Requests of pages to addresses that no page may reach.",
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(slots.egress.refused);
     },
   });
 }

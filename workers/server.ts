@@ -8,9 +8,11 @@ import { asFailure, errorTable, fail, failFields } from "../src/platform/errors.
 import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
 import { failureToStatus } from "../src/platform/grpc-failure.ts";
 import { addGrpcService, type GrpcCall, type GrpcHandlers, type MethodsOf } from "../src/platform/grpc-server.ts";
+import { checkProxy } from "./egress/proxy-check.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { Log } from "./slots/log.ts";
+import type { SlotPool } from "./slots/slot-pool.ts";
 
 /** Code of a failure that nobody foresaw. */
 const INTERNAL = errorTable.internal.code;
@@ -23,6 +25,7 @@ const STOP_MS = 2_000;
 /** What a worker's server is made of. */
 export interface WorkerServerOptions {
   readonly sessions: SessionTable;
+  readonly slots: Pick<SlotPool, "guard">;
   readonly log: Log;
   readonly metrics?: Pick<WorkerMetrics, "commands">;
   /** Hex SHA-256 of the secret that gateways have to know; undefined until the worker is registered. */
@@ -33,8 +36,8 @@ export interface WorkerServerOptions {
 export class WorkerServer {
   readonly #server = new Server();
 
-  constructor({ sessions, log, secretHash, metrics }: WorkerServerOptions) {
-    addGrpcService(this.#server, WorkerService, makeHandlers(sessions, observer(metrics)), {
+  constructor({ sessions, slots, log, secretHash, metrics }: WorkerServerOptions) {
+    addGrpcService(this.#server, WorkerService, makeHandlers(sessions, slots, observer(metrics)), {
       admit: (call) => admit(call, secretHash()),
       toStatus: (thrown) => {
         const status = failureToStatus(thrown);
@@ -90,7 +93,7 @@ function observer(metrics: Pick<WorkerMetrics, "commands"> | undefined): Observe
   };
 }
 
-function makeHandlers(sessions: SessionTable, observe: Observe): WorkerHandlers {
+function makeHandlers(sessions: SessionTable, slots: Pick<SlotPool, "guard">, observe: Observe): WorkerHandlers {
   return {
     create: async (_call, command) =>
       create(CreateResultSchema, { viewport: await observe("create", sessions.create(command)) }),
@@ -113,8 +116,9 @@ function makeHandlers(sessions: SessionTable, observe: Observe): WorkerHandlers 
       return create(EmptySchema);
     },
     watch: ({ signal }, { context }) => sessions.find(context).watch(signal),
-    checkProxy: async () => {
-      throw notBuilt("proxies");
+    checkProxy: async ({ signal }, command) => {
+      await observe("check_proxy", checkProxy(slots.guard, command, signal));
+      return create(EmptySchema);
     },
     putProfile: async () => {
       throw notBuilt("profiles");

@@ -57,7 +57,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   });
   await slots.start();
   const events = new EventLog();
-  const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots: config.slots });
+  const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots });
   const browsers = new BrowserPool({
     slots,
     devices: devicesOf(runtimes),
@@ -96,7 +96,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     onLeaseLost: () => onFate("lease lost"),
     onSuperseded: () => onFate("superseded"),
   });
-  const server = new WorkerServer({ sessions, log, secretHash: () => link.secretHash, metrics });
+  const server = new WorkerServer({ sessions, slots, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config.listen);
   const pressure = watchPressure({ config, sessions, link, log });
   metrics.tellPressure(pressure);

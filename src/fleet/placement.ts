@@ -1,5 +1,5 @@
-import type { Tx } from "../platform/database.ts";
-import { findCandidates, lockCandidate, type WorkerAddress } from "./store.ts";
+import type { Database, Tx } from "../platform/database.ts";
+import { findCandidates, findWorker, lockCandidate, type WorkerAddress } from "./store.ts";
 
 /** Where a session could be put. */
 export type Placement =
@@ -31,4 +31,19 @@ export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise
   const locked = await lockCandidate(tx, candidate.id);
   if (!locked || locked.held >= locked.slots) return { kind: "raced" };
   return { kind: "placed", worker: { id: locked.id, address: locked.address, secretHash: locked.secret_hash } };
+}
+
+/** Finds the worker that a session would be put on now, be it full, and reserves nothing. */
+export async function chooseWorker(
+  db: Database,
+  { runtime, except }: PlacementWish,
+): Promise<WorkerAddress | "none" | "not-integrated"> {
+  return db.transaction(async (tx) => {
+    const alive = await findCandidates(tx);
+    const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
+    if (alive.length > 0 && able.length === 0) return "not-integrated";
+    const others = able.filter(({ id }) => id !== except);
+    const chosen = others.find(({ held, slots }) => held < slots) ?? others[0];
+    return (chosen && (await findWorker(tx, chosen.id))) ?? "none";
+  });
 }

@@ -141,6 +141,16 @@ const heldCount = sql<number>`(
 )`;
 const heldSlots = heldCount.as("held");
 
+/** Finds how gateways reach a worker. */
+export async function findWorker(tx: Tx, id: string): Promise<WorkerAddress | undefined> {
+  const row = await tx.sql
+    .selectFrom("workers")
+    .select(["id", "address", "secret_hash"])
+    .where("id", "=", id)
+    .executeTakeFirst();
+  return row && { id: row.id, address: row.address, secretHash: row.secret_hash };
+}
+
 /** Locks a worker against other placements, and reads it anew under that lock. */
 export async function lockCandidate(tx: Tx, id: string) {
   const locked = await tx.sql

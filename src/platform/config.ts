@@ -48,6 +48,8 @@ export interface Config {
   readonly queueMs: number;
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
+  /** `host:port` that customers' proxies are asked for before a session begins with one. */
+  readonly proxyCheck: string;
   readonly logLevel: LogLevel;
 }
 
@@ -123,6 +125,20 @@ function readWorkerToken(read: EnvironmentReader, embedded: boolean): string | u
   return token;
 }
 
+/** Names that only a private network knows: without a dot, or reserved for such. Which addresses are public workers know. */
+const privateName = /^[^.]*$|\.(localhost|local|internal|home\.arpa|test)$/;
+
+function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
+  const value = read.text("PROXY_CHECK");
+  if (value !== undefined && !isHostAndPort(value)) {
+    throw new ConfigError("PROXY_CHECK", "accepts `host:port` of a service that proxies can reach");
+  }
+  if (value !== undefined) return value;
+  const { protocol, hostname, port } = new URL(publicUrl);
+  const isPrivate = isIP(hostname) !== 0 || hostname.startsWith("[") || privateName.test(hostname);
+  return isPrivate ? "example.com:443" : `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+}
+
 /** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
 export function readConfig(
   env: Environment,
@@ -161,6 +177,7 @@ export function readConfig(
     corsOrigins: read.list("CORS_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => isCidr(item) || isHostAndPort(item)),
+    proxyCheck: readProxyCheck(read, publicUrl),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }

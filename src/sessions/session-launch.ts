@@ -14,6 +14,8 @@ import { callUnary } from "../platform/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc-failure.ts";
 import type { Ids } from "../platform/ids.ts";
 import { sessionGone } from "./ended-session.ts";
+import { noCapacity, notIntegrated } from "./launch-failure.ts";
+import { createProxyCheck } from "./proxy-check.ts";
 import { endSession, type SessionEndParts } from "./session-end.ts";
 import type { SessionPlan } from "./session-plan.ts";
 import { endings } from "./session-states.ts";
@@ -40,9 +42,6 @@ const times = {
   look: 100,
 };
 
-/** Seconds that a client should wait when there was no slot. */
-const retryAfter = 2;
-
 /** What a launch stands on. */
 export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
@@ -52,6 +51,8 @@ export interface SessionLaunchParts extends SessionEndParts {
   readonly queueMs: number;
   /** `host:port` of private addresses that pages may reach all the same. */
   readonly egressAllow: readonly string[];
+  /** `host:port` that proxies are asked for. */
+  readonly proxyCheck: string;
 }
 
 /** What to launch for whom. */
@@ -69,14 +70,10 @@ interface Placed {
 
 type Attempt = Placed | "full" | "raced";
 
-const noCapacity = (detail: string): Failure => fail("capacity-unavailable", {}, { detail, retryAfter });
-
-const notIntegrated = (runtime: string): Failure =>
-  fail("driver-not-integrated", { runtime }, { detail: `no worker can launch ${runtime}` });
-
 /** Makes what launches sessions. The launched session is live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<SessionRow> {
   const { db, ids, events, bus, channels, metrics } = parts;
+  const checkProxy = createProxyCheck(parts);
 
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
   function tryPlace({ call, tier, plan }: LaunchOrder, id: string): Promise<Attempt> {
@@ -92,8 +89,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const placement = await place(tx, { runtime: plan.runtime });
       if (placement.kind === "not-integrated") throw notIntegrated(plan.runtime);
       if (placement.kind !== "placed") return placement.kind;
-      const { locale, timezone, labels } = plan.request;
-      const session = { ...plan, id, accountId, locale, timezone, labels, workerId: placement.worker.id };
+      const { locale, timezone, labels, proxy } = plan.request;
+      const session = { ...plan, id, accountId, locale, timezone, labels, proxy, workerId: placement.worker.id };
       const row = await insertSession(tx, session);
       const data = create(SessionCreatedEventSchema, { sessionId: id });
       await events.append(tx, { accountId, subject: id }, SessionCreatedEventSchema, data);
@@ -144,6 +141,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       request: plan.request,
       expiresAt: timestampFromDate(row.expires_at),
       egressAllow: [...parts.egressAllow],
+      proxyCheck: parts.proxyCheck,
     });
     const options = { metadata: link.metadata, timeoutMs: times.launch + times.margin };
     // A worker that has just come back is placed on sooner than its connection is tried again.
@@ -201,6 +199,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
 
   return async (order) => {
     const began = performance.now();
+    const { runtime, request } = order.plan;
+    if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.call.traceparent });
     const first = await waitForPlace(order, ids.next("session"));
     let outcome = await launchOn(order, first);
     if ("elsewhere" in outcome) {

@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type CreateSessionRequest, CreateSessionRequestSchema, OnChallenge } from "../gen/pilothouse/v1/session_pb.ts";
+import {
+  type CreateSessionRequest,
+  CreateSessionRequestSchema,
+  OnChallenge,
+  type Proxy as ProxyMessage,
+} from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
 import {
   type Archetype,
@@ -53,15 +58,26 @@ function isProxyAddress(server: string): boolean {
   return /^(https?|socks5):\/\/(\[[0-9a-fA-F:.]+\]|[^\s/?#@:[\]]+):\d{1,5}$/.test(server) && URL.canParse(server);
 }
 
-/** Throws for what is asked for and cannot be had yet. */
-function assertOffered({ profileId, proxy }: CreateSessionRequest): void {
-  if (proxy && !isProxyAddress(proxy.server)) {
+/** SOCKS5 gives each part of a login one byte for its length (RFC 1929). */
+const longestSocksField = 255;
+
+function assertProxy({ server, username = "", password = "" }: ProxyMessage): void {
+  if (!isProxyAddress(server)) {
     throw failFields("bad-request", {
       "proxy.server": "must be http://, https:// or socks5:// with host and port, nothing else",
     });
   }
+  if (!server.startsWith("socks5:")) return;
+  for (const [name, value] of Object.entries({ username, password })) {
+    if (Buffer.byteLength(value) <= longestSocksField) continue;
+    throw failFields("validation-failed", { [`proxy.${name}`]: `is at most ${longestSocksField} bytes for socks5` });
+  }
+}
+
+/** Throws for what is asked for and cannot be had yet. */
+function assertOffered({ profileId, proxy }: CreateSessionRequest): void {
+  if (proxy) assertProxy(proxy);
   if (profileId !== undefined) throw fail("not-found", {}, { detail: "no profile has this id" });
-  if (proxy) throw fail("feature-unavailable", {}, { detail: "this deployment does not offer proxies" });
 }
 
 function findFaults(request: CreateSessionRequest, archetype: Archetype | undefined, tier: Tier): Faults {

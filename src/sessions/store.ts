@@ -25,6 +25,8 @@ export interface NewSession {
   readonly idleTimeoutSeconds: number;
   readonly timeoutSeconds: number;
   readonly workerId: string;
+  /** The proxy that its pages leave through; its password is not kept. */
+  readonly proxy: { readonly server: string; readonly username?: string | undefined } | undefined;
 }
 
 /** What a transition writes besides the status. */
@@ -83,6 +85,8 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
       expires_at: fromNow(session.timeoutSeconds * 1_000),
       provision_by: fromNow(provisionWithin),
       worker_id: session.workerId,
+      proxy_server: session.proxy?.server ?? null,
+      proxy_username: session.proxy?.username ?? null,
       placement_epoch: 1,
     })
     .returningAll()

@@ -30,7 +30,12 @@ async function startGateway(): Promise<ServerReady> {
   const app = createApp(config, { log: silentLog, workerProgram: null });
   const parts = { ...app, channels: app.fleet.channels, routes: app.sessionRoutes };
   const sessions = serve(SessionService, {
-    ...createSessionService({ ...parts, queueMs: config.queueMs, errorsBase: config.errorsBase }),
+    ...createSessionService({
+      ...parts,
+      queueMs: config.queueMs,
+      proxyCheck: config.proxyCheck,
+      errorsBase: config.errorsBase,
+    }),
     navigate: async (_call, { url }) =>
       create(NavigateResponseSchema, { url, title: "Order", httpStatus: 200, durationMs: 12 }),
   });

@@ -71,7 +71,11 @@ describe("what it refuses", () => {
       { slug: "bad-request", errors: [{ field: "proxy.server" }] },
     ],
     ["a proxy address without a port", { proxy: { server: "socks5://p" } }, { slug: "bad-request" }],
-    ["a proxy, which is not offered yet", { proxy: { server: "socks5://p:1080" } }, { slug: "feature-unavailable" }],
+    [
+      "a password that SOCKS5 cannot carry",
+      { proxy: { server: "socks5://p:1080", username: "u", password: "é".repeat(128) } },
+      { slug: "validation-failed", errors: [{ field: "proxy.password", message: "is at most 255 bytes for socks5" }] },
+    ],
   ];
   test.each(cases)("should refuse %s", (_what, request, failure) => {
     const slug = "slug" in failure ? {} : { slug: "validation-failed" };

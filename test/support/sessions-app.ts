@@ -30,7 +30,12 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
   const workers: FakeWorker[] = [];
   let disposed = false;
   const parts = { ...app, channels: app.fleet.channels, routes: app.sessionRoutes };
-  const sessions = createSessionService({ ...parts, queueMs: config.queueMs, errorsBase: config.errorsBase });
+  const sessions = createSessionService({
+    ...parts,
+    queueMs: config.queueMs,
+    proxyCheck: config.proxyCheck,
+    errorsBase: config.errorsBase,
+  });
   return {
     app,
     sessions,

@@ -116,7 +116,7 @@ export class WorkerUnderTest {
       onEvent: ({ sessionId, placementEpoch }, event) => happenings.push({ sessionId, placementEpoch, event }),
     });
     const hash = createHash("sha256").update(randomUUID()).digest("hex");
-    const server = new WorkerServer({ sessions, log: silent, secretHash: () => hash });
+    const server = new WorkerServer({ sessions, slots, log: silent, secretHash: () => hash });
     const port = await server.listen("127.0.0.1:0");
     return new WorkerUnderTest({ browsers, slots, sessions, server, port, hash, happenings });
   }

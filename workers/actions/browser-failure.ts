@@ -45,9 +45,10 @@ export function crashedFailure(): Failure {
   return fail("driver-error", { target_crashed: true }, { detail });
 }
 
-/** What is answered to a page that cannot be reached. */
-export function netFailure(netError: string): Failure {
-  return fail("driver-error", { net_error: netError }, { detail: `the page cannot be reached: ${netError}` });
+/** What is answered to a page that cannot be reached; where the session's proxy is at fault, with what it did. */
+export function netFailure(netError: string, proxyFault?: string): Failure {
+  const why = proxyFault === undefined ? netError : `the session's proxy ${proxyFault}`;
+  return fail("driver-error", { net_error: netError }, { detail: `the page cannot be reached: ${why}` });
 }
 
 /** Chromium's name for why a load failed, if that is what was thrown. */

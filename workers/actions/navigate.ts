@@ -1,6 +1,7 @@
 import type { CDPSession, Page, Response } from "playwright-core";
 import { type NavigateRequest, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { type Failure, fail, failFields } from "../../src/platform/errors.ts";
+import type { EgressFailure } from "../egress/journal.ts";
 import type { Relay } from "../egress/relay.ts";
 import type { PageBook } from "../session/page-book.ts";
 import { type Progress, within } from "../session/progress.ts";
@@ -171,7 +172,7 @@ function explain(scene: NavigateScene, thrown: unknown, url: string, since: numb
   const isNet = netErrorOf(thrown) !== undefined;
   if (isNet && wasRefused(scene, url, since)) return refused(scene, url);
   const onTheWay = isNet ? failureOf(scene, url, since) : undefined;
-  if (onTheWay) return netFailure(onTheWay);
+  if (onTheWay) return netFailure(onTheWay.netError, onTheWay.proxyFault);
   if (isTimeout(thrown)) {
     return fail("session-timeout", {}, { detail: "the page has not loaded within the timeout", cause: thrown });
   }
@@ -183,9 +184,9 @@ function wasRefused({ relay }: NavigateScene, url: string, since: number): boole
   return place !== undefined && relay.wasRefused(place.host, place.port, since);
 }
 
-function failureOf({ relay }: NavigateScene, url: string, since: number): string | undefined {
+function failureOf({ relay }: NavigateScene, url: string, since: number): EgressFailure | undefined {
   const place = placeOf(url);
-  return place && relay.failureOf(place.host, place.port, since)?.netError;
+  return place && relay.failureOf(place.host, place.port, since);
 }
 
 function refused({ showRemedy }: NavigateScene, url: string): Failure {

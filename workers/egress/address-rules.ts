@@ -112,11 +112,22 @@ export function normaliseHost(host: string): string | undefined {
   return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "") || undefined;
 }
 
+/** Gives the eight groups of an IPv6 address. */
+export function ipv6Groups(address: string): number[] {
+  // The URL parser turns a dotted tail into two hexadecimal groups.
+  const halves = (normaliseHost(`[${address}]`) ?? "").split("::");
+  const [head = [], tail = []] = halves.map((half) =>
+    half
+      .split(":")
+      .filter(Boolean)
+      .map((group) => Number.parseInt(group, 16)),
+  );
+  return [...head, ...Array<number>(Math.max(0, 8 - head.length - tail.length)).fill(0), ...tail];
+}
+
 function unwrapIPv4(address: string): string {
   if (isIP(address) !== 6 || !contains(carriesIPv4, address)) return address;
-  // The URL parser turns a dotted tail into two hexadecimal groups; a compressed zero group comes back as an empty one.
-  const groups = normaliseHost(`[${address}]`)?.split(":") ?? [];
-  const [high = 0, low = 0] = groups.slice(-2).map((group) => Number.parseInt(group || "0", 16));
+  const [high = 0, low = 0] = ipv6Groups(address).slice(-2);
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
 }
 

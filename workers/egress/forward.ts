@@ -1,7 +1,8 @@
 import http from "node:http";
-import type { LookupFunction } from "node:net";
 import { pipeline } from "node:stream";
-import type { Target } from "./address-rules.ts";
+import { formatTarget, type Target } from "./address-rules.ts";
+import { loginRefused } from "./proxy-failure.ts";
+import type { Exit } from "./way-out.ts";
 
 /** Headers that belong to one connection and not to the request or answer that travels over it (RFC 9110, section 7.6.1). */
 const CONNECTION_HEADERS = new Set([
@@ -19,13 +20,15 @@ const CONNECTION_HEADERS = new Set([
 /** What Chromium accepts of a site's headers; Node's own limit of 16 KiB would break sites with large cookies. */
 export const MAX_HEADER_BYTES = 256 * 1024;
 
+/** How long a proxy may be silent before it is asked whether it still works; the request goes on. */
+const SILENCE_MS = 10_000;
+
 /** One plain http request of a page, and the way to its checked target. */
 export interface Forwarding {
   request: http.IncomingMessage;
   response: http.ServerResponse;
   target: Target;
-  agent: http.Agent;
-  lookup: LookupFunction;
+  exit: Exit;
   /** Called once when no answer came. */
   onFailure: (error: Error) => void;
 }
@@ -35,20 +38,9 @@ export interface Forwarding {
  * Where no answer comes, the browser's connection is closed without one, so that a page sees the network error that it
  * would see without a relay, and not a page of the relay's.
  */
-export function forwardRequest({ request, response, target, agent, lookup, onFailure }: Forwarding): void {
-  const url = new URL(request.url ?? "");
-  const outgoing = http.request({
-    host: target.host,
-    port: target.port,
-    path: `${url.pathname}${url.search}`,
-    method: request.method,
-    headers: endToEndHeaders(request.rawHeaders),
-    setHost: false,
-    insecureHTTPParser: true,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    agent,
-    lookup,
-  });
+export function forwardRequest({ request, response, target, exit, onFailure }: Forwarding): void {
+  const outgoing = http.request(outgoingOptions(request, target, exit));
+  const silence = setTimeout(() => exit.onSilence?.(), SILENCE_MS);
   const fail = (error: Error) => {
     if (!response.headersSent && !response.destroyed) onFailure(error);
     response.destroy();
@@ -56,9 +48,18 @@ export function forwardRequest({ request, response, target, agent, lookup, onFai
   outgoing.once("error", fail);
   // A site may also switch protocols unasked; Node then closes the connection without calling it an error.
   outgoing.once("close", () => {
+    clearTimeout(silence);
     if (!response.headersSent) fail(new Error("the site ended the connection without an answer"));
   });
   outgoing.once("response", (incoming) => {
+    clearTimeout(silence);
+    // A page that got to see this would be asked for the name and the password of the customer's proxy.
+    if (exit.proxy && incoming.statusCode === 407) {
+      fail(loginRefused());
+      outgoing.destroy();
+      return;
+    }
+    exit.onAnswer?.();
     try {
       response.writeHead(incoming.statusCode ?? 502, incoming.statusMessage, endToEndHeaders(incoming.rawHeaders));
     } catch (error) {
@@ -70,6 +71,25 @@ export function forwardRequest({ request, response, target, agent, lookup, onFai
   });
   response.once("close", () => outgoing.destroy());
   pipeline(request, outgoing, () => undefined);
+}
+
+function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Exit): http.RequestOptions {
+  const { agent, lookup, proxy } = exit;
+  const url = new URL(request.url ?? "");
+  const path = `${url.pathname}${url.search}`;
+  const headers = endToEndHeaders(request.rawHeaders);
+  if (proxy?.authorization !== undefined) headers.push("proxy-authorization", proxy.authorization);
+  return {
+    ...(proxy?.target ?? target),
+    path: proxy ? `http://${formatTarget(target)}${path}` : path,
+    method: request.method,
+    headers,
+    setHost: false,
+    insecureHTTPParser: true,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    agent,
+    ...(lookup && { lookup }),
+  };
 }
 
 /** Gives the headers that travel on, as the flat list of names and values that they came in: order and case are kept. */

@@ -1,4 +1,5 @@
 import { formatTarget, type Target } from "./address-rules.ts";
+import { ProxyFailure } from "./proxy-failure.ts";
 
 /** How many entries a journal keeps: a page that hammers a refused address must not grow the worker. */
 const CAPACITY = 256;
@@ -11,6 +12,8 @@ export interface JournalEntry extends Target {
 /** A request that failed on its way, with the name Chromium would have given to it without a relay in between. */
 export interface EgressFailure extends JournalEntry {
   netError: string;
+  /** What the session's proxy did, where it was at fault. */
+  proxyFault?: string;
 }
 
 /** A bounded list of what lately did not reach its target, newest last. */
@@ -46,6 +49,7 @@ const NET_ERRORS: Record<string, string> = {
 
 /** Names a failed lookup or connection as Chromium does. */
 export function netErrorOf(error: unknown): string {
+  if (error instanceof ProxyFailure) return error.netError;
   // Several addresses tried in turn end in an AggregateError, whose first cause tells most.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   const code = first instanceof Error && "code" in first ? String(first.code) : "";

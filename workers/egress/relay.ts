@@ -1,14 +1,23 @@
-import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import { Socket } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as ProxyServer } from "proxy-chain";
+import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../src/platform/errors.ts";
 import type { Log } from "../slots/log.ts";
 import { type AddressRules, formatTarget, normaliseHost, parseTarget, type Target } from "./address-rules.ts";
+import { DirectWay } from "./direct-way.ts";
 import { forwardRequest, MAX_HEADER_BYTES } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorOf } from "./journal.ts";
+import { ProxiedWay } from "./proxied-way.ts";
+import { ProxyFailure } from "./proxy-failure.ts";
 import { BLOCKED_HEADER, refusalPage } from "./refusal-page.ts";
-import { pinnedLookup, type Resolution, type Resolve, resolveTarget, takeTurns } from "./resolver.ts";
-import { connectTarget, joinSockets } from "./tunnel.ts";
+import { type EgressGuard, type Resolve, takeTurns } from "./resolver.ts";
+import { type EgressBytes, SocketTally } from "./socket-tally.ts";
+import { joinSockets } from "./tunnel.ts";
+import { Upstream } from "./upstream.ts";
+import type { EgressChange } from "./upstream-watch.ts";
+import type { Exit, WayOut } from "./way-out.ts";
 
 /** What a session's relay is made of. */
 export interface RelayOptions {
@@ -20,36 +29,39 @@ export interface RelayOptions {
   resolve?: Resolve;
 }
 
-/** Bytes that crossed the relay, counted on the side of the sites. */
-export interface EgressBytes {
-  sent: number;
-  received: number;
+/** What the relay needs to know beside a proxy. */
+export interface UpstreamUse {
+  /** `host:port` that the proxy is asked for when it seems to be lost. */
+  readonly check: string;
+  /** Hears that the proxy was verified, lost or found again. */
+  onChange(change: EgressChange): void;
 }
 
 /**
- * The only way out of a session: an HTTP proxy that resolves names itself, refuses what is not on the public internet,
- * and connects to exactly the addresses that it has checked.
+ * The only way out of a session: an HTTP proxy that refuses what is not on the public internet, and connects to exactly
+ * the addresses that it has checked, or hands on to the session's own proxy.
  */
 export class Relay {
   /** Private targets (`host:port`) that this session may reach besides the operator's exceptions. */
   readonly allow = new Set<string>();
+  readonly #isAllowed = (target: Target): boolean => this.allow.has(formatTarget(target));
   readonly #options: RelayOptions;
-  readonly #resolveName: Resolve;
+  readonly #guard: EgressGuard;
+  readonly #tally = new SocketTally();
   readonly #refusals = new Journal<JournalEntry>();
   readonly #failures = new Journal<EgressFailure>();
-  readonly #targets = new Set<Socket>();
-  readonly #closed: EgressBytes = { sent: 0, received: 0 };
-  readonly #agent: http.Agent;
   readonly #server: RelayServer;
+  #way: WayOut;
+  #refused = 0;
   #isClosed = false;
 
   constructor(options: RelayOptions) {
     this.#options = options;
-    this.#resolveName = takeTurns(options.resolve);
-    this.#agent = new CountingAgent((socket) => this.#count(socket));
+    this.#guard = { rules: options.rules, resolve: takeTurns(options.resolve) };
+    this.#way = new DirectWay(this.#guard, this.#isAllowed, this.#tally);
     this.#server = new RelayServer({
-      request: (request, response) => this.#guard(response, this.#onRequest(request, response)),
-      connect: (request, socket, head) => this.#guard(socket, this.#onConnect(request, socket, head)),
+      request: (request, response) => this.#contain(response, this.#onRequest(request, response)),
+      connect: (request, socket, head) => this.#contain(socket, this.#onConnect(request, socket, head)),
     });
   }
 
@@ -58,14 +70,28 @@ export class Relay {
     return this.#refusals.entries;
   }
 
-  /** Bytes exchanged with sites since the relay was made. */
+  /** How many requests were refused. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Bytes that left and came since the relay was made. */
   get bytes(): EgressBytes {
-    const sum = { ...this.#closed };
-    for (const socket of this.#targets) {
-      sum.sent += socket.bytesWritten;
-      sum.received += socket.bytesRead;
-    }
-    return sum;
+    return this.#tally.bytes;
+  }
+
+  /** How the session's traffic leaves. */
+  get state(): WayOut["state"] {
+    return this.#way.state;
+  }
+
+  /** Sends everything through a proxy from now on. A browser may have been launched already. */
+  useUpstream(proxy: ProxyMessage, { check, onChange }: UpstreamUse): void {
+    const target = parseTarget(check);
+    if (!target) throw failFields("validation-failed", { proxy_check: "is not host:port" });
+    const upstream = new Upstream(proxy, this.#guard, (socket) => this.#tally.add(socket));
+    this.#way.close();
+    this.#way = new ProxiedWay({ upstream, guard: this.#guard, isAllowed: this.#isAllowed, check: target, onChange });
   }
 
   /** Takes over a connection of the browser's. */
@@ -88,8 +114,8 @@ export class Relay {
   close(): void {
     this.#isClosed = true;
     this.#server.closeConnections();
-    this.#agent.destroy();
-    for (const socket of this.#targets) socket.destroy();
+    this.#way.close();
+    this.#tally.close();
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -100,24 +126,22 @@ export class Relay {
       return;
     }
     const target = { host, port: Number(url.port || 80) };
-    const onFailure = (error: unknown) => this.#noteFailure(target, error);
-    const resolution = await this.#resolve(target, onFailure);
-    if (!resolution) response.destroy();
-    else if (resolution.kind === "refused") this.#refuseRequest(target, response);
+    const exit = await this.#open(target);
+    if (!exit) response.destroy();
+    else if (exit === "refused") this.#refuseRequest(target, response);
     else {
-      const lookup = pinnedLookup(resolution.addresses);
-      forwardRequest({ request, response, target, agent: this.#agent, lookup, onFailure });
+      const onFailure = (error: unknown) => this.#noteFailure(target, error, exit);
+      forwardRequest({ request, response, target, exit, onFailure });
     }
   }
 
   async #onConnect(request: IncomingMessage, browser: Socket, head: Buffer): Promise<void> {
     const target = parseTarget(request.url ?? "");
     if (!target) return endConnect(browser, "400 Bad Request");
-    const onFailure = (error: unknown) => this.#noteFailure(target, error);
-    const resolution = await this.#resolve(target, onFailure);
-    if (!resolution) return endConnect(browser, "502 Bad Gateway");
-    if (resolution.kind === "refused") {
-      this.#refusals.add({ ...target, at: Date.now() });
+    const exit = await this.#open(target);
+    if (!exit) return endConnect(browser, "502 Bad Gateway");
+    if (exit === "refused") {
+      this.#noteRefusal(target);
       return endConnect(browser, `403 Forbidden\r\n${BLOCKED_HEADER}: egress`);
     }
     const gone = new AbortController();
@@ -125,13 +149,13 @@ export class Relay {
     browser.once("close", onClose);
     if (browser.destroyed) return;
     try {
-      const socket = await connectTarget(target, pinnedLookup(resolution.addresses), gone.signal);
-      this.#count(socket);
+      const socket = await exit.connect(gone.signal);
+      exit.onAnswer?.();
       if (head.length > 0) browser.unshift(head);
       browser.write("HTTP/1.1 200 Connection Established\r\n\r\n");
       joinSockets(browser, socket);
     } catch (error) {
-      if (!gone.signal.aborted) onFailure(error);
+      if (!gone.signal.aborted) this.#noteFailure(target, error, exit);
       endConnect(browser, "502 Bad Gateway");
     } finally {
       browser.off("close", onClose);
@@ -139,7 +163,7 @@ export class Relay {
   }
 
   /** A fault of ours ends one connection of one page, not the worker. */
-  async #guard(end: Duplex | ServerResponse, handled: Promise<void>): Promise<void> {
+  async #contain(end: Duplex | ServerResponse, handled: Promise<void>): Promise<void> {
     try {
       await handled;
     } catch (error) {
@@ -148,18 +172,17 @@ export class Relay {
     }
   }
 
-  async #resolve(target: Target, onFailure: (error: unknown) => void): Promise<Resolution | undefined> {
-    const isAllowed = (wanted: Target) => this.allow.has(formatTarget(wanted));
+  async #open(target: Target): Promise<Exit | "refused" | undefined> {
     try {
-      return await resolveTarget(target, this.#options.rules, isAllowed, this.#resolveName);
+      return await this.#way.open(target);
     } catch (error) {
-      onFailure(error);
+      this.#noteFailure(target, error);
       return undefined;
     }
   }
 
   #refuseRequest(target: Target, response: ServerResponse): void {
-    this.#refusals.add({ ...target, at: Date.now() });
+    this.#noteRefusal(target);
     response.writeHead(403, {
       [BLOCKED_HEADER]: "egress",
       "content-type": "text/html; charset=utf-8",
@@ -169,21 +192,15 @@ export class Relay {
     response.end(refusalPage(target, this.#options.showRemedy ?? false));
   }
 
-  #noteFailure(target: Target, error: unknown): void {
-    this.#failures.add({ ...target, at: Date.now(), netError: netErrorOf(error) });
+  #noteRefusal(target: Target): void {
+    this.#refused += 1;
+    this.#refusals.add({ ...target, at: Date.now() });
   }
 
-  #count(socket: Socket): void {
-    if (this.#isClosed) {
-      socket.destroy();
-      return;
-    }
-    this.#targets.add(socket);
-    socket.once("close", () => {
-      this.#targets.delete(socket);
-      this.#closed.sent += socket.bytesWritten;
-      this.#closed.received += socket.bytesRead;
-    });
+  #noteFailure(target: Target, error: unknown, exit?: Exit): void {
+    const proxyFault = error instanceof ProxyFailure && { proxyFault: error.what };
+    this.#failures.add({ ...target, at: Date.now(), netError: netErrorOf(error), ...proxyFault });
+    exit?.onSilence?.(error);
   }
 }
 
@@ -193,9 +210,9 @@ interface Handlers {
 }
 
 /**
- * proxy-chain's server with our own way to sites that are reached directly. Its own would pass a refused connection on
- * as a page (status 594), connect without a deadline, and share one pool of connections among all sessions; an upstream
- * proxy is what it does well, and goes through `super`.
+ * proxy-chain's server with our own ways out. Its own would pass a refused connection on as a page (status 594), connect
+ * without a deadline, share one pool of connections among all sessions, resolve a SOCKS proxy unpinned, and tell why a
+ * proxy failed by nothing but the status that it shows to the browser.
  */
 class RelayServer extends ProxyServer {
   readonly #handlers: Handlers;
@@ -214,22 +231,6 @@ class RelayServer extends ProxyServer {
 
   override onConnect(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     return this.#handlers.connect(request, socket, head);
-  }
-}
-
-/** Keeps connections of one session open between its requests, and shows each to the counter. */
-class CountingAgent extends http.Agent {
-  readonly #onSocket: (socket: Socket) => void;
-
-  constructor(onSocket: (socket: Socket) => void) {
-    super({ keepAlive: true });
-    this.#onSocket = onSocket;
-  }
-
-  override createConnection(...parameters: Parameters<http.Agent["createConnection"]>): Duplex | null | undefined {
-    const socket = super.createConnection(...parameters);
-    if (socket instanceof Socket) this.#onSocket(socket);
-    return socket;
   }
 }
 

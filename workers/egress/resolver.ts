@@ -6,6 +6,9 @@ import type { AddressRules, Target } from "./address-rules.ts";
 /** How long a name may take to resolve. */
 const LOOKUP_MS = 10_000;
 
+/** How long a page behind a proxy waits for a name that the proxy resolves anyway. */
+const PROXIED_LOOKUP_MS = 3_000;
+
 /** How many names one session resolves at once. */
 const LOOKUPS_AT_ONCE = 3;
 
@@ -17,6 +20,12 @@ export type Resolution = { kind: "reachable"; addresses: readonly LookupAddress[
 
 /** Resolves a name to all its addresses. */
 export type Resolve = (host: string) => Promise<LookupAddress[]>;
+
+/** What decides where pages may go. */
+export interface EgressGuard {
+  readonly rules: AddressRules;
+  readonly resolve: Resolve;
+}
 
 /** Finds out where a target leads, and refuses it when any of its addresses is out of bounds. */
 export async function resolveTarget(
@@ -30,6 +39,37 @@ export async function resolveTarget(
   const addresses = family === 0 ? await resolve(target.host) : [{ address: target.host, family }];
   if (!allowed && !addresses.every(({ address }) => rules.allowsAddress(address))) return { kind: "refused" };
   return { kind: "reachable", addresses };
+}
+
+/**
+ * Decides whether a page may ask a proxy for a target. The proxy resolves names itself, so what it will connect to cannot
+ * be pinned; what can be known is refused: literals, names that lead from here to a private address, and names that no
+ * public zone holds. A name that nobody here knows is let through: the proxy's view may differ (split horizons, regional
+ * answers), its network is not ours, and a name server that is slow or down here must not cut off a proxy that works.
+ */
+export async function admitThroughProxy(
+  target: Target,
+  { rules, resolve }: EgressGuard,
+  isAllowed: (target: Target) => boolean,
+): Promise<boolean> {
+  if (isAllowed(target) || rules.allowsTarget(target)) return true;
+  if (isIP(target.host) !== 0) return rules.allowsAddress(target.host);
+  const addresses = await withinPatience(resolve(target.host));
+  if (addresses.length === 0) return !isPrivateName(target.host);
+  return addresses.every(({ address }) => rules.allowsAddress(address));
+}
+
+/** Names that are never on the public internet: without a dot, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`). */
+function isPrivateName(name: string): boolean {
+  return !name.includes(".") || /\.(?:localhost|local|internal|home\.arpa)$/.test(name);
+}
+
+/** Gives no addresses when there are none, or none in time. */
+async function withinPatience(lookup: Promise<LookupAddress[]>): Promise<LookupAddress[]> {
+  const { promise: late, resolve } = Promise.withResolvers<LookupAddress[]>();
+  const timer = setTimeout(() => resolve([]), PROXIED_LOOKUP_MS);
+  const found = lookup.catch(() => []);
+  return await Promise.race([found, late]).finally(() => clearTimeout(timer));
 }
 
 /** Makes a lookup function that knows the checked addresses and nothing else. */

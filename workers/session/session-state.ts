@@ -33,7 +33,7 @@ export async function describeSession(browser: SessionBrowser): Promise<SessionS
     ...(look && { scroll: { x: look.x, y: look.y } }),
     pages: summaries,
     control: { state: "api" },
-    egress: { state: "direct", bytesSent: BigInt(sent), bytesReceived: BigInt(received) },
+    egress: { state: relay.state, bytesSent: BigInt(sent), bytesReceived: BigInt(received) },
     dialogs: [...dialogDesk.dialogs],
     downloads: [...downloadShelf.downloads],
   });

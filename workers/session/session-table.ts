@@ -4,6 +4,7 @@ import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
+import type { EgressChange } from "../egress/upstream-watch.ts";
 import type { Happening } from "../event-log.ts";
 import type { BrowserPool } from "../pool/browser-pool.ts";
 import type { Log } from "../slots/log.ts";
@@ -94,7 +95,6 @@ export class SessionTable {
     if (!context || !request) throw failFields("validation-failed", { context: "is required" });
     const { sessionId, placementEpoch } = context;
     const runtime = this.#runtimeOf(request.runtime ?? "headless-shell");
-    if (request.proxy) throw fail("driver-not-integrated", {}, { detail: "this worker cannot use a proxy yet" });
     if (request.profileId) throw fail("driver-not-integrated", {}, { detail: "this worker cannot use a profile yet" });
     const device = makeDevice(request, runtime.major);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
@@ -106,6 +106,8 @@ export class SessionTable {
     try {
       const browser = await this.#takeBrowser(runtime.name, device, entry, context.timeoutMs || LAUNCH_MS);
       for (const target of command.egressAllow) browser.relay.allow.add(target);
+      const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
+      if (request.proxy) browser.relay.useUpstream(request.proxy, { check: command.proxyCheck, onChange });
       entry.session = this.#makeSession(command, browser, entry);
       return device.viewport;
     } catch (thrown) {

@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { BrowserPaths } from "../../src/platform/browser-paths.ts";
 import { type AddressRules, makeAddressRules } from "../egress/address-rules.ts";
 import { Relay } from "../egress/relay.ts";
-import { ownAddresses, type Resolve } from "../egress/resolver.ts";
+import { type EgressGuard, ownAddresses, type Resolve, takeTurns } from "../egress/resolver.ts";
+import type { EgressBytes } from "../egress/socket-tally.ts";
 import { confineCommand, type Isolation, probeSandbox, type Sandbox } from "./confinement.ts";
 import type { Log } from "./log.ts";
 import { createNamespace } from "./namespace.ts";
@@ -34,6 +35,11 @@ export interface SlotPoolOptions {
   resolve?: Resolve;
 }
 
+/** What has left through all slots since the worker began. */
+export interface EgressTotals extends EgressBytes {
+  refused: number;
+}
+
 /** The slots of a worker: a fixed number of places, each for one session's browser at a time. */
 export class SlotPool {
   readonly size: number;
@@ -41,6 +47,7 @@ export class SlotPool {
   readonly #rules: AddressRules;
   readonly #free: SlotPlace[] = [];
   readonly #leased = new Set<Slot>();
+  readonly #released: EgressTotals = { sent: 0, received: 0, refused: 0 };
   readonly #stopping = new AbortController();
   #isolation: Isolation;
   #sandbox: Sandbox = "namespaces";
@@ -60,6 +67,18 @@ export class SlotPool {
   /** How many sessions could begin now. */
   get free(): number {
     return this.#free.length;
+  }
+
+  /** What decides where proxies of sessions to come may be. */
+  get guard(): EgressGuard {
+    return { rules: this.#rules, resolve: takeTurns(this.#options.resolve) };
+  }
+
+  /** What has left through all slots. */
+  get egress(): EgressTotals {
+    const totals = { ...this.#released };
+    for (const { relay } of this.#leased) addEgress(totals, relay);
+    return totals;
   }
 
   /** What keeps pages in, known after `start`. */
@@ -159,6 +178,7 @@ export class SlotPool {
       await delay(CLEAR_AGAIN_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
     }
     this.#leased.delete(slot);
+    addEgress(this.#released, slot.relay);
     if (this.#stopping.signal.aborted) return;
     // Free already while its directory is made again: the next session awaits the same preparation.
     void this.#prepare(place);
@@ -221,4 +241,10 @@ export class SlotPool {
     const options = { block, isolation: this.#isolation, sandbox: this.#sandbox, log: this.#options.log };
     return Array.from({ length: this.size }, (_, index) => new SlotPlace(index, options));
   }
+}
+
+function addEgress(totals: EgressTotals, { bytes, refused }: Relay): void {
+  totals.sent += bytes.sent;
+  totals.received += bytes.received;
+  totals.refused += refused;
 }

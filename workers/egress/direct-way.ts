@@ -1,0 +1,59 @@
+import http from "node:http";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Target } from "./address-rules.ts";
+import { type EgressGuard, pinnedLookup, resolveTarget } from "./resolver.ts";
+import type { SocketTally } from "./socket-tally.ts";
+import { connectTarget } from "./tunnel.ts";
+import type { Exit, WayOut } from "./way-out.ts";
+
+/** Straight to the sites, at the addresses that were checked. */
+export class DirectWay implements WayOut {
+  readonly state = "direct";
+  readonly #guard: EgressGuard;
+  readonly #isAllowed: (target: Target) => boolean;
+  readonly #tally: SocketTally;
+  readonly #agent: http.Agent;
+
+  constructor(guard: EgressGuard, isAllowed: (target: Target) => boolean, tally: SocketTally) {
+    this.#guard = guard;
+    this.#isAllowed = isAllowed;
+    this.#tally = tally;
+    this.#agent = new CountingAgent((socket) => tally.add(socket));
+  }
+
+  async open(target: Target): Promise<Exit | "refused"> {
+    const resolution = await resolveTarget(target, this.#guard.rules, this.#isAllowed, this.#guard.resolve);
+    if (resolution.kind === "refused") return "refused";
+    const lookup = pinnedLookup(resolution.addresses);
+    return {
+      agent: this.#agent,
+      lookup,
+      connect: async (signal) => {
+        const socket = await connectTarget(target, lookup, signal);
+        this.#tally.add(socket);
+        return socket;
+      },
+    };
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+/** Keeps connections of one session open between its requests, and shows each to the counter. */
+class CountingAgent extends http.Agent {
+  readonly #onSocket: (socket: Socket) => void;
+
+  constructor(onSocket: (socket: Socket) => void) {
+    super({ keepAlive: true });
+    this.#onSocket = onSocket;
+  }
+
+  override createConnection(...parameters: Parameters<http.Agent["createConnection"]>): Duplex | null | undefined {
+    const socket = super.createConnection(...parameters);
+    if (socket instanceof Socket) this.#onSocket(socket);
+    return socket;
+  }
+}

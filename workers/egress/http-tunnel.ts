@@ -1,0 +1,27 @@
+import http from "node:http";
+import type { Socket } from "node:net";
+import { formatTarget, type Target } from "./address-rules.ts";
+import { hungUp, loginRefused, tunnelRefused } from "./proxy-failure.ts";
+
+/** Asks an HTTP proxy for a tunnel (RFC 9110, section 9.3.6) over a connection to it. */
+export function openHttpTunnel(socket: Socket, target: Target, authorization: string | undefined): Promise<void> {
+  const authority = formatTarget(target);
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      method: "CONNECT",
+      path: authority,
+      headers: { host: authority, ...(authorization !== undefined && { "proxy-authorization": authorization }) },
+      setHost: false,
+      insecureHTTPParser: true,
+      createConnection: () => socket,
+    });
+    request.once("connect", ({ statusCode = 0 }, _socket, head) => {
+      // What a site says first may come with the proxy's answer.
+      if (head.length > 0) socket.unshift(head);
+      if (statusCode >= 200 && statusCode < 300) resolve();
+      else reject(statusCode === 407 ? loginRefused() : tunnelRefused(authority, `HTTP ${statusCode}`));
+    });
+    request.once("error", (error) => reject(hungUp(error)));
+    request.end();
+  });
+}

@@ -1,0 +1,79 @@
+import type http from "node:http";
+import type { Socket } from "node:net";
+import type { Target } from "./address-rules.ts";
+import { PROBE_MS } from "./proxy-check.ts";
+import { ProxyFailure } from "./proxy-failure.ts";
+import { admitThroughProxy, type EgressGuard } from "./resolver.ts";
+import type { Upstream } from "./upstream.ts";
+import { type EgressChange, UpstreamWatch } from "./upstream-watch.ts";
+import { DialingAgent, type Exit, type WayOut } from "./way-out.ts";
+
+/** How long a proxy may take to reach a site: a page then hears of it before its navigation's own 30 s are over. */
+const TUNNEL_MS = 20_000;
+
+/** What a proxied way out is made of. */
+export interface ProxiedWayOptions {
+  readonly upstream: Upstream;
+  readonly guard: EgressGuard;
+  readonly isAllowed: (target: Target) => boolean;
+  /** What the proxy is asked for when it seems to be lost. */
+  readonly check: Target;
+  onChange(change: EgressChange): void;
+}
+
+/**
+ * Through a customer's proxy, for everything, private targets that a session may reach included.
+ *
+ * Plain http goes to an HTTP proxy in absolute form, as browsers send it: most such proxies open tunnels to port 443
+ * alone (squid as it comes does). All else, and everything over SOCKS5, is a tunnel.
+ */
+export class ProxiedWay implements WayOut {
+  readonly #options: ProxiedWayOptions;
+  readonly #watch: UpstreamWatch;
+  readonly #agent: http.Agent;
+  readonly #closing = new AbortController();
+
+  constructor(options: ProxiedWayOptions) {
+    this.#options = options;
+    const { upstream, check, onChange } = options;
+    this.#watch = new UpstreamWatch({
+      onChange,
+      probe: async (signal) => void (await upstream.tunnel(check, { signal, timeoutMs: PROBE_MS })).destroy(),
+    });
+    const ask = { signal: this.#closing.signal, timeoutMs: TUNNEL_MS };
+    const isSocks = upstream.protocol === "socks5";
+    this.#agent = new DialingAgent((target) => (isSocks ? upstream.tunnel(target, ask) : upstream.connect(ask)));
+  }
+
+  get state(): "proxied" | "lost" {
+    return this.#watch.isLost ? "lost" : "proxied";
+  }
+
+  async open(target: Target): Promise<Exit | "refused"> {
+    const { upstream, guard, isAllowed } = this.#options;
+    if (!(await admitThroughProxy(target, guard, isAllowed))) return "refused";
+    const { target: proxy, authorization, protocol } = upstream;
+    return {
+      agent: this.#agent,
+      ...(protocol !== "socks5" && { proxy: { target: proxy, authorization } }),
+      connect: (signal) => this.#connect(target, signal),
+      onAnswer: () => this.#watch.confirm(),
+      onSilence: (error) => this.#judge(error),
+    };
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#watch.close();
+    this.#agent.destroy();
+  }
+
+  async #connect(target: Target, signal: AbortSignal): Promise<Socket> {
+    return await this.#options.upstream.tunnel(target, { signal, timeoutMs: TUNNEL_MS });
+  }
+
+  #judge(error: unknown): void {
+    if (error instanceof ProxyFailure && error.isOfTarget) this.#watch.confirm();
+    else this.#watch.suspect();
+  }
+}

@@ -1,0 +1,23 @@
+import type { CheckProxyCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import { parseTarget } from "./address-rules.ts";
+import { ProxyFailure } from "./proxy-failure.ts";
+import type { EgressGuard } from "./resolver.ts";
+import { Upstream } from "./upstream.ts";
+
+/** How long a proxy may take to answer, by itself and where the caller waits longer. */
+export const PROBE_MS = 10_000;
+
+/** Asks a proxy for a tunnel, as a session's launch would; fails with `proxy-validation-failed`. */
+export async function checkProxy(guard: EgressGuard, command: CheckProxyCommand, signal: AbortSignal): Promise<void> {
+  const { proxy, timeoutMs } = command;
+  const target = parseTarget(command.target);
+  if (!proxy || !target) throw failFields("validation-failed", { [proxy ? "target" : "proxy"]: "is required" });
+  try {
+    const ask = { signal, timeoutMs: Math.min(timeoutMs || PROBE_MS, PROBE_MS) };
+    (await new Upstream(proxy, guard).tunnel(target, ask)).destroy();
+  } catch (thrown) {
+    if (!(thrown instanceof ProxyFailure)) throw thrown;
+    throw fail("proxy-validation-failed", { reason: thrown.reason }, { detail: thrown.message });
+  }
+}

@@ -1,0 +1,97 @@
+import { isIPv4, isIPv6, type Socket } from "node:net";
+import { formatTarget, ipv6Groups, type Target } from "./address-rules.ts";
+import { hungUp, loginRefused, ProxyFailure, tunnelRefused } from "./proxy-failure.ts";
+
+/** Name and password for a proxy. */
+export interface ProxyLogin {
+  readonly username: string;
+  readonly password: string;
+}
+
+const VERSION = 5;
+const METHOD = { none: 0, login: 2, refused: 255 } as const;
+const CONNECT = 1;
+const ADDRESS = { ipv4: 1, name: 3, ipv6: 4 } as const;
+
+/** What a proxy may answer instead of a tunnel (RFC 1928, section 6). */
+const REPLIES: Readonly<Record<number, string>> = {
+  1: "general failure",
+  2: "not allowed",
+  3: "network unreachable",
+  4: "host unreachable",
+  5: "connection refused",
+  6: "time to live expired",
+  7: "command not supported",
+  8: "address type not supported",
+};
+
+/**
+ * Asks a SOCKS5 proxy for a tunnel (RFC 1928, login by RFC 1929). Names travel as names: the proxy resolves them.
+ * Ours because `socks`, which proxy-chain uses, tells a refused login from a refused target only by the prose of its
+ * errors.
+ */
+export async function openSocks5Tunnel(socket: Socket, target: Target, login: ProxyLogin | undefined): Promise<void> {
+  const methods = login ? [METHOD.none, METHOD.login] : [METHOD.none];
+  socket.write(Buffer.from([VERSION, methods.length, ...methods]));
+  const [version, method] = await read(socket, 2);
+  if (version !== VERSION) throw new ProxyFailure("unreachable", "does not speak SOCKS5");
+  if (method === METHOD.login && login) await logIn(socket, login);
+  else if (method !== METHOD.none) throw loginRefused();
+  socket.write(Buffer.concat([Buffer.from([VERSION, CONNECT, 0]), encodeTarget(target)]));
+  const [, reply = 1, , family] = await read(socket, 4);
+  if (reply !== 0) throw tunnelRefused(formatTarget(target), REPLIES[reply] ?? `reply ${reply}`);
+  await read(socket, (await boundLength(socket, family)) + 2);
+}
+
+async function logIn(socket: Socket, { username, password }: ProxyLogin): Promise<void> {
+  const fields = [username, password].map((field) => Buffer.from(field));
+  socket.write(Buffer.concat([Buffer.from([1]), ...fields.flatMap((field) => [Buffer.from([field.length]), field])]));
+  const [, status] = await read(socket, 2);
+  if (status !== 0) throw loginRefused();
+}
+
+function encodeTarget({ host, port }: Target): Buffer {
+  const encodedPort = Buffer.from([port >> 8, port & 255]);
+  if (isIPv4(host)) return Buffer.concat([Buffer.from([ADDRESS.ipv4, ...host.split(".").map(Number)]), encodedPort]);
+  if (isIPv6(host)) {
+    const bytes = ipv6Groups(host).flatMap((group) => [group >> 8, group & 255]);
+    return Buffer.concat([Buffer.from([ADDRESS.ipv6, ...bytes]), encodedPort]);
+  }
+  const name = Buffer.from(host);
+  if (name.length > 255) throw tunnelRefused(formatTarget({ host, port }), "a name longer than 255 bytes");
+  return Buffer.concat([Buffer.from([ADDRESS.name, name.length]), name, encodedPort]);
+}
+
+/** Length of the address that follows: where the proxy's own connection begins, which is of no use to us. */
+async function boundLength(socket: Socket, family: number | undefined): Promise<number> {
+  if (family === ADDRESS.ipv4) return 4;
+  if (family === ADDRESS.ipv6) return 16;
+  if (family === ADDRESS.name) return (await read(socket, 1))[0] ?? 0;
+  throw new ProxyFailure("unreachable", "does not speak SOCKS5");
+}
+
+/** Reads exactly so many bytes, and leaves the rest in the socket. */
+function read(socket: Socket, length: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      socket.off("readable", look);
+      for (const event of ["error", "end", "close"]) socket.off(event, giveUp);
+    };
+    const look = () => {
+      const bytes: unknown = socket.read(length);
+      if (!(bytes instanceof Buffer)) return;
+      settle();
+      // At its end a stream gives what there is.
+      if (bytes.length === length) resolve(bytes);
+      else reject(hungUp(undefined));
+    };
+    const giveUp = (error?: unknown) => {
+      settle();
+      reject(hungUp(error));
+    };
+    socket.on("readable", look);
+    for (const event of ["error", "end", "close"]) socket.once(event, giveUp);
+    if (socket.destroyed) giveUp();
+    else look();
+  });
+}

@@ -1,0 +1,154 @@
+import { isIP, type Socket } from "node:net";
+import { connect as secure } from "node:tls";
+import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { parseTarget, type Target } from "./address-rules.ts";
+import { openHttpTunnel } from "./http-tunnel.ts";
+import { hungUp, ProxyFailure } from "./proxy-failure.ts";
+import { type EgressGuard, pinnedLookup, resolveTarget } from "./resolver.ts";
+import { openSocks5Tunnel, type ProxyLogin } from "./socks5.ts";
+import { connectTarget } from "./tunnel.ts";
+
+/** How an upstream is spoken to. */
+export type UpstreamProtocol = "http" | "https" | "socks5";
+
+/** What is asked of an upstream within which time. */
+export interface UpstreamAsk {
+  /** The browser's side going away. */
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+/**
+ * A customer's proxy. Its own address passes the rules that pages pass, without what a session may reach besides, and is
+ * resolved and pinned for every connection. Its certificate is checked as any other: against the public authorities and
+ * those of NODE_EXTRA_CA_CERTS.
+ */
+export class Upstream {
+  readonly protocol: UpstreamProtocol;
+  readonly target: Target;
+  /** Value of `Proxy-Authorization`, where there is a login. */
+  readonly authorization: string | undefined;
+  readonly #login: ProxyLogin | undefined;
+  readonly #guard: EgressGuard;
+  readonly #onSocket: (socket: Socket) => void;
+
+  constructor(proxy: ProxyMessage, guard: EgressGuard, onSocket: (socket: Socket) => void = () => undefined) {
+    const { server, username, password } = proxy;
+    const { protocol, target } = parseServer(server);
+    this.protocol = protocol;
+    this.target = target;
+    this.#guard = guard;
+    this.#onSocket = onSocket;
+    if (username === undefined && password === undefined) return;
+    this.#login = { username: username ?? "", password: password ?? "" };
+    const pair = Buffer.from(`${this.#login.username}:${this.#login.password}`).toString("base64");
+    this.authorization = `Basic ${pair}`;
+  }
+
+  /** Connects to the proxy, for requests in its own protocol. Fails with a ProxyFailure unless the signal aborts. */
+  connect(ask: UpstreamAsk): Promise<Socket> {
+    return this.#within(ask, (signal) => this.#connect(signal));
+  }
+
+  /** Opens a tunnel through the proxy. Fails with a ProxyFailure unless the signal aborts. */
+  tunnel(target: Target, ask: UpstreamAsk): Promise<Socket> {
+    return this.#within(ask, async (signal) => {
+      const socket = await this.#connect(signal);
+      const stop = () => socket.destroy();
+      signal.addEventListener("abort", stop, { once: true });
+      try {
+        if (this.protocol === "socks5") await openSocks5Tunnel(socket, target, this.#login);
+        else await openHttpTunnel(socket, target, this.authorization);
+        return socket;
+      } catch (error) {
+        socket.destroy();
+        throw error;
+      } finally {
+        signal.removeEventListener("abort", stop);
+      }
+    });
+  }
+
+  async #within(ask: UpstreamAsk, work: (signal: AbortSignal) => Promise<Socket>): Promise<Socket> {
+    const over = new AbortController();
+    const stop = () => over.abort();
+    const timer = setTimeout(stop, ask.timeoutMs);
+    ask.signal.addEventListener("abort", stop, { once: true });
+    if (ask.signal.aborted) stop();
+    try {
+      return await work(over.signal);
+    } catch (error) {
+      if (!over.signal.aborted || ask.signal.aborted) throw error;
+      throw new ProxyFailure("timeout", `did not answer within ${ask.timeoutMs / 1_000} s`);
+    } finally {
+      clearTimeout(timer);
+      ask.signal.removeEventListener("abort", stop);
+    }
+  }
+
+  async #connect(signal: AbortSignal): Promise<Socket> {
+    const { rules, resolve } = this.#guard;
+    const resolution = await untilAborted(
+      resolveTarget(this.target, rules, () => false, resolve),
+      signal,
+    ).catch(asUnreachable);
+    if (resolution.kind === "refused") {
+      throw new ProxyFailure("egress_blocked", "is not on the public internet, and nothing else may be used");
+    }
+    const lookup = pinnedLookup(resolution.addresses);
+    const socket = await connectTarget(this.target, lookup, signal).catch(asUnreachable);
+    this.#onSocket(socket);
+    return this.protocol === "https" ? startTls(socket, this.target.host, signal) : socket;
+  }
+}
+
+function parseServer(server: string): { protocol: UpstreamProtocol; target: Target } {
+  const [protocol, authority] = server.split("://");
+  const target = parseTarget(authority ?? "");
+  if (!target || (protocol !== "http" && protocol !== "https" && protocol !== "socks5")) {
+    throw new ProxyFailure("unreachable", "has an address that does not parse");
+  }
+  return { protocol, target };
+}
+
+function startTls(socket: Socket, host: string, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const name = isIP(host) === 0 ? { servername: host } : {};
+    const tls = secure({ socket, host, ...name, ALPNProtocols: ["http/1.1"] });
+    const stop = () => tls.destroy(new Error("the browser has gone"));
+    const settle = () => signal.removeEventListener("abort", stop);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    tls.once("secureConnect", () => {
+      settle();
+      tls.off("error", onError);
+      resolve(tls);
+    });
+    const onError = (error: Error) => {
+      settle();
+      reject(asTlsFailure(error));
+    };
+    tls.once("error", onError);
+  });
+}
+
+function asTlsFailure(error: Error): ProxyFailure {
+  const code = "code" in error ? String(error.code) : "";
+  if (code === "ECONNRESET" || code === "EPIPE") return hungUp(error);
+  return new ProxyFailure("unreachable", `cannot be trusted, or does not speak TLS (${code || error.message})`);
+}
+
+function asUnreachable(error: unknown): never {
+  if (error instanceof ProxyFailure) throw error;
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  const code = first instanceof Error && "code" in first ? String(first.code) : "no connection";
+  throw new ProxyFailure("unreachable", `cannot be reached (${code})`);
+}
+
+function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(new Error("given up"));
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
+}
