@@ -13,6 +13,8 @@ export interface WorkerMetrics {
   readonly sessionsEnded: Counter<"reason">;
   /** Seconds until a session had its browser, by `how`: `adopted`, `context` (of its own, in a warm browser), `launched`. */
   readonly browserReady: Histogram<"how">;
+  /** Sessions that took more of the machine than they may, by `bound`. */
+  readonly sessionsOverBound: Counter<"bound">;
   /** Shows what a watch sees. */
   tellPressure(watch: PressureWatch): void;
 }
@@ -55,6 +57,12 @@ export function createWorkerMetrics({ sessions, browsers, slots }: Measured): Wo
       name: "pilothouse_worker_sessions_ended_total",
       help: "Sessions that have ended by themselves.",
       labelNames: ["reason"],
+      registers,
+    }),
+    sessionsOverBound: new Counter({
+      name: "pilothouse_worker_sessions_over_bound_total",
+      help: "Sessions that were ended because they took more memory, tasks or disk than a session may.",
+      labelNames: ["bound"],
       registers,
     }),
     tellPressure: (watch) => tellPressure(registry, watch),

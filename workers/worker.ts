@@ -4,6 +4,8 @@ import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { findBrowsers, realDisk } from "../src/platform/browser-paths.ts";
 import type { Environment } from "../src/platform/environment.ts";
 import type { Log } from "../src/platform/log.ts";
+import { BoundsWatchdog } from "./bounds/bounds-watchdog.ts";
+import { sessionBounds } from "./bounds/session-bounds.ts";
 import type { WorkerConfig } from "./config.ts";
 import { drain } from "./drain.ts";
 import { EventLog } from "./event-log.ts";
@@ -58,6 +60,10 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   await slots.start();
   const events = new EventLog();
   const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots });
+  const watchdog = new BoundsWatchdog({
+    bounds: sessionBounds,
+    onOver: (bound) => metrics.sessionsOverBound.inc({ bound }),
+  });
   const browsers = new BrowserPool({
     slots,
     devices: devicesOf(runtimes),
@@ -70,6 +76,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     runtimes,
     showRemedy: config.embedded,
     log,
+    watchdog,
     onEvent: (placement, event) => {
       if (event.case === "ended") {
         metrics.sessionsEnded.inc({ reason: endedReasonName(event.value.reason ?? SessionEndedReason.UNSPECIFIED) });
@@ -110,7 +117,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   );
   return {
     drain: (patience, signal) => drain({ sessions, link }, patience, signal),
-    stop: () => stopAll({ sessions, link, server, browsers, slots, internal, pressure }),
+    stop: () => stopAll({ sessions, link, server, browsers, slots, internal, pressure, watchdog }),
   };
 }
 
@@ -161,15 +168,26 @@ interface Parts {
   readonly slots: SlotPool;
   readonly internal: InternalServer | undefined;
   readonly pressure: PressureWatch;
+  readonly watchdog: BoundsWatchdog;
 }
 
-async function stopAll({ sessions, link, server, browsers, slots, internal, pressure }: Parts): Promise<void> {
+async function stopAll({
+  sessions,
+  link,
+  server,
+  browsers,
+  slots,
+  internal,
+  pressure,
+  watchdog,
+}: Parts): Promise<void> {
   pressure.stop();
   sessions.isDraining = true;
   await link.sayNow();
   for (const placement of sessions.running)
     sessions.reportEnd(placement, SessionEndedReason.WORKER_LOST, "the worker was stopped");
   await sessions.endAll(SessionEndedReason.WORKER_LOST);
+  watchdog.stop();
   await link.stop();
   await server.stop();
   await browsers.stop();

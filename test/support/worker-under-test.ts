@@ -31,6 +31,8 @@ import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
 import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc-codec.ts";
 import { statusToFailure } from "../../src/platform/grpc-failure.ts";
+import { BoundsWatchdog } from "../../workers/bounds/bounds-watchdog.ts";
+import { type SessionBounds, sessionBounds } from "../../workers/bounds/session-bounds.ts";
 import type { Happening } from "../../workers/event-log.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
 import { devicesOf } from "../../workers/pool/warm-browser.ts";
@@ -59,6 +61,7 @@ interface Parts {
   browsers: BrowserPool;
   slots: SlotPool;
   sessions: SessionTable;
+  watchdog: BoundsWatchdog;
   server: WorkerServer;
   port: number;
   hash: string;
@@ -72,13 +75,15 @@ export class WorkerUnderTest {
   readonly happenings: readonly SessionHappening[];
   readonly #browsers: BrowserPool;
   readonly #slots: SlotPool;
+  readonly #watchdog: BoundsWatchdog;
   readonly #server: WorkerServer;
   readonly #client: Client;
   readonly #metadata: Metadata;
 
-  private constructor({ browsers, slots, sessions, server, port, hash, happenings }: Parts) {
+  private constructor({ browsers, slots, sessions, watchdog, server, port, hash, happenings }: Parts) {
     this.#browsers = browsers;
     this.#slots = slots;
+    this.#watchdog = watchdog;
     this.sessions = sessions;
     this.#server = server;
     this.happenings = happenings;
@@ -88,7 +93,11 @@ export class WorkerUnderTest {
   }
 
   /** Starts a worker whose pages may reach the given private addresses; its browsers get the flags besides our own. */
-  static async start(allow: readonly string[], browserFlags: readonly string[] = []): Promise<WorkerUnderTest> {
+  static async start(
+    allow: readonly string[],
+    browserFlags: readonly string[] = [],
+    bounds: SessionBounds = sessionBounds,
+  ): Promise<WorkerUnderTest> {
     const executables = findBrowsers({
       env: process.env,
       dataDirectory: "/nonexistent",
@@ -99,6 +108,7 @@ export class WorkerUnderTest {
     await slots.start();
     const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);
+    const watchdog = new BoundsWatchdog({ bounds });
     const browsers = new BrowserPool({
       slots,
       devices: devicesOf(runtimes),
@@ -113,12 +123,13 @@ export class WorkerUnderTest {
       showRemedy: true,
       log: silent,
       onRoom: () => undefined,
+      watchdog,
       onEvent: ({ sessionId, placementEpoch }, event) => happenings.push({ sessionId, placementEpoch, event }),
     });
     const hash = createHash("sha256").update(randomUUID()).digest("hex");
     const server = new WorkerServer({ sessions, slots, log: silent, secretHash: () => hash });
     const port = await server.listen("127.0.0.1:0");
-    return new WorkerUnderTest({ browsers, slots, sessions, server, port, hash, happenings });
+    return new WorkerUnderTest({ browsers, slots, sessions, watchdog, server, port, hash, happenings });
   }
 
   /** Launches a session's browser. */
@@ -145,6 +156,7 @@ export class WorkerUnderTest {
   /** Ends everything. */
   async stop(): Promise<void> {
     this.#client.close();
+    this.#watchdog.stop();
     await this.#server.stop();
     await this.#browsers.stop();
     await this.#slots.stop();

@@ -16,6 +16,7 @@ const CONSOLE_LENGTH = 2_000;
 
 /** A session's browser with all that looks after it. */
 export class SessionBrowser {
+  readonly slot: Slot;
   readonly viewport: Viewport;
   readonly hasTouch: boolean;
   readonly pages: PageBook;
@@ -25,11 +26,10 @@ export class SessionBrowser {
   /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
   readonly lost: Promise<string>;
   readonly #process: BrowserProcess;
-  readonly #slot: Slot;
   readonly #onLost: (detail: string) => void;
 
   constructor(slot: Slot, process: BrowserProcess, device: Device) {
-    this.#slot = slot;
+    this.slot = slot;
     this.#process = process;
     this.viewport = device.viewport;
     this.hasTouch = device.archetype.hasTouch;
@@ -56,14 +56,19 @@ export class SessionBrowser {
     await this.pages.start();
   }
 
+  /** Gives the browser up, for a reason that its session's end tells. */
+  lose(detail: string): void {
+    this.#onLost(detail);
+  }
+
   /** The session's way out. */
   get relay(): Relay {
-    return this.#slot.relay;
+    return this.slot.relay;
   }
 
   /** The session's place on disk. */
   get directory(): string {
-    return this.#slot.directory;
+    return this.slot.directory;
   }
 
   /** Closes its context, for another one in the same browser takes its place. */
@@ -79,7 +84,7 @@ export class SessionBrowser {
     this.pages.close();
     this.downloadShelf.close();
     await this.#process.kill();
-    await this.#slot.release();
+    await this.slot.release();
   }
 
   #onOpened(page: SessionPage): void {

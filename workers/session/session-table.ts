@@ -4,6 +4,7 @@ import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
+import type { BoundsWatchdog } from "../bounds/bounds-watchdog.ts";
 import type { EgressChange } from "../egress/upstream-watch.ts";
 import type { Happening } from "../event-log.ts";
 import type { BrowserPool } from "../pool/browser-pool.ts";
@@ -28,6 +29,8 @@ export interface SessionTableOptions {
   /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
   readonly log: Log;
+  /** Ends sessions that take more of the machine than they may. */
+  readonly watchdog: BoundsWatchdog;
   /** Hears what becomes of sessions by itself: their ends, bot checks, changes of their way out. */
   onEvent(placement: Placement, event: Happening): void;
   /** Hears that a worker that was full can take a session again. */
@@ -109,6 +112,7 @@ export class SessionTable {
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
       if (request.proxy) browser.relay.useUpstream(request.proxy, { check: command.proxyCheck, onChange });
       entry.session = this.#makeSession(command, browser, entry);
+      this.#options.watchdog.attend(browser.slot, (detail) => browser.lose(detail));
       return device.viewport;
     } catch (thrown) {
       this.#entries.delete(sessionId);

@@ -11,6 +11,7 @@ import {
   type LaunchOptions,
 } from "playwright-core";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { MOST_TASKS } from "../bounds/session-bounds.ts";
 import { browserFlags } from "./browser-flags.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { artifactsDirectory, profileDirectory, temporaryDirectory } from "./slot-block.ts";
@@ -110,6 +111,7 @@ function launchOptions(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch
       PILOTHOUSE_BROWSER: executable,
       PILOTHOUSE_CONFINE: entrance.confine.join(" "),
       PILOTHOUSE_RECORD: entrance.record,
+      PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(MOST_TASKS),
       PILOTHOUSE_PROFILE: launch.runtime === "chromium" ? "directory" : "none",
     },
     // The worker ends its sessions itself, and the deadline is ours.

@@ -5,6 +5,7 @@
 #   PILOTHOUSE_BROWSER   the real binary (a distribution's start script would stay between us and the browser)
 #   PILOTHOUSE_CONFINE   the command, words without spaces, that enters the namespace and drops to the slot's uid
 #   PILOTHOUSE_RECORD    where to note this process, which the browser replaces
+#   PILOTHOUSE_TASKS     how many tasks the slot's uid may have at once; empty where the slot has none of its own
 #   PILOTHOUSE_PROFILE   "none": the browser keeps nothing, and Playwright's empty directory goes away at once
 set -eu
 umask 077
@@ -14,7 +15,8 @@ browser=$PILOTHOUSE_BROWSER
 confine=$PILOTHOUSE_CONFINE
 record=$PILOTHOUSE_RECORD
 profile=$PILOTHOUSE_PROFILE
-unset PILOTHOUSE_BROWSER PILOTHOUSE_CONFINE PILOTHOUSE_RECORD PILOTHOUSE_PROFILE
+tasks=$PILOTHOUSE_TASKS
+unset PILOTHOUSE_BROWSER PILOTHOUSE_CONFINE PILOTHOUSE_RECORD PILOTHOUSE_PROFILE PILOTHOUSE_TASKS
 
 features=
 for argument do
@@ -35,6 +37,13 @@ for argument do
 done
 # Chromium obeys the last of several such lists alone: Playwright's and ours become one.
 set -- "$@" "--disable-features=${features#,}"
+
+# Shells spell it differently: -u is bash's, -p dash's and busybox's.
+if [ -n "$tasks" ]; then
+  ulimit -u "$tasks" 2>/dev/null || ulimit -p "$tasks" 2>/dev/null || true
+fi
+# When a machine is out of memory its kernel takes a browser before the worker. Chromium gives its renderers 300.
+{ echo 200 > /proc/self/oom_score_adj; } 2>/dev/null || true
 
 # The pid with its start time, read by the shell itself: a pid alone may later be another process.
 if [ -r "/proc/$$/stat" ]; then
