@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { Call, Principal } from "../src/call.ts";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
+import type { BucketState } from "../src/limits/buckets.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { ServedMethod } from "../src/registry.ts";
 import { keepsAnswers } from "./kept-answers.ts";
-import { rateLimitHeaders, type ShownBucket } from "./rate-limit-headers.ts";
+import { rateLimitHeaders } from "./rate-limit-headers.ts";
 
 /** What a transport knows of a request before anything is decoded. */
 export interface Incoming {
@@ -31,7 +32,7 @@ export class GatewayCall implements Call {
   #controller: AbortController | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #traceparent: string | undefined;
-  #draw: ((bucket: string) => void) | undefined;
+  #draw: ((bucket: string) => void | Promise<void>) | undefined;
 
   constructor(served: ServedMethod, incoming: Incoming, timeoutMs: number | undefined) {
     this.served = served;
@@ -81,7 +82,7 @@ export class GatewayCall implements Call {
   }
 
   /** Shows a bucket in the headers of the answer. */
-  show(bucket: ShownBucket): void {
+  show(bucket: BucketState): void {
     Object.assign(this.responseHeaders, rateLimitHeaders(bucket));
   }
 
@@ -91,7 +92,7 @@ export class GatewayCall implements Call {
   }
 
   /** Says how a message of the stream draws its token; only bidirectional methods do. */
-  drawWith(draw: (bucket: string) => void): void {
+  drawWith(draw: (bucket: string) => void | Promise<void>): void {
     this.#draw = draw;
   }
 
@@ -99,7 +100,7 @@ export class GatewayCall implements Call {
     if (!this.#draw) {
       throw new Error(`${this.served.method} is not bidirectional`);
     }
-    this.#draw(bucket);
+    await this.#draw(bucket);
   }
 
   get idempotencyKey(): string | undefined {

@@ -71,16 +71,12 @@ export class Gateway {
     this.#internal = createInternalServer({ isReady, metrics: metrics.registry });
   }
 
-  /** Listens on all ports. */
+  /** Listens on all ports; on the internal one alone when the process does background jobs only. */
   async start(): Promise<void> {
-    const { host, grpcPort, internalPort } = this.#app.config;
-    for (const { method } of this.#services.flatMap((service) => service.methods)) {
-      warmUp(method.input);
+    const { host, internalPort, role } = this.#app.config;
+    if (role !== "jobs") {
+      await this.#openPublicPorts();
     }
-    await this.#mountDocuments();
-    await this.#rest.ready();
-    await this.#grpc.start(host, grpcPort, this.#tls);
-    await this.#port.start();
     this.#internal.listen(internalPort, host);
     await once(this.#internal, "listening");
     this.#serving = true;
@@ -95,6 +91,17 @@ export class Gateway {
     await this.#rest.close();
     this.#internal.close();
     this.#internal.closeAllConnections();
+  }
+
+  async #openPublicPorts(): Promise<void> {
+    const { host, grpcPort } = this.#app.config;
+    for (const { method } of this.#services.flatMap((service) => service.methods)) {
+      warmUp(method.input);
+    }
+    await this.#mountDocuments();
+    await this.#rest.ready();
+    await this.#grpc.start(host, grpcPort, this.#tls);
+    await this.#port.start();
   }
 
   async #mountDocuments(): Promise<void> {

@@ -5,6 +5,7 @@ import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts";
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
+import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { type Tiers, tiers } from "./limits/tiers.ts";
 import { pause } from "./platform/bounded-wait.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
@@ -16,6 +17,9 @@ import { createGatewayLock } from "./platform/gateway-lock.ts";
 import { createIds, type Ids } from "./platform/ids.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics, type Metrics } from "./platform/metrics.ts";
+import { createRedis } from "./platform/redis.ts";
+import { createRedisBus } from "./platform/redis-bus.ts";
+import { createRepeatedJob } from "./platform/repeated-job.ts";
 import { createSessionKeeper } from "./sessions/session-keeper.ts";
 import { createSessionRoutes, type SessionRoutes } from "./sessions/session-routes.ts";
 
@@ -66,6 +70,9 @@ interface Part {
 /** Milliseconds for statements that run when the app is stopped. */
 const closePatience = 5_000;
 
+/** Milliseconds between two sweeps: of expired keys, and of answers kept for an Idempotency-Key. */
+const sweepEvery = { keys: 60_000, answers: 600_000 };
+
 function endProcess(): void {
   process.kill(process.pid, "SIGTERM");
 }
@@ -79,27 +86,40 @@ async function makeDataDirectory(path: string): Promise<void> {
 function createStorage(config: Config, log: Log, onFatal: () => void): { db: Database; part: Part } {
   const postgres = config.databaseUrl === undefined ? createEmbeddedPostgres(config.dataDir, log) : undefined;
   const target = postgres?.target ?? { url: config.databaseUrl ?? "" };
-  const lock = createGatewayLock(target, log, onFatal);
+  // Without Redis two gateways would not hear of each other.
+  const lock = config.redisUrl === undefined ? createGatewayLock(target, log, onFatal) : undefined;
   const db = openDatabase(target, log);
   let isOurs = false;
   const part: Part = {
     async start() {
       await makeDataDirectory(config.dataDir);
       await postgres?.start();
-      await lock.take();
+      await lock?.take();
       isOurs = true;
       await db.migrate();
     },
     async stop() {
-      await lock.release();
+      await lock?.release();
       // A transaction that is stuck must not keep the server from being stopped.
-      await Promise.race([db.close(), pause(closePatience)]);
+      const closed = new AbortController();
+      // The timer would keep the process for as long.
+      await Promise.race([db.close().finally(() => closed.abort()), pause(closePatience, closed.signal)]);
       // A server that another gateway uses is left to it.
       if (isOurs) await postgres?.stop();
       else postgres?.leave();
     },
   };
   return { db, part };
+}
+
+/** What gateways share beside PostgreSQL: by Redis, or in the memory of a lone one. */
+function createSharedState({ redisUrl, role }: Config, log: Log, metrics: Metrics) {
+  if (redisUrl === undefined) return { bus: createLocalBus(), buckets: createBuckets(), parts: [] };
+  const redis = createRedis({ url: redisUrl, log, registry: metrics.registry });
+  const buckets = createRedisBuckets({ redis });
+  // Who serves no requests takes no share of the buckets. What listens is started before what connects.
+  const parts: Part[] = role === "jobs" ? [redis] : [buckets, redis];
+  return { bus: createRedisBus(redis), buckets, parts };
 }
 
 /** Starts parts in order, and stops those that were started in the opposite one. Both can be called again. */
@@ -139,17 +159,26 @@ function createLifetime(parts: readonly Part[], log: Log): { start(): Promise<vo
   };
 }
 
+/** Background work that any one gateway of several may do, and that does no harm when all do it. */
+function createJobs(apiKeys: ApiKeys, idempotency: Idempotency, log: Log): Part[] {
+  const works = [
+    { run: apiKeys.sweep, every: sweepEvery.keys, complaint: "expired keys cannot be swept at the moment" },
+    { run: idempotency.sweep, every: sweepEvery.answers, complaint: "kept answers cannot be swept at the moment" },
+  ];
+  return works.map((work) => createRepeatedJob(work, log));
+}
+
 /** Builds the app of a gateway; nothing is started yet. */
 export function createApp(config: Config, options: AppOptions = {}): App {
   const { clock = systemClock, log = createLog(config.logLevel), env = process.env } = options;
   const ids = createIds(clock);
   const metrics = createMetrics();
-  const bus = createLocalBus();
+  const { bus, buckets, parts: shared } = createSharedState(config, log, metrics);
   const storage = createStorage(config, log, options.onFatal ?? endProcess);
   const { db } = storage;
   const events = createEventLog({ db, bus, ids, log });
-  const apiKeys = createApiKeys({ db, bus, ids, clock, log });
-  const idempotency = createIdempotency(db, log);
+  const apiKeys = createApiKeys({ db, bus, ids, clock });
+  const idempotency = createIdempotency(db);
   const sessionRoutes = createSessionRoutes(db, bus);
   const keeper = createSessionKeeper({ db, events, bus, metrics });
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
@@ -162,7 +191,9 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     },
     stop: () => undefined,
   };
-  const lifetime = createLifetime([storage.part, firstKey, apiKeys, idempotency, sessionRoutes, events, fleet], log);
+  const jobs = config.role === "api" ? [] : createJobs(apiKeys, idempotency, log);
+  const parts = [storage.part, ...shared, firstKey, apiKeys, sessionRoutes, events, fleet, ...jobs];
+  const lifetime = createLifetime(parts, log);
   return {
     config,
     clock,
@@ -174,7 +205,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     events,
     apiKeys,
     idempotency,
-    buckets: createBuckets(),
+    buckets,
     tiers,
     fleet,
     sessionRoutes,

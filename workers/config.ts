@@ -3,6 +3,7 @@ import { availableParallelism, homedir, totalmem } from "node:os";
 import { resolve } from "node:path";
 import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, type Environment, readerOf } from "../src/platform/environment.ts";
+import { type FleetTlsFiles, readFleetTls } from "../src/platform/fleet-tls.ts";
 import { type LogLevel, logLevels } from "../src/platform/log.ts";
 import type { Isolation } from "./slots/confinement.ts";
 
@@ -25,6 +26,8 @@ export interface WorkerConfig {
   readonly token: string;
   readonly slots: number;
   readonly gateways: readonly string[];
+  /** Certificates of the fleet link; in clear text without. */
+  readonly fleetTls: FleetTlsFiles | undefined;
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
   readonly isolation: Isolation | undefined;
@@ -56,6 +59,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     token: readToken(read.text("WORKER_TOKEN")),
     slots: read.integer("WORKER_SLOTS", { min: 1, max: MAX_SLOTS, absent: defaultSlots() }),
     gateways,
+    fleetTls: readFleetTls(read),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isException),
     isolation: isolation === "auto" ? undefined : isolation,
     // Ctrl-C ends all that `npm start` began.

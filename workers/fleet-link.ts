@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import { type ChannelOptions, Client, credentials, Metadata } from "@grpc/grpc-js";
+import { create, type DescMessage, type DescMethod, type MessageShape } from "@bufbuild/protobuf";
+import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
 import {
   GatewayService,
   HeartbeatRequestSchema,
@@ -11,9 +11,11 @@ import {
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { pause } from "../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
-import { callUnary } from "../src/platform/grpc-codec.ts";
+import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../src/platform/fleet-tls.ts";
+import { callUnary, type GrpcCallOptions, type TypedMethod } from "../src/platform/grpc-codec.ts";
 import { statusToFailure } from "../src/platform/grpc-failure.ts";
 import type { EventLog } from "./event-log.ts";
+import type { GatewayRound } from "./gateway-round.ts";
 import { hashSecret, type Identity, type IdentityFile } from "./identity.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { Log } from "./slots/log.ts";
@@ -39,7 +41,8 @@ export interface WorkerDescription {
 
 /** What the link is made of. */
 export interface FleetLinkOptions {
-  readonly gateways: readonly string[];
+  readonly gateways: GatewayRound;
+  readonly tls?: FleetTlsFiles | undefined;
   readonly token: string;
   readonly identityFile: IdentityFile;
   readonly describe: () => WorkerDescription;
@@ -70,13 +73,14 @@ export class FleetLink {
   #acceptedAt = performance.now();
   /** No gateway answers, and that has been said. */
   #isSilent = false;
-  #client: Client;
-  #gateway = 0;
+  /** Undefined until it is needed, and after one that failed. */
+  #gateway: Promise<Client> | undefined;
+  /** The one that was asked last. */
+  #asked = "";
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: FleetLinkOptions) {
     this.#options = options;
-    this.#client = this.#connect();
   }
 
   /** Begins to register; goes on trying until it is stopped. */
@@ -105,7 +109,7 @@ export class FleetLink {
     await this.#flush().catch(() => undefined);
     this.#stopping.abort();
     await this.#running;
-    this.#client.close();
+    await this.#gateway?.then((client) => client.close()).catch(() => undefined);
   }
 
   async #keepLease(): Promise<void> {
@@ -132,7 +136,7 @@ export class FleetLink {
       bootId: this.#bootId,
       ...this.#identity,
     });
-    const answer = await callUnary(this.#client, GatewayService.method.register, request, { timeoutMs: times.call });
+    const answer = await this.#ask(GatewayService.method.register, request, { timeoutMs: times.call });
     const { workerId, incarnation, leaseMs } = answer;
     const workerSecret = answer.workerSecret || this.#identity?.workerSecret;
     if (workerSecret === undefined) throw new Error("a gateway took the worker for one that has a secret already");
@@ -154,7 +158,7 @@ export class FleetLink {
       closedBy: sessions.closedBy ?? "",
       sessions: sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch })),
     });
-    const { unwanted } = await callUnary(this.#client, GatewayService.method.heartbeat, request, this.#callOptions());
+    const { unwanted } = await this.#ask(GatewayService.method.heartbeat, request, this.#callOptions());
     this.#acceptedAt = sentAt;
     this.#isSilent = false;
     for (const placement of unwanted) {
@@ -194,13 +198,13 @@ export class FleetLink {
     const { events } = this.#options;
     for (let { batch } = events; batch.length > 0 && this.#lease; { batch } = events) {
       const request = create(ReportRequestSchema, { incarnation: this.#lease.incarnation, events: [...batch] });
-      await callUnary(this.#client, GatewayService.method.report, request, this.#callOptions());
+      await this.#ask(GatewayService.method.report, request, this.#callOptions());
       events.acknowledge(batch.length);
     }
   }
 
   #onFailure(thrown: unknown): void {
-    const { log, onSuperseded, gateways } = this.#options;
+    const { log, onSuperseded } = this.#options;
     if (this.#stopping.signal.aborted) return;
     const failure = statusToFailure(thrown);
     if (failure.slug === "conflict") {
@@ -214,20 +218,34 @@ export class FleetLink {
       log.warn({ err: failure.message }, "a gateway does not know this worker");
     } else if (!this.#isSilent) {
       this.#isSilent = true;
-      log.warn(
-        { err: failure.message, gateway: gateways[this.#gateway] },
-        "a gateway did not answer; it is asked again",
-      );
+      log.warn({ err: failure.message, gateway: this.#asked }, "a gateway did not answer; the next one is asked");
     }
-    if (gateways.length < 2) return;
-    this.#gateway = (this.#gateway + 1) % gateways.length;
-    this.#client.close();
-    this.#client = this.#connect();
   }
 
-  #connect(): Client {
-    const address = this.#options.gateways[this.#gateway] ?? "";
-    return new Client(address, credentials.createInsecure(), channelOptions);
+  /** Asks the gateway that answered last; whichever fails is left for the next one. */
+  async #ask<I extends DescMessage, O extends DescMessage>(
+    method: TypedMethod<"unary", I, O> & DescMethod,
+    request: MessageShape<I>,
+    options: GrpcCallOptions,
+  ): Promise<MessageShape<O>> {
+    this.#gateway ??= this.#connect();
+    const asked = this.#gateway;
+    try {
+      return await callUnary(await asked, method, request, options);
+    } catch (thrown) {
+      // Another call may have left it already: the one after it must not be skipped.
+      if (this.#gateway === asked) this.#gateway = undefined;
+      asked.then((client) => client.close()).catch(() => undefined);
+      throw thrown;
+    }
+  }
+
+  async #connect(): Promise<Client> {
+    const { gateways, tls } = this.#options;
+    const { target, name } = await gateways.next();
+    const options = { ...channelOptions, ...(name !== undefined && dialledAs(name)) };
+    this.#asked = target;
+    return new Client(target, fleetClientCredentials(tls), options);
   }
 
   #callOptions(): { metadata: Metadata; timeoutMs: number } {

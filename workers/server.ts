@@ -1,11 +1,12 @@
 import { timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Server } from "@grpc/grpc-js";
 import { CreateResultSchema, WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { asFailure, errorTable, fail, failFields } from "../src/platform/errors.ts";
 import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
+import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/fleet-tls.ts";
 import { failureToStatus } from "../src/platform/grpc-failure.ts";
 import { addGrpcService, type GrpcCall, type GrpcHandlers, type MethodsOf } from "../src/platform/grpc-server.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
@@ -47,10 +48,10 @@ export class WorkerServer {
     });
   }
 
-  /** Listens on `host:port` or `unix:/path`; gives the port. */
-  listen(address: string): Promise<number> {
+  /** Listens on `host:port` or `unix:/path`, with certificates to those that have one, too; gives the port. */
+  listen(address: string, tls?: FleetTlsFiles): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
-    this.#server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+    this.#server.bindAsync(address, fleetServerCredentials(tls), (error, port) => {
       if (error) reject(error);
       else resolve(port);
     });

@@ -10,6 +10,7 @@ import type { WorkerConfig } from "./config.ts";
 import { drain } from "./drain.ts";
 import { EventLog } from "./event-log.ts";
 import { FleetLink } from "./fleet-link.ts";
+import { GatewayRound } from "./gateway-round.ts";
 import { IdentityFile } from "./identity.ts";
 import { InternalServer } from "./internal-server.ts";
 import { createWorkerMetrics } from "./metrics.ts";
@@ -88,7 +89,8 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
   const link: FleetLink = new FleetLink({
-    gateways: config.gateways,
+    gateways: new GatewayRound(config.gateways),
+    tls: config.fleetTls,
     token: config.token,
     identityFile,
     describe: () => ({
@@ -104,7 +106,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     onSuperseded: () => onFate("superseded"),
   });
   const server = new WorkerServer({ sessions, slots, log, secretHash: () => link.secretHash, metrics });
-  await listenOn(server, config.listen);
+  await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, link, log });
   metrics.tellPressure(pressure);
   const internal = await startInternal(config, metrics.registry, () => link.isRegistered && !sessions.isDraining);
@@ -141,11 +143,11 @@ function watchPressure({
   });
 }
 
-async function listenOn(server: WorkerServer, listen: string): Promise<void> {
+async function listenOn(server: WorkerServer, { listen, fleetTls }: WorkerConfig): Promise<void> {
   const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
   // A socket that a killed worker has left.
   if (path !== undefined) await rm(path, { force: true });
-  await server.listen(listen);
+  await server.listen(listen, fleetTls);
   if (path !== undefined) await chmod(path, 0o600);
 }
 

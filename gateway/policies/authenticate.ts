@@ -10,7 +10,7 @@ const WHOSE = "your address, which sends no valid key,";
  */
 export async function authenticate(app: App, addresses: AddressBucket, call: GatewayCall): Promise<void> {
   if (call.served.rules.public) {
-    drawFromAddress(addresses, call);
+    await drawFromAddress(addresses, call);
     return;
   }
   const authorization = call.header("authorization");
@@ -27,13 +27,13 @@ export async function authenticate(app: App, addresses: AddressBucket, call: Gat
   try {
     call.principal = await app.apiKeys.authenticate(authorization);
   } catch (thrown) {
-    drawFromAddress(addresses, call);
+    await drawFromAddress(addresses, call);
     throw thrown;
   }
 }
 
-function drawFromAddress(addresses: AddressBucket, call: GatewayCall): void {
-  const state = addresses.draw(call.clientAddress);
+async function drawFromAddress(addresses: AddressBucket, call: GatewayCall): Promise<void> {
+  const state = await addresses.draw(call.clientAddress);
   call.show(state);
   refuseEmpty(state, WHOSE);
 }

@@ -1,10 +1,10 @@
 import { setMaxListeners } from "node:events";
 import type { Message } from "@bufbuild/protobuf";
 import type { App } from "../../src/app.ts";
+import type { BucketState } from "../../src/limits/buckets.ts";
 import { validate } from "../../src/platform/validation.ts";
 import type { ServedMethod } from "../../src/registry.ts";
 import type { GatewayCall } from "../call.ts";
-import type { ShownBucket } from "../rate-limit-headers.ts";
 import { httpRouteOf } from "../rest/http-rule.ts";
 import { untilStopped } from "../until-stopped.ts";
 import { createAddressBucket, refuseEmpty } from "./address-bucket.ts";
@@ -19,9 +19,9 @@ import { drawForMessage, limit } from "./limit.ts";
  */
 export interface Gate {
   /** The state of the bucket of a client address, for answers to which no account belongs. */
-  lookAtAddress(clientAddress: string): ShownBucket;
+  lookAtAddress(clientAddress: string): BucketState;
   /** Draws from the bucket of a client address, and throws `rate-limited` when it is empty. */
-  drawFromAddress(clientAddress: string): void;
+  drawFromAddress(clientAddress: string): Promise<void>;
   /** Runs every policy that needs no message. Throws the failure of the first that refuses. */
   admit(call: GatewayCall): Promise<void>;
   /** Runs a unary method. */
@@ -43,10 +43,13 @@ export function createGate(app: App): Gate {
   setMaxListeners(0, stopping.signal);
   return {
     lookAtAddress: (address) => addresses.look(address),
-    drawFromAddress: (address) => refuseEmpty(addresses.draw(address), "your address"),
+    drawFromAddress: async (address) => refuseEmpty(await addresses.draw(address), "your address"),
     async admit(call) {
       await authenticate(app, addresses, call);
-      limit(app, call);
+      const drawing = limit(app, call);
+      if (drawing) {
+        await drawing;
+      }
       authorize(call);
     },
     unary(call, request) {

@@ -42,7 +42,7 @@ export function createRestServer(services: readonly ServedService[], context: Re
   app.setNotFoundHandler(
     {
       preHandler: async (request: FastifyRequest) => {
-        context.gate.drawFromAddress(peerOf(request.raw).clientAddress);
+        await context.gate.drawFromAddress(peerOf(request.raw).clientAddress);
       },
     },
     (request, reply) => {

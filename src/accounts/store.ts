@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { Tx } from "../platform/database.ts";
 import type { Id } from "../platform/ids.ts";
 
@@ -15,4 +16,21 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"account">): Promise
 /** Makes an account. */
 export async function insertAccount(tx: Tx, account: { id: Id<"account">; name: string; tier: string }): Promise<void> {
   await tx.sql.insertInto("accounts").values(account).execute();
+}
+
+/** Finds an account by its identifier or its name, or makes one of that name; "ambiguous" when several bear it. */
+export async function ensureAccount(
+  tx: Tx,
+  account: { id: Id<"account">; name: string; tier: string },
+): Promise<{ id: string; tier: string } | "ambiguous"> {
+  // Two who ask for the same new name at once get the same account.
+  await sql`select pg_advisory_xact_lock(hashtext(${account.name}))`.execute(tx.sql);
+  const [found, ...others] = await tx.sql
+    .selectFrom("accounts")
+    .select(["id", "tier"])
+    .where((where) => where.or([where("id", "=", account.name), where("name", "=", account.name)]))
+    .execute();
+  if (others.length > 0) return "ambiguous";
+  if (!found) await insertAccount(tx, account);
+  return found ?? account;
 }

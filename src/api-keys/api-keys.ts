@@ -6,7 +6,6 @@ import { isDatabaseAway } from "../platform/database-away.ts";
 import { fail } from "../platform/errors.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import type { Ids } from "../platform/ids.ts";
-import type { Log } from "../platform/log.ts";
 import { hashSecret, matchesHash } from "../platform/secrets.ts";
 import { allScopes } from "./scopes.ts";
 import { findKey, insertKey, type KeyRow, revokeExpiredKeys, revokeKey } from "./store.ts";
@@ -15,7 +14,6 @@ import { type KeyToken, newSecret, parseAuthorization, writeToken } from "./toke
 /** Milliseconds. */
 const freshFor = 5_000;
 const staleFor = 60_000;
-const sweepEvery = 60_000;
 
 /** Keys kept in memory: at about 500 bytes each, 5 MB. */
 const cacheCapacity = 10_000;
@@ -61,7 +59,6 @@ export interface ApiKeysParts {
   readonly bus: Bus;
   readonly ids: Ids;
   readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** A key with what is made of it once. */
@@ -85,7 +82,7 @@ function assertUsable({ row }: KnownKey, { secret }: KeyToken, now: number): voi
 const unknownKey = () => fail("invalid-key", {}, { detail: "no key is known by this name and secret" });
 
 /** Makes the keys of a gateway. */
-export function createApiKeys({ db, bus, ids, clock, log }: ApiKeysParts): ApiKeys {
+export function createApiKeys({ db, bus, ids, clock }: ApiKeysParts): ApiKeys {
   const cache = createFreshCache<KnownKey>({
     load: async (id) => {
       const row = await findKey(db, id);
@@ -96,7 +93,6 @@ export function createApiKeys({ db, bus, ids, clock, log }: ApiKeysParts): ApiKe
     staleFor,
     capacity: cacheCapacity,
   });
-  let sweeper: NodeJS.Timeout | undefined;
   let unsubscribe: (() => void) | undefined;
 
   async function sweep(): Promise<void> {
@@ -140,14 +136,9 @@ export function createApiKeys({ db, bus, ids, clock, log }: ApiKeysParts): ApiKe
     sweep,
     start() {
       unsubscribe ??= bus.subscribe("key-changed", (id) => cache.forget(id));
-      sweeper ??= setInterval(() => {
-        sweep().catch((error: unknown) => log.warn({ err: error }, "expired keys cannot be swept at the moment"));
-      }, sweepEvery);
     },
     stop() {
-      clearInterval(sweeper);
       unsubscribe?.();
-      sweeper = undefined;
       unsubscribe = undefined;
     },
   };

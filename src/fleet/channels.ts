@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
-import { type ChannelCredentials, type ChannelOptions, Client, credentials, Metadata } from "@grpc/grpc-js";
-import type { MutualTlsFiles } from "../platform/config.ts";
+import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
 import { fleetMetadata } from "../platform/fleet-metadata.ts";
+import { type FleetTlsFiles, fleetClientCredentials } from "../platform/fleet-tls.ts";
 import type { WorkerAddress } from "./store.ts";
 
 /** A worker that can be called. */
@@ -33,14 +32,9 @@ const options: ChannelOptions = {
   "grpc.service_config_disable_resolution": 1,
 };
 
-function clientCredentials(tls: MutualTlsFiles | undefined): ChannelCredentials {
-  if (!tls) return credentials.createInsecure();
-  return credentials.createSsl(readFileSync(tls.ca), readFileSync(tls.key), readFileSync(tls.cert));
-}
-
 /** Makes the connections of a gateway. Each is opened when it is first used. */
-export function createChannels(tls: MutualTlsFiles | undefined): Channels {
-  const trust = clientCredentials(tls);
+export function createChannels(tls: FleetTlsFiles | undefined): Channels {
+  const trust = fleetClientCredentials(tls);
   const links = new Map<string, WorkerLink & { readonly address: string; readonly hash: string }>();
   return {
     to({ id, address, secretHash }) {

@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
 import { chmod, rm } from "node:fs/promises";
-import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Server } from "@grpc/grpc-js";
 import { GatewayService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { MutualTlsFiles } from "../platform/config.ts";
+import { type FleetTlsFiles, fleetServerCredentials } from "../platform/fleet-tls.ts";
 import { failureToStatus } from "../platform/grpc-failure.ts";
 import { addGrpcService } from "../platform/grpc-server.ts";
 import type { Log } from "../platform/log.ts";
@@ -19,19 +18,13 @@ export interface FleetServer {
 /** Where the server listens: `host:port`, or `unix:/path`. */
 export interface FleetServerOptions {
   readonly listen: string;
-  readonly tls: MutualTlsFiles | undefined;
+  readonly tls: FleetTlsFiles | undefined;
   readonly registry: WorkerRegistry;
   readonly log: Log;
 }
 
 /** Milliseconds for calls that run when the server is stopped: they are short. */
 const drainTime = 2_000;
-
-function serverCredentials(tls: MutualTlsFiles | undefined): ServerCredentials {
-  if (!tls) return ServerCredentials.createInsecure();
-  const pair = { private_key: readFileSync(tls.key), cert_chain: readFileSync(tls.cert) };
-  return ServerCredentials.createSsl(readFileSync(tls.ca), [pair], true);
-}
 
 /** Makes the server; it listens when it is started. */
 export function createFleetServer({ listen, tls, registry, log }: FleetServerOptions): FleetServer {
@@ -63,7 +56,9 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       // A socket that a killed gateway left; the gateway lock says that nobody else listens on it.
       if (path !== undefined) await rm(path, { force: true });
       port = await new Promise<number>((resolve, reject) => {
-        server.bindAsync(listen, serverCredentials(tls), (error, bound) => (error ? reject(error) : resolve(bound)));
+        server.bindAsync(listen, fleetServerCredentials(tls), (error, bound) =>
+          error ? reject(error) : resolve(bound),
+        );
       });
       if (path !== undefined) await chmod(path, 0o600);
     },

@@ -68,7 +68,7 @@ export function createFleet(parts: FleetParts): Fleet {
       const registry = createWorkerRegistry({ ...parts, workerToken });
       server = createFleetServer({ listen, tls: embedded ? undefined : tls, registry, log });
       await server.start();
-      sweep.start();
+      if (config.role !== "api") sweep.start();
       if (workerProgram === undefined) return;
       const onDeath = () => endSessions("the worker died");
       worker = createEmbeddedWorker({ ...parts, dataDir, workerToken, program: workerProgram, onDeath });

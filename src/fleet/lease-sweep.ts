@@ -2,6 +2,7 @@ import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
 import type { Log } from "../platform/log.ts";
 import type { Metrics } from "../platform/metrics.ts";
+import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import type { SessionKeeper } from "./session-keeper.ts";
 import { countSlots, endAllLeases, loseOverdueWorkers, releaseSlots, renewAllLeases, takeSweepTurn } from "./store.ts";
 
@@ -9,9 +10,7 @@ import { countSlots, endAllLeases, loseOverdueWorkers, releaseSlots, renewAllLea
 const sweepEvery = 1_000;
 
 /** Looks for workers that missed their lease, and for sessions that never became live. */
-export interface LeaseSweep {
-  start(): void;
-  stop(): Promise<void>;
+export interface LeaseSweep extends RepeatedJob {
   /** Sweeps once; does nothing when another gateway is sweeping. */
   sweep(): Promise<void>;
   /** Ends what runs on every worker, for a gateway whose own worker, the only one, is known to have ended. */
@@ -29,9 +28,6 @@ export interface LeaseSweepParts {
 
 /** Makes the sweep. */
 export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepParts): LeaseSweep {
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> | undefined;
-
   async function endLost(tx: Tx, detail: string): Promise<number> {
     const lost = await loseOverdueWorkers(tx);
     for (const workerId of lost) {
@@ -59,29 +55,15 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
     for (const [state, count] of Object.entries(await countSlots(db))) metrics.slots.set({ state }, count);
   }
 
-  /** One at a time: a sweep that PostgreSQL holds up is not piled onto. */
-  function tick(): void {
-    running ??= sweep()
-      .catch((error: unknown) => log.warn({ err: error }, "leases cannot be swept at the moment"))
-      .finally(() => {
-        running = undefined;
-      });
-  }
+  const complaint = "leases cannot be swept at the moment";
 
   return {
+    ...createRepeatedJob({ run: sweep, every: sweepEvery, complaint }, log),
     sweep,
     endAll: (detail) =>
       db.transaction(async (tx) => {
         await endAllLeases(tx);
         await endLost(tx, detail);
       }),
-    start() {
-      timer ??= setInterval(tick, sweepEvery);
-    },
-    async stop() {
-      clearInterval(timer);
-      timer = undefined;
-      await running;
-    },
   };
 }

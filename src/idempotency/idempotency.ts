@@ -1,7 +1,6 @@
 import { sql } from "kysely";
 import type { Database } from "../platform/database.ts";
 import { type Extensions, Failure, type FieldFault, isErrorSlug } from "../platform/errors.ts";
-import type { Log } from "../platform/log.ts";
 
 /** What came of a request with an Idempotency-Key that was used before. */
 export type KeptOutcome =
@@ -16,12 +15,9 @@ export interface Idempotency {
   keepFailure(accountId: string, key: string, failure: Failure): Promise<void>;
   /** Gives a key back, so that the request can be sent again. */
   forget(accountId: string, key: string): Promise<void>;
-  start(): void;
-  stop(): void;
+  /** Deletes what has been kept for 24 hours. */
+  sweep(): Promise<void>;
 }
-
-/** Milliseconds. */
-const sweepEvery = 600_000;
 
 /** A claim without an outcome that is older than this is of a gateway that was killed; no request takes so long. */
 const abandonedAfter = sql`interval '5 minutes'`;
@@ -46,9 +42,7 @@ function toFailure(json: string): Failure {
 }
 
 /** Makes the store. */
-export function createIdempotency(db: Database, log: Log): Idempotency {
-  let sweeper: NodeJS.Timeout | undefined;
-
+export function createIdempotency(db: Database): Idempotency {
   /** Inserts the claim, or takes over one that is out of date or was abandoned. */
   async function claim(accountId: string, key: string, requestHash: Buffer): Promise<boolean> {
     const fresh = { request_hash: requestHash, answer: null, failure: null, created_at: sql<Date>`now()` };
@@ -79,10 +73,6 @@ export function createIdempotency(db: Database, log: Log): Idempotency {
     await update.where("account_id", "=", accountId).where("key", "=", key).execute();
   }
 
-  async function sweep(): Promise<void> {
-    await db.sql.deleteFrom("idempotency_keys").where("created_at", "<", sql<Date>`now() - ${keptFor}`).execute();
-  }
-
   return {
     async begin(accountId, key, requestHash) {
       if (await claim(accountId, key, requestHash)) return "new";
@@ -104,14 +94,8 @@ export function createIdempotency(db: Database, log: Log): Idempotency {
       const row = db.sql.deleteFrom("idempotency_keys").where("account_id", "=", accountId).where("key", "=", key);
       await row.execute();
     },
-    start() {
-      sweeper ??= setInterval(() => {
-        sweep().catch((error: unknown) => log.warn({ err: error }, "idempotency keys cannot be swept at the moment"));
-      }, sweepEvery);
-    },
-    stop() {
-      clearInterval(sweeper);
-      sweeper = undefined;
+    async sweep() {
+      await db.sql.deleteFrom("idempotency_keys").where("created_at", "<", sql<Date>`now() - ${keptFor}`).execute();
     },
   };
 }

@@ -123,6 +123,7 @@ export type TierName = keyof typeof table;
 
 /** Finds tiers. */
 export interface Tiers {
+  readonly names: readonly TierName[];
   /** Finds a tier by the name that an account carries. */
   get(name: string): Tier;
   /** Size of a bucket of a tier. Throws for a bucket that does not exist: the contract's proto named it wrongly. */
@@ -139,6 +140,7 @@ function isBucketName(name: string): name is BucketName {
 
 /** The tiers of the service. */
 export const tiers: Tiers = {
+  names: Object.keys(table).filter(isTierName),
   get(name) {
     if (!isTierName(name)) throw new Error(`an account has the unknown tier ${name}`);
     return { name, ...table[name] };

@@ -3,17 +3,13 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
+import { type FleetTlsFiles, readFleetTls } from "./fleet-tls.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 
 /** Files of a certificate and its key. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
-}
-
-/** Files of the mutual TLS of the fleet link. */
-export interface MutualTlsFiles extends TlsFiles {
-  readonly ca: string;
 }
 
 /** Which part of a gateway's work a process does. */
@@ -40,7 +36,7 @@ export interface Config {
   /** Slots of the embedded worker; undefined lets it choose by the machine's memory. */
   readonly workerSlots: number | undefined;
   readonly tls: TlsFiles | undefined;
-  readonly fleetTls: MutualTlsFiles | undefined;
+  readonly fleetTls: FleetTlsFiles | undefined;
   /** Addresses and CIDRs of proxies whose X-Forwarded-* is believed. */
   readonly trustedProxies: readonly string[];
   readonly corsOrigins: readonly string[];
@@ -82,27 +78,9 @@ function readPort(read: EnvironmentReader, name: string, absent: number): number
   return read.integer(name, { min: 0, max: 65_535, absent });
 }
 
-/** Reads files that are of use only together. */
-function readTogether<const Names extends readonly string[]>(
-  read: EnvironmentReader,
-  names: Names,
-): Record<Names[number], string> | undefined {
-  const present = names.filter((name) => read.text(name) !== undefined);
-  if (present.length === 0) return undefined;
-  const missing = names.find((name) => !present.includes(name));
-  if (missing !== undefined)
-    throw new ConfigError(missing, `accepts the path of a file, and is needed beside ${present[0]}`);
-  return Object.fromEntries(names.map((name) => [name, read.text(name) ?? ""])) as Record<Names[number], string>;
-}
-
 function readTls(read: EnvironmentReader): TlsFiles | undefined {
-  const files = readTogether(read, ["TLS_CERT", "TLS_KEY"]);
+  const files = read.together("TLS_CERT", "TLS_KEY");
   return files && { cert: files.TLS_CERT, key: files.TLS_KEY };
-}
-
-function readFleetTls(read: EnvironmentReader): MutualTlsFiles | undefined {
-  const files = readTogether(read, ["FLEET_TLS_CERT", "FLEET_TLS_KEY", "FLEET_TLS_CA"]);
-  return files && { cert: files.FLEET_TLS_CERT, key: files.FLEET_TLS_KEY, ca: files.FLEET_TLS_CA };
 }
 
 function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): string {
@@ -139,6 +117,13 @@ function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   return isPrivate ? "example.com:443" : `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
+/** A lone gateway has nobody to leave the rest of the work to. */
+function readRole(read: EnvironmentReader, hasOthers: boolean): Role {
+  const role = read.oneOf("ROLE", ["all", "api", "jobs"], "all");
+  if (role !== "all" && !hasOthers) throw new ConfigError("ROLE", `accepts \`${role}\` only beside REDIS_URL`);
+  return role;
+}
+
 /** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
 export function readConfig(
   env: Environment,
@@ -148,8 +133,8 @@ export function readConfig(
   const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
   const embedded = databaseUrl === undefined;
   const redisUrl = read.url("REDIS_URL", ["redis:", "rediss:"]);
-  if (redisUrl !== undefined) {
-    throw new ConfigError("REDIS_URL", "is not supported by this release: run one gateway, without it");
+  if (redisUrl !== undefined && embedded) {
+    throw new ConfigError("REDIS_URL", "is accepted only beside DATABASE_URL: several gateways share both");
   }
   const port = readPort(read, "PORT", 8080);
   const tls = readTls(read);
@@ -168,7 +153,7 @@ export function readConfig(
     dataDir: readDataDir(env, owner, embedded),
     databaseUrl,
     redisUrl,
-    role: read.oneOf("ROLE", ["all", "api", "jobs"], "all"),
+    role: readRole(read, redisUrl !== undefined),
     workerToken: readWorkerToken(read, embedded),
     workerSlots: slots === 0 ? undefined : slots,
     tls,

@@ -47,18 +47,29 @@ export function connectionOptions(target: DatabaseTarget): pg.ClientConfig {
   };
 }
 
-function createPool(target: DatabaseTarget, log: Log, size: number): pg.Pool {
+/** The same for migrations: a gateway that starts waits for another that migrates, and a new index may take its time. */
+const migrationTimeouts = {
+  ...timeouts,
+  statement: 600_000,
+  lock: 600_000,
+  idleInTransaction: 600_000,
+  query: 602_000,
+};
+
+function createPool(target: DatabaseTarget, log: Log, size: number, limits = timeouts): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(target),
     max: size,
-    statement_timeout: timeouts.statement,
-    lock_timeout: timeouts.lock,
-    idle_in_transaction_session_timeout: timeouts.idleInTransaction,
+    statement_timeout: limits.statement,
+    lock_timeout: limits.lock,
+    idle_in_transaction_session_timeout: limits.idleInTransaction,
     // The client's own limit: a server that is stopped or cut off enforces none.
-    query_timeout: timeouts.query,
+    query_timeout: limits.query,
   });
   // An idle connection that breaks is replaced by itself; without a listener it would end the process.
   pool.on("error", (error) => log.debug({ err: error }, "an idle database connection broke"));
+  // The same for one that breaks between two statements of a transaction: the next statement says so.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 
@@ -96,13 +107,26 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
       const { rows } = await pool.query<Row>({ name, text, values: [...values] }).catch(rethrow);
       return rows;
     },
-    async migrate() {
-      const migrator = new Migrator({ db: sql, provider: { getMigrations: async () => ({ ...migrations }) } });
-      const { error } = await migrator.migrateToLatest();
-      if (error) throw error;
+    migrate: () => migrate(target, log),
+    async close() {
+      await sql.destroy();
+      // Kysely ends only a pool that it has used itself.
+      if (!pool.ending) await pool.end();
     },
-    close: () => sql.destroy(),
   };
+}
+
+/** Kysely holds an advisory lock meanwhile, so that of several gateways that start at once one migrates. */
+async function migrate(target: DatabaseTarget, log: Log): Promise<void> {
+  const pool = createPool(target, log, 2, migrationTimeouts);
+  const sql = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: translating(pool) }) });
+  try {
+    const migrator = new Migrator({ db: sql, provider: { getMigrations: async () => ({ ...migrations }) } });
+    const { error } = await migrator.migrateToLatest();
+    if (error) throw error;
+  } finally {
+    await sql.destroy();
+  }
 }
 
 /** The pool as kysely sees it: one whose lost connections are failures of ours already, and leave the pool. */

@@ -19,6 +19,8 @@ export interface EnvironmentReader {
   oneOf<T extends string>(name: string, values: readonly T[], absent: T): T;
   list(name: string, accepts: string, isItem: (item: string) => boolean): string[];
   url(name: string, protocols: readonly string[]): string | undefined;
+  /** Paths of files that are of use only together: all of them, or undefined when there is none. */
+  together<const Names extends readonly string[]>(...names: Names): Record<Names[number], string> | undefined;
 }
 
 function accepts(values: readonly string[]): string {
@@ -66,6 +68,18 @@ export function readerOf(env: Environment): EnvironmentReader {
         );
       }
       return value.replace(/\/+$/, "");
+    },
+    together(...names) {
+      const present = names.filter((name) => text(name) !== undefined);
+      if (present.length === 0) return undefined;
+      const missing = names.find((name) => !present.includes(name));
+      if (missing !== undefined)
+        throw new ConfigError(missing, `accepts the path of a file, and is needed beside ${present[0]}`);
+      // The boundary where names that were read one by one become the record of all of them.
+      return Object.fromEntries(names.map((name) => [name, text(name) ?? ""])) as Record<
+        (typeof names)[number],
+        string
+      >;
     },
   };
 }

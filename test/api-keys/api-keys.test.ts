@@ -20,7 +20,7 @@ let keys: ApiKeys;
 beforeAll(async () => {
   database = await startTestDatabase();
   await database.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
-  keys = createApiKeys({ db: database.db, bus, ids, clock, log: silentLog });
+  keys = createApiKeys({ db: database.db, bus, ids, clock });
   keys.start();
 });
 
@@ -107,7 +107,7 @@ test("should go on with a key that it knows while PostgreSQL is away, and say so
   const { token } = await createKey();
   let db = database.db;
   const switching = { ...database.db, named: (...args: Parameters<typeof db.named>) => db.named(...args) };
-  const cut = createApiKeys({ db: switching as typeof db, bus, ids, clock, log: silentLog });
+  const cut = createApiKeys({ db: switching as typeof db, bus, ids, clock });
   await cut.authenticate(`Bearer ${token}`);
   db = elsewhere;
   expect(await cut.authenticate(`Bearer ${token}`)).toMatchObject({ accountId });

@@ -1,62 +1,150 @@
-import { expect, test } from "vitest";
-import { createBuckets } from "../../src/limits/buckets.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type BucketState, type Buckets, type BucketWish, createBuckets } from "../../src/limits/buckets.ts";
+import { createRedisBuckets } from "../../src/limits/redis-buckets.ts";
 import { bucketNames, tiers } from "../../src/limits/tiers.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { createRedis, type Redis } from "../../src/platform/redis.ts";
+import { silentLog } from "../support/database.ts";
+import { RedisServer } from "../support/redis-server.ts";
 
-const take = (buckets: ReturnType<typeof createBuckets>, at: number, capacity = 3, rate = 1) =>
-  buckets.take("acc_1", "global", capacity, rate, at);
+let server: RedisServer;
+let redis: Redis;
 
-test("should allow a burst of its capacity and then as much as flows in", () => {
-  const buckets = createBuckets();
-  const steps: [at: number, allowed: boolean, remaining: number, resetAt: number, retryAfterSeconds: number][] = [
-    [0, true, 2, 1, 0],
-    [0, true, 1, 2, 0],
-    [0, true, 0, 3, 0],
-    [0, false, 0, 3, 1],
-    [999, false, 0, 3, 1],
-    [1_000, true, 0, 4, 0],
-    [3_500, true, 1, 5, 0],
-    [60_000, true, 2, 61, 0],
-  ];
-  for (const [at, allowed, remaining, resetAt, retryAfterSeconds] of steps) {
-    expect(take(buckets, at)).toEqual({ allowed, capacity: 3, remaining, resetAt, retryAfterSeconds });
-  }
+beforeAll(async () => {
+  server = await RedisServer.start();
+  redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics().registry, patience: 10_000 });
+  await redis.start();
+});
+afterAll(async () => {
+  redis.stop();
+  await server[Symbol.asyncDispose]();
 });
 
-test("should say how long a slow bucket takes", () => {
-  const buckets = createBuckets();
-  expect(take(buckets, 0, 1, 1 / 60).allowed).toBe(true);
-  expect(take(buckets, 30_000, 1, 1 / 60)).toMatchObject({ allowed: false, retryAfterSeconds: 30, resetAt: 60 });
+const kinds: [kind: string, make: () => Buckets][] = [
+  ["in memory", createBuckets],
+  ["in Redis", () => createRedisBuckets({ redis, callersClock: true })],
+];
+
+const wish = (capacity = 3, refillPerSecond = 1, bucket = "global"): BucketWish => ({
+  bucket,
+  capacity,
+  refillPerSecond,
 });
 
-test("should not lose what flows in between many small steps", () => {
-  const buckets = createBuckets();
-  let allowed = 0;
-  for (let at = 0; at < 5_000; at += 1) if (take(buckets, at, 90, 90).allowed) allowed += 1;
-  expect(allowed).toBeGreaterThanOrEqual(539);
-  expect(allowed).toBeLessThanOrEqual(540);
-});
+let owners = 0;
 
-test("should clamp to a smaller capacity, and take no harm from a clock that steps back", () => {
-  const buckets = createBuckets();
-  take(buckets, 10_000, 100, 1);
-  expect(take(buckets, 10_000, 5, 1).remaining).toBe(4);
-  expect(take(buckets, 0, 5, 1).remaining).toBe(3);
-  expect(take(buckets, 10_000, 5, 1).remaining).toBe(2);
-});
+/** An owner with buckets of one kind that nobody has drawn from. */
+function fresh(make: () => Buckets) {
+  const buckets = make();
+  owners += 1;
+  const owner = `acc_${owners}`;
+  const takeAll = async (at: number, ...wishes: BucketWish[]) => buckets.take(owner, wishes, at);
+  const take = async (at: number, capacity?: number, rate?: number): Promise<BucketState> => {
+    const [state] = await takeAll(at, wish(capacity, rate));
+    if (!state) throw new Error("there is no state");
+    return state;
+  };
+  return { buckets, owner, take, takeAll };
+}
 
-test("should look without drawing, and keep buckets apart", () => {
-  const buckets = createBuckets();
-  take(buckets, 0);
-  expect(buckets.look("acc_1", "global", 3, 1, 0).remaining).toBe(2);
-  expect(buckets.look("acc_1", "global", 3, 1, 0).remaining).toBe(2);
-  expect(buckets.look("acc_2", "global", 3, 1, 0)).toMatchObject({ remaining: 3, resetAt: 0 });
-  expect(buckets.look("acc_1", "other", 3, 1, 0).remaining).toBe(3);
+describe.each(kinds)("buckets %s", (_kind, make) => {
+  test("should allow a burst of its capacity and then as much as flows in", async () => {
+    const { take } = fresh(make);
+    const steps: [at: number, allowed: boolean, remaining: number, resetAt: number, retryAfterSeconds: number][] = [
+      [0, true, 2, 1, 0],
+      [0, true, 1, 2, 0],
+      [0, true, 0, 3, 0],
+      [0, false, 0, 3, 1],
+      [999, false, 0, 3, 1],
+      [1_000, true, 0, 4, 0],
+      [3_500, true, 1, 5, 0],
+      [60_000, true, 2, 61, 0],
+    ];
+    for (const [at, allowed, remaining, resetAt, retryAfterSeconds] of steps) {
+      const expected = { bucket: "global", allowed, capacity: 3, remaining, resetAt, retryAfterSeconds };
+      expect(await take(at)).toEqual(expected);
+    }
+  });
+
+  test("should say how long a slow bucket takes", async () => {
+    const { take } = fresh(make);
+    expect((await take(0, 1, 1 / 60)).allowed).toBe(true);
+    expect(await take(30_000, 1, 1 / 60)).toMatchObject({ allowed: false, retryAfterSeconds: 30, resetAt: 60 });
+  });
+
+  test("should not lose what flows in between many small steps", async () => {
+    const { take } = fresh(make);
+    let allowed = 0;
+    for (let at = 0; at < 5_000; at += 1) if ((await take(at, 90, 90)).allowed) allowed += 1;
+    expect(allowed).toBeGreaterThanOrEqual(539);
+    expect(allowed).toBeLessThanOrEqual(540);
+  });
+
+  test("should clamp to a smaller capacity, and take no harm from a clock that steps back", async () => {
+    const { take } = fresh(make);
+    await take(10_000, 100, 1);
+    expect((await take(10_000, 5, 1)).remaining).toBe(4);
+    expect((await take(0, 5, 1)).remaining).toBe(3);
+    expect((await take(10_000, 5, 1)).remaining).toBe(2);
+  });
+
+  test("should look without drawing, and keep buckets apart", async () => {
+    const { buckets, owner, take } = fresh(make);
+    await take(0);
+    expect(buckets.look(owner, wish(), 0).remaining).toBe(2);
+    expect(buckets.look(owner, wish(), 0).remaining).toBe(2);
+    expect(buckets.look("acc_other", wish(), 0)).toMatchObject({ remaining: 3, resetAt: 0 });
+    expect(buckets.look(owner, wish(3, 1, "other"), 0).remaining).toBe(3);
+  });
+
+  test("should draw from all buckets of a request, or from none", async () => {
+    const { takeAll } = fresh(make);
+    const [wide, narrow] = [wish(10, 1, "wide"), wish(1, 1, "narrow")];
+    const allowed = await takeAll(0, wide, narrow);
+    expect(allowed.map((state) => [state.allowed, state.remaining])).toEqual([
+      [true, 9],
+      [true, 0],
+    ]);
+    for (let refused = 0; refused < 3; refused += 1) {
+      const states = await takeAll(0, wide, narrow);
+      expect(states.map((state) => [state.allowed, state.remaining])).toEqual([
+        [true, 9],
+        [false, 0],
+      ]);
+    }
+    expect((await takeAll(0, wide))[0]).toMatchObject({ allowed: true, remaining: 8 });
+  });
 });
 
 test("should forget buckets that are full again", () => {
   const buckets = createBuckets();
-  for (let key = 0; key < 10_000; key += 1) buckets.take(`acc_${key}`, "global", 3, 1, key * 100);
+  for (let key = 0; key < 10_000; key += 1) buckets.take(`acc_${key}`, [wish()], key * 100);
   expect(buckets.size).toBeLessThan(100);
+});
+
+test("should be one bucket for all gateways, by the clock of Redis, and forget what is full", async () => {
+  const [one, other] = [createRedisBuckets({ redis }), createRedisBuckets({ redis })];
+  const hour = 3_600_000;
+  const left = async (buckets: Buckets, now: number) => {
+    const [state] = await buckets.take("acc_shared", [wish(5, 1 / 60)], now);
+    return state?.remaining;
+  };
+  // The clocks of the two are an hour apart.
+  expect([await left(one, hour), await left(other, 0), await left(one, hour), await left(other, 0)]).toEqual([
+    4, 3, 2, 1,
+  ]);
+  const [filled] = await one.take("acc_quick", [wish(2, 1_000)], 0);
+  expect(filled).toMatchObject({ allowed: true, remaining: 1 });
+  const exists = () => redis.ask("buckets", (client) => client.exists("pilothouse:bucket:{acc_quick}:global"));
+  expect(await exists()).toBe(1);
+  await expect.poll(exists, { timeout: 10_000 }).toBe(0);
+});
+
+test("should survive that Redis forgets the script", async () => {
+  const { take } = fresh(() => createRedisBuckets({ redis }));
+  await take(0);
+  await redis.ask("buckets", (client) => client.scriptFlush());
+  expect(await take(0)).toMatchObject({ allowed: true, remaining: 1 });
 });
 
 test("should have the interface's bucket sizes", () => {

@@ -20,6 +20,7 @@ import { failureToStatus } from "../../src/platform/grpc-failure.ts";
 import { addGrpcService } from "../../src/platform/grpc-server.ts";
 import { EventLog } from "../../workers/event-log.ts";
 import { FleetLink } from "../../workers/fleet-link.ts";
+import { GatewayRound } from "../../workers/gateway-round.ts";
 import { IdentityFile } from "../../workers/identity.ts";
 import type { Placement } from "../../workers/session/placement.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
@@ -100,7 +101,7 @@ async function setUp(gateways: readonly string[]) {
   const fates: string[] = [];
   const make = () => {
     const link = new FleetLink({
-      gateways,
+      gateways: new GatewayRound(gateways),
       token: "token-of-16-chars",
       identityFile,
       describe: () => ({ address: "127.0.0.1:1", runtimes: ["headless-shell"], slots: 3, isolation: Isolation.FLAGS }),

@@ -1,0 +1,142 @@
+import { createHash } from "node:crypto";
+import type { Redis } from "../platform/redis.ts";
+import { type BucketState, type Buckets, type BucketWish, createBuckets, describeBucket } from "./buckets.ts";
+
+/** Gateways that draw listen here, so that their number is known while Redis is there. */
+const presence = "pilothouse:limits";
+
+/** Milliseconds between two counts of the gateways. */
+const countEvery = 5_000;
+
+/** How many gateways are reckoned with before they could be counted: half of each bucket is then the share of one. */
+const assumedGateways = 2;
+
+/** A level is kept for this long, in milliseconds, after it is full, when it is as good as none. */
+const keptWhenFull = 1_000;
+
+/**
+ * Draws one token from each key, or none when one has none. ARGV: the time in milliseconds or "", then capacity and refill
+ * per second of each key. Gives 1 or 0, and the tokens that each key has now. Time is that of Redis: with the gateways' own
+ * clocks one that runs ahead would fill every bucket, and leave them dry for the others until their time has come.
+ * Levels are kept to six digits: at whole ones a bucket of 90 a second would lose what flows in between two draws.
+ */
+const script = `
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call("TIME")
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local levels = redis.call("MGET", unpack(KEYS))
+local tokens, ats, drawn = {}, {}, 1
+for i = 1, #KEYS do
+  local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  tokens[i], ats[i] = capacity, now
+  if levels[i] then
+    local level, at = string.match(levels[i], "^(%S+) (%S+)$")
+    tokens[i] = math.min(capacity, level + math.max(0, now - at) / 1000 * rate)
+    ats[i] = math.max(now, at)
+  end
+  if tokens[i] < 1 then drawn = 0 end
+end
+local reply = { drawn }
+for i = 1, #KEYS do
+  local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  if drawn == 1 then
+    tokens[i] = tokens[i] - 1
+    local full = math.ceil((capacity - tokens[i]) / rate * 1000) + ${keptWhenFull}
+    redis.call("SET", KEYS[i], string.format("%.6f %d", tokens[i], ats[i]), "PX", full)
+  end
+  reply[i + 1] = string.format("%.6f", tokens[i])
+end
+return reply`;
+
+const scriptHash = createHash("sha1").update(script).digest("hex");
+
+/** What shared buckets stand on. */
+export interface RedisBucketsOptions {
+  readonly redis: Redis;
+  /** Reckons with the caller's time instead of that of Redis, for tests that step it. */
+  readonly callersClock?: boolean;
+}
+
+/** Shared buckets, which have a lifetime. */
+export interface RedisBuckets extends Buckets {
+  /** Makes this gateway one that draws, and begins to count those. */
+  start(): void;
+  stop(): void;
+}
+
+/** A bucket's part of a gateway when each has to do without the others. */
+function shareOf(wish: BucketWish, gateways: number): BucketWish {
+  const capacity = Math.max(1, Math.floor(wish.capacity / gateways));
+  return { ...wish, capacity, refillPerSecond: wish.refillPerSecond / gateways };
+}
+
+/** Reads the reply of the script. */
+function readReply(reply: unknown): { drawn: boolean; tokens: number[] } {
+  const [drawn, ...tokens] = Array.isArray(reply) ? reply.map(Number) : [];
+  if (drawn === undefined) throw new Error("Redis answered the rate-limit script with something else than a list");
+  return { drawn: drawn === 1, tokens };
+}
+
+/**
+ * Makes buckets that all gateways share, one round trip for all buckets of a request. While Redis is away each gateway
+ * draws from buckets of its own, of the size divided by the gateways last counted, which begin where the shared ones were.
+ */
+export function createRedisBuckets({ redis, callersClock = false }: RedisBucketsOptions): RedisBuckets {
+  const local = createBuckets();
+  let gateways = assumedGateways;
+  let counting: NodeJS.Timeout | undefined;
+
+  async function count(): Promise<void> {
+    if (!redis.isUp) return;
+    const found = await redis.ask("buckets", (client) => client.pubSubNumSub([presence]));
+    gateways = Math.max(1, found?.[presence] ?? gateways);
+  }
+
+  function takeShare(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] {
+    return local.take(
+      owner,
+      wishes.map((wish) => shareOf(wish, gateways)),
+      now,
+    );
+  }
+
+  async function takeShared(owner: string, wishes: readonly BucketWish[], now: number): Promise<BucketState[]> {
+    // The braces keep the buckets of an owner on one node of a Redis cluster.
+    const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
+    const sizes = wishes.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
+    const options = { keys, arguments: [callersClock ? String(now) : "", ...sizes] };
+    const reply = await redis.ask("buckets", (client) =>
+      client.evalSha(scriptHash, options).catch((error: unknown) => {
+        if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
+        return client.eval(script, options);
+      }),
+    );
+    if (reply === undefined) return takeShare(owner, wishes, now);
+    const { drawn, tokens } = readReply(reply);
+    return wishes.map((wish, index) => {
+      const left = tokens[index] ?? 0;
+      local.set(owner, wish, left, now);
+      return describeBucket(wish, left, drawn || left >= 1, now);
+    });
+  }
+
+  return {
+    look: (owner, wish, now) => local.look(owner, redis.isUp ? wish : shareOf(wish, gateways), now),
+    take(owner, wishes, now) {
+      if (redis.isUp) return takeShared(owner, wishes, now);
+      redis.missed("buckets");
+      return takeShare(owner, wishes, now);
+    },
+    start() {
+      if (counting) return;
+      redis.listen(presence, () => undefined);
+      counting = setInterval(() => void count(), countEvery);
+    },
+    stop() {
+      clearInterval(counting);
+      counting = undefined;
+    },
+  };
+}

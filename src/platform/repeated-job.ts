@@ -1,0 +1,42 @@
+import type { Log } from "./log.ts";
+
+/** Background work of a gateway: a look at what has become due. */
+export interface RepeatedJob {
+  start(): void;
+  /** Resolves when the work that was under way has ended. */
+  stop(): Promise<void>;
+}
+
+/** What to do how often. */
+export interface RepeatedWork {
+  readonly run: () => Promise<void>;
+  /** Milliseconds between two beginnings. */
+  readonly every: number;
+  /** What is logged when it fails; the next turn tries again. */
+  readonly complaint: string;
+}
+
+/** Makes a job. One run at a time: work that PostgreSQL holds up is not piled onto. */
+export function createRepeatedJob({ run, every, complaint }: RepeatedWork, log: Log): RepeatedJob {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+
+  function tick(): void {
+    running ??= run()
+      .catch((error: unknown) => log.warn({ err: error }, complaint))
+      .finally(() => {
+        running = undefined;
+      });
+  }
+
+  return {
+    start() {
+      timer ??= setInterval(tick, every);
+    },
+    async stop() {
+      clearInterval(timer);
+      timer = undefined;
+      await running;
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { create } from "@bufbuild/protobuf";
+import { ChannelCredentials, Client } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createChannels } from "../../src/fleet/channels.ts";
+import { createFleetServer } from "../../src/fleet/fleet-server.ts";
+import type { WorkerRegistry } from "../../src/fleet/worker-registry.ts";
+import {
+  GatewayService,
+  HeartbeatRequestSchema,
+  HeartbeatResponseSchema,
+  RegisterResponseSchema,
+  ReportResponseSchema,
+  StateCommandSchema,
+  WorkerService,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/fleet-tls.ts";
+import { callUnary } from "../../src/platform/grpc-codec.ts";
+import { WorkerServer } from "../../workers/server.ts";
+import type { SessionTable } from "../../workers/session/session-table.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { CertificateAuthority } from "../support/certificates.ts";
+import { silentLog } from "../support/database.ts";
+
+let ours: CertificateAuthority;
+let others: CertificateAuthority;
+let gatewayTls: FleetTlsFiles;
+let workerTls: FleetTlsFiles;
+let foreignTls: FleetTlsFiles;
+
+beforeAll(() => {
+  ours = new CertificateAuthority();
+  others = new CertificateAuthority();
+  gatewayTls = ours.issue("gateway.test");
+  workerTls = ours.issue("worker.test");
+  // Trusts us, and is trusted by nobody.
+  foreignTls = { ...others.issue("worker.test"), ca: gatewayTls.ca };
+});
+afterAll(() => {
+  ours[Symbol.dispose]();
+  others[Symbol.dispose]();
+});
+
+const registry: WorkerRegistry = {
+  register: async () => create(RegisterResponseSchema),
+  heartbeat: async () => create(HeartbeatResponseSchema),
+  report: async () => create(ReportResponseSchema),
+};
+
+async function startGateway(tls?: FleetTlsFiles): Promise<number> {
+  const server = createFleetServer({ listen: "127.0.0.1:0", tls, registry, log: silentLog });
+  await server.start();
+  onTestFinished(() => server.stop());
+  return server.port;
+}
+
+/** Sends a heartbeat as a worker would; "accepted", or the code of gRPC. */
+async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: string): Promise<unknown> {
+  const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(tls), name ? dialledAs(name) : {});
+  onTestFinished(() => client.close());
+  const request = create(HeartbeatRequestSchema);
+  const sent = callUnary(client, GatewayService.method.heartbeat, request, { timeoutMs: 10_000 });
+  return sent.then(
+    () => "accepted",
+    (error) => error.code,
+  );
+}
+
+const UNAVAILABLE = 14;
+const FORBIDDEN = 7;
+
+describe("a gateway with certificates", () => {
+  test("should take a worker of the same authority, by address and by name", async () => {
+    const port = await startGateway(gatewayTls);
+    expect(await heartbeat(port, workerTls)).toBe("accepted");
+    expect(await heartbeat(port, workerTls, "gateway.test")).toBe("accepted");
+  });
+
+  test("should refuse a worker without a certificate, with one of another authority, and in clear text", async () => {
+    const port = await startGateway(gatewayTls);
+    const { ca } = workerTls;
+    const bare = new Client(`127.0.0.1:${port}`, ChannelCredentials.createSsl(readFileSync(ca)));
+    onTestFinished(() => bare.close());
+    const request = create(HeartbeatRequestSchema);
+    const sent = callUnary(bare, GatewayService.method.heartbeat, request, { timeoutMs: 10_000 });
+    await expect(sent).rejects.toMatchObject({ code: UNAVAILABLE });
+    expect(await heartbeat(port, foreignTls)).toBe(UNAVAILABLE);
+    expect(await heartbeat(port, undefined)).toBe(UNAVAILABLE);
+  });
+
+  test("should not be taken for one when its certificate is another's", async () => {
+    const strange = { ...others.issue("gateway.test"), ca: gatewayTls.ca };
+    expect(await heartbeat(await startGateway(strange), workerTls)).toBe(UNAVAILABLE);
+    expect(await heartbeat(await startGateway(gatewayTls), workerTls, "elsewhere.test")).toBe(UNAVAILABLE);
+  });
+});
+
+describe("a worker with certificates", () => {
+  const secretHash = createHash("sha256").update("its secret").digest("hex");
+
+  async function startWorker(): Promise<string> {
+    const session = { state: async () => create(SessionStateSchema, { url: "https://example.com/" }) };
+    // The part of a session table that the command needs.
+    const sessions = { find: () => session } as unknown as SessionTable;
+    const slots = new SlotPool({ size: 1, executables: {}, log: silentLog });
+    const server = new WorkerServer({ sessions, slots, log: silentLog, secretHash: () => secretHash });
+    const port = await server.listen("127.0.0.1:0", workerTls);
+    onTestFinished(() => server.stop());
+    return `127.0.0.1:${port}`;
+  }
+
+  /** Sends a command as a gateway would. */
+  async function command(address: string, tls: FleetTlsFiles | undefined, hash = secretHash): Promise<unknown> {
+    const channels = createChannels(tls);
+    onTestFinished(() => channels.close());
+    const { client, metadata } = channels.to({ id: "wrk_1", address, secretHash: Buffer.from(hash, "hex") });
+    const request = create(StateCommandSchema);
+    const sent = callUnary(client, WorkerService.method.getState, request, { metadata, timeoutMs: 10_000 });
+    return sent.then(
+      ({ url }) => url,
+      (error) => error.code,
+    );
+  }
+
+  test("should obey a gateway of the same authority that knows its secret", async () => {
+    const address = await startWorker();
+    expect(await command(address, gatewayTls)).toBe("https://example.com/");
+    expect(await command(address, gatewayTls, "00".repeat(32))).toBe(FORBIDDEN);
+  });
+
+  test("should not hear a gateway without a certificate, or with one of another authority", async () => {
+    const address = await startWorker();
+    expect(await command(address, undefined)).toBe(UNAVAILABLE);
+    expect(await command(address, foreignTls)).toBe(UNAVAILABLE);
+  });
+});

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { createRedis } from "../../src/platform/redis.ts";
+import { createRedisBus } from "../../src/platform/redis-bus.ts";
+import { silentLog } from "../support/database.ts";
+import { RedisServer } from "../support/redis-server.ts";
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** The bus of one of several gateways. */
+async function connectBus(): Promise<Bus> {
+  const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics().registry, patience: 10_000 });
+  const bus = createRedisBus(redis);
+  onTestFinished(() => redis.stop());
+  await redis.start();
+  return bus;
+}
+
+const kinds: [kind: string, make: () => Promise<[Bus, Bus]>][] = [
+  [
+    "of a lone gateway",
+    async () => {
+      const bus = createLocalBus();
+      return [bus, bus];
+    },
+  ],
+  ["of two gateways", async () => [await connectBus(), await connectBus()]],
+];
+
+const soon = { timeout: 10_000, interval: 5 };
+
+describe.each(kinds)("the bus %s", (_kind, make) => {
+  test("should tell every gateway once, in order", async () => {
+    const [one, other] = await make();
+    const heard: Record<"one" | "other", string[]> = { one: [], other: [] };
+    one.subscribe("session-ended", (id) => heard.one.push(id));
+    other.subscribe("session-ended", (id) => heard.other.push(id));
+    for (const id of ["a", "b c", ""]) one.publish("session-ended", id);
+    other.publish("session-ended", "z");
+    await expect.poll(() => heard.one, soon).toEqual(["a", "b c", "", "z"]);
+    await expect.poll(() => [...heard.other].sort(), soon).toEqual(["", "a", "b c", "z"]);
+  });
+
+  test("should tell the gateway itself before publish returns", async () => {
+    const [one] = await make();
+    const heard: string[] = [];
+    one.subscribe("key-changed", (id) => heard.push(id));
+    one.publish("key-changed", "key_1");
+    expect(heard).toEqual(["key_1"]);
+  });
+
+  test("should keep channels apart, and end a subscription", async () => {
+    const [one, other] = await make();
+    const heard: string[] = [];
+    const unsubscribe = other.subscribe("session-changed", (id) => heard.push(id));
+    other.subscribe("session-ended", (id) => heard.push(`end of ${id}`));
+    one.publish("capacity", "");
+    one.publish("session-changed", "a");
+    await expect.poll(() => heard, soon).toEqual(["a"]);
+    unsubscribe();
+    one.publish("session-changed", "b");
+    one.publish("session-ended", "c");
+    await expect.poll(() => heard, soon).toEqual(["a", "end of c"]);
+  });
+});

@@ -1,0 +1,187 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { endProcess } from "../../src/platform/process-control.ts";
+import { makeDataDirectory, silentLog } from "./database.ts";
+import { DeployedProcess } from "./deployed-process.ts";
+import { freePorts } from "./free-port.ts";
+import { RedisServer } from "./redis-server.ts";
+import { type Rest, restClient } from "./rest.ts";
+
+/** What to deploy. */
+export interface DeploymentOptions {
+  /** One gateway for each; what its environment adds. */
+  readonly gateways?: readonly Record<string, string>[];
+  readonly workers?: number;
+  /** Slots of each worker. */
+  readonly slots?: number;
+  /** Added to the environment of every gateway, and of every worker. */
+  readonly gatewayEnv?: Record<string, string>;
+  readonly workerEnv?: Record<string, string>;
+}
+
+/** A gateway of a deployment. */
+export interface DeployedGateway extends DeployedProcess {
+  readonly url: string;
+  readonly grpcAddress: string;
+  readonly internalUrl: string;
+  /** Calls its REST API with the deployment's key. */
+  readonly rest: Rest;
+}
+
+const token = "a token of the tests alone";
+
+/** Everything that a service on several machines consists of, on one: each process can be killed and started again alone. */
+export class Deployment implements AsyncDisposable {
+  readonly redis: RedisServer;
+  readonly postgres: PostgresServer;
+  readonly gateways: DeployedGateway[] = [];
+  readonly workers: DeployedProcess[] = [];
+  readonly dataDir: string;
+  key = "";
+
+  private constructor(dataDir: string, redis: RedisServer, postgres: PostgresServer) {
+    this.dataDir = dataDir;
+    this.redis = redis;
+    this.postgres = postgres;
+  }
+
+  /** Starts all of it, and makes a key of the highest tier with the admin's command. */
+  static async start(options: DeploymentOptions = {}): Promise<Deployment> {
+    const dataDir = await makeDataDirectory();
+    const postgres = new PostgresServer(dataDir);
+    const [redis] = await Promise.all([RedisServer.start(), postgres.start()]);
+    const deployment = new Deployment(dataDir, redis, postgres);
+    try {
+      await deployment.#startProcesses(options);
+      return deployment;
+    } catch (error) {
+      await deployment[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** A gateway by its number. */
+  gateway(index: number): DeployedGateway {
+    const gateway = this.gateways[index];
+    if (!gateway) throw new Error(`the deployment has no gateway ${index}`);
+    return gateway;
+  }
+
+  /** A worker by its number. */
+  worker(index: number): DeployedProcess {
+    const worker = this.workers[index];
+    if (!worker) throw new Error(`the deployment has no worker ${index}`);
+    return worker;
+  }
+
+  /** What a process needs to reach the shared servers. */
+  get sharedEnv(): Record<string, string> {
+    return { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url, WORKER_TOKEN: token };
+  }
+
+  /** Makes a key of an account of its own. */
+  async createKey(account: string, tier = "enterprise"): Promise<string> {
+    const args = ["tools/admin.ts", "create-key", "--account", account, "--tier", tier];
+    const env = { ...process.env, DATABASE_URL: this.postgres.url };
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 60_000 });
+    return stdout.trim();
+  }
+
+  /** Ends everything, whatever has become of it, and deletes the data. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.workers.map((worker) => worker.stop()));
+    await Promise.all(this.gateways.map((gateway) => gateway.stop()));
+    await this.redis[Symbol.asyncDispose]();
+    await this.postgres.stop();
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  async #startProcesses({ gateways = [{}, {}], workers = 2, slots = 2, ...env }: DeploymentOptions): Promise<void> {
+    const fleetPorts: number[] = [];
+    for (const own of gateways) {
+      const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
+      fleetPorts.push(ports.FLEET_PORT);
+      this.gateways.push(this.#makeGateway(ports, { ...env.gatewayEnv, ...own }));
+    }
+    const addresses = fleetPorts.map((port) => `127.0.0.1:${port}`);
+    for (let index = 0; index < workers; index += 1) {
+      // Each begins with another gateway, so that none is everybody's.
+      const turn = index % addresses.length;
+      const GATEWAYS = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
+      this.workers.push(await this.#makeWorker(index, { GATEWAYS, WORKER_SLOTS: String(slots), ...env.workerEnv }));
+    }
+    const starts = [...this.gateways, ...this.workers].map((each) => each.start());
+    const [key] = await Promise.all([this.createKey("deployment"), ...starts]);
+    this.key = key;
+  }
+
+  #makeGateway(ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>, env: Record<string, string>) {
+    const url = `http://127.0.0.1:${ports.PORT}`;
+    const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+    const gateway = new DeployedProcess({
+      program: "gateway/main.ts",
+      env: { ...this.sharedEnv, HOST: "127.0.0.1", ...variables, DATA_DIR: join(this.dataDir, "gateways"), ...env },
+      internalPort: ports.INTERNAL_PORT,
+    });
+    const rest: Rest = (path, body, init) => restClient({ url, key: this.key })(path, body, init);
+    const internalUrl = `http://127.0.0.1:${ports.INTERNAL_PORT}`;
+    return Object.assign(gateway, { url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`, internalUrl, rest });
+  }
+
+  async #makeWorker(index: number, env: Record<string, string>): Promise<DeployedProcess> {
+    const ports = await freePorts("LISTEN", "INTERNAL_PORT");
+    return new DeployedProcess({
+      program: "workers/main.ts",
+      env: {
+        DATA_DIR: join(this.dataDir, `worker-${index}`),
+        WORKER_INDEX: String(index),
+        WORKER_LISTEN: `127.0.0.1:${ports.LISTEN}`,
+        WORKER_TOKEN: token,
+        INTERNAL_PORT: String(ports.INTERNAL_PORT),
+        ...env,
+      },
+      internalPort: ports.INTERNAL_PORT,
+    });
+  }
+}
+
+/** The PostgreSQL that comes with the packages, as a server of its own that processes reach by a URL. */
+class PostgresServer {
+  readonly url: string;
+  readonly #directory: string;
+  #server: EmbeddedPostgres;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+    const sockets = encodeURIComponent(join(directory, "postgres", "run"));
+    this.url = `postgres://localhost/postgres?user=postgres&host=${sockets}`;
+    this.#server = createEmbeddedPostgres(directory, silentLog);
+  }
+
+  /** Starts it, also again after it was killed. */
+  async start(): Promise<void> {
+    this.#server = createEmbeddedPostgres(this.#directory, silentLog);
+    await this.#server.start();
+  }
+
+  /** Process of the postmaster. */
+  get pid(): number {
+    return Number.parseInt(readFileSync(join(this.#directory, "postgres/data/postmaster.pid"), "utf8"), 10);
+  }
+
+  /** Ends it the hard way; it stays away until it is started. */
+  async kill(): Promise<void> {
+    const { pid } = this;
+    this.#server.leave();
+    await endProcess(pid, [{ signal: "SIGKILL", patience: 10_000 }]);
+  }
+
+  /** Shuts it down in order. */
+  async stop(): Promise<void> {
+    await this.#server.stop();
+  }
+}

@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { freePorts } from "./free-port.ts";
+
+const START_MS = 15_000;
+
+/** A real Redis on a loopback port of its own, which keeps nothing. */
+export class RedisServer {
+  readonly url: string;
+  readonly #port: number;
+  readonly #directory: string;
+  #process: ChildProcess | undefined;
+
+  private constructor(port: number, directory: string) {
+    this.#port = port;
+    this.#directory = directory;
+    this.url = `redis://127.0.0.1:${port}`;
+  }
+
+  /** Starts one. */
+  static async start(): Promise<RedisServer> {
+    const { REDIS } = await freePorts("REDIS");
+    const server = new RedisServer(REDIS, await mkdtemp(join(tmpdir(), "redis-")));
+    await server.restart();
+    return server;
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /** Starts it again on the same port, empty. */
+  async restart(): Promise<void> {
+    const options = ["--port", String(this.#port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    this.#process = spawn("redis-server", [...options, "--dir", this.#directory], { stdio: "ignore" });
+    const answers = await waitUntil(() => this.#answers(), { timeout: START_MS, every: 10 });
+    if (!answers) throw new Error("redis-server did not start");
+  }
+
+  /** Ends it the hard way. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  /** Makes it hang: it takes connections and answers nothing. */
+  hang(): void {
+    this.#process?.kill("SIGSTOP");
+  }
+
+  /** Lets it go on. */
+  resume(): void {
+    this.#process?.kill("SIGCONT");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  #answers(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const socket = connect(this.#port, "127.0.0.1", () => socket.write("PING\r\n"));
+      socket.setTimeout(1_000, () => socket.destroy());
+      socket.once("data", (answer) => {
+        socket.destroy();
+        resolve(answer.toString().startsWith("+PONG"));
+      });
+      socket.once("error", () => resolve(false));
+      socket.once("close", () => resolve(false));
+    });
+  }
+}

@@ -1,0 +1,56 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { pause } from "../src/platform/bounded-wait.ts";
+
+/** Milliseconds for a name: with a call of 2 s after it, two gateways can be tried within the lease. */
+const lookupTime = 2_000;
+
+/** A gateway as it is dialled. */
+export interface GatewayAddress {
+  /** `address:port`, or `unix:/path`. */
+  readonly target: string;
+  /** The name that stood for it, which its certificate bears. */
+  readonly name?: string;
+}
+
+/** Finds all addresses of a name. */
+export type FindAddresses = (name: string) => Promise<readonly string[]>;
+
+async function findByDns(name: string): Promise<readonly string[]> {
+  const found = await lookup(name, { all: true });
+  return found.map(({ address }) => address);
+}
+
+/** Goes round the gateways of GATEWAYS, one after the other; a name stands for every address that it has at the moment. */
+export class GatewayRound {
+  readonly #entries: readonly string[];
+  readonly #find: FindAddresses;
+  #left: GatewayAddress[] = [];
+
+  constructor(entries: readonly string[], find: FindAddresses = findByDns) {
+    this.#entries = entries;
+    this.#find = find;
+  }
+
+  /** Gives the next gateway. Names are looked up anew each time round, so that gateways may come and go. */
+  async next(): Promise<GatewayAddress> {
+    if (this.#left.length === 0) {
+      this.#left = (await Promise.all(this.#entries.map((entry) => this.#resolve(entry)))).flat();
+    }
+    const next = this.#left.shift();
+    if (!next) throw new Error(`no gateway is found by ${this.#entries.join(", ")}`);
+    return next;
+  }
+
+  async #resolve(entry: string): Promise<GatewayAddress[]> {
+    const [, bracketed, plain = "", port = ""] = /^(?:\[(.+)\]|([^[\]]+)):(\d+)$/.exec(entry) ?? [];
+    const name = bracketed ?? plain;
+    if (entry.startsWith("unix:") || isIP(name) !== 0) return [{ target: entry }];
+    const late = pause(lookupTime).then((): readonly string[] => []);
+    const addresses = await Promise.race([this.#find(name).catch(() => []), late]);
+    return addresses.map((address) => ({
+      target: isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`,
+      name,
+    }));
+  }
+}
