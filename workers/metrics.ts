@@ -15,6 +15,8 @@ export interface WorkerMetrics {
   readonly browserReady: Histogram<"how">;
   /** Sessions that took more of the machine than they may, by `bound`. */
   readonly sessionsOverBound: Counter<"bound">;
+  /** Bot checks that sessions came upon, by `kind`. */
+  readonly challenges: Counter<"kind">;
   /** Shows what a watch sees. */
   tellPressure(watch: PressureWatch): void;
 }
@@ -63,6 +65,12 @@ export function createWorkerMetrics({ sessions, browsers, slots }: Measured): Wo
       name: "pilothouse_worker_sessions_over_bound_total",
       help: "Sessions that were ended because they took more memory, tasks or disk than a session may.",
       labelNames: ["bound"],
+      registers,
+    }),
+    challenges: new Counter({
+      name: "pilothouse_worker_challenges_total",
+      help: "Bot checks that sessions came upon.",
+      labelNames: ["kind"],
       registers,
     }),
     tellPressure: (watch) => tellPressure(registry, watch),

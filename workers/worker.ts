@@ -82,6 +82,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
       if (event.case === "ended") {
         metrics.sessionsEnded.inc({ reason: endedReasonName(event.value.reason ?? SessionEndedReason.UNSPECIFIED) });
       }
+      if (event.case === "challengeSeen") metrics.challenges.inc({ kind: event.value.challenge ?? "generic" });
       events.append(placement, event);
     },
     onRoom: () => void link.sayNow(),

@@ -33,6 +33,10 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     push();
   },
   "/silent": () => undefined,
+  "/endless-check": (_request, response) => {
+    response.writeHead(403, { "content-type": "text/html" });
+    response.end("<title>Human verification</title><button>I am human</button><img src=/silent>");
+  },
   "/text": (_request, response, url) => {
     const lines = Number(url.searchParams.get("megabytes")) * 16_384;
     response.writeHead(200, { "content-type": "text/html" });

@@ -33,6 +33,7 @@ import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/
 import { statusToFailure } from "../../src/platform/grpc-failure.ts";
 import { BoundsWatchdog } from "../../workers/bounds/bounds-watchdog.ts";
 import { type SessionBounds, sessionBounds } from "../../workers/bounds/session-bounds.ts";
+import type { Resolve } from "../../workers/egress/resolver.ts";
 import type { Happening } from "../../workers/event-log.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
 import { devicesOf } from "../../workers/pool/warm-browser.ts";
@@ -68,6 +69,17 @@ interface Parts {
   happenings: readonly SessionHappening[];
 }
 
+/** What is not as usual. */
+interface WorkerUnderTestOptions {
+  /** Flags of its browsers besides our own. */
+  readonly browserFlags?: readonly string[];
+  readonly bounds?: SessionBounds;
+  /** Says what names are. */
+  readonly resolve?: Resolve;
+  /** Without it every browser is a session's. */
+  readonly launchesAhead?: boolean;
+}
+
 /** A worker without a gateway: its real server with real browsers, and a client of it. */
 export class WorkerUnderTest {
   readonly sessions: SessionTable;
@@ -92,11 +104,10 @@ export class WorkerUnderTest {
     this.#metadata.set(fleetMetadata.workerSecretHash, hash);
   }
 
-  /** Starts a worker whose pages may reach the given private addresses; its browsers get the flags besides our own. */
+  /** Starts a worker whose pages may reach the given private addresses. */
   static async start(
     allow: readonly string[],
-    browserFlags: readonly string[] = [],
-    bounds: SessionBounds = sessionBounds,
+    { browserFlags = [], bounds = sessionBounds, resolve, launchesAhead = true }: WorkerUnderTestOptions = {},
   ): Promise<WorkerUnderTest> {
     const executables = findBrowsers({
       env: process.env,
@@ -104,7 +115,7 @@ export class WorkerUnderTest {
       platform: process.platform,
       disk: realDisk,
     });
-    const slots = new SlotPool({ size: 4, executables, log: silent, allow });
+    const slots = new SlotPool({ size: 4, executables, log: silent, allow, ...(resolve && { resolve }) });
     await slots.start();
     const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);
@@ -114,7 +125,7 @@ export class WorkerUnderTest {
       devices: devicesOf(runtimes),
       extraFlags: browserFlags,
       log: silent,
-      isOpen: () => true,
+      isOpen: () => launchesAhead,
     });
     browsers.start();
     const sessions = new SessionTable({

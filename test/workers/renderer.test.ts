@@ -14,7 +14,7 @@ let worker: WorkerUnderTest;
 beforeAll(async () => {
   site = await new FixtureSite().start();
   // A heap that a page fills in a second; Chromium's own limit is 4 GiB.
-  worker = await WorkerUnderTest.start([site.host], ["--js-flags=--max-old-space-size=32"]);
+  worker = await WorkerUnderTest.start([site.host], { browserFlags: ["--js-flags=--max-old-space-size=32"] });
 });
 
 afterAll(async () => {

@@ -6,8 +6,18 @@ const CAPACITY = 64;
 /** A kind of command that takes its turn. */
 export type QueuedKind = "navigate" | "interact" | "wait";
 
+/** A command's place in the order. */
+export interface Turn {
+  readonly kind: QueuedKind;
+  /** Takes its turn although the queue is paused. */
+  readonly whilePaused: boolean;
+  /** Drops it while it waits; what it does to a running one is the command's part. */
+  readonly dropped: AbortSignal;
+}
+
 interface Entry {
   readonly kind: QueuedKind;
+  readonly whilePaused: boolean;
   start(): Promise<void>;
   drop(reason: unknown): void;
 }
@@ -22,15 +32,17 @@ export class CommandQueue {
   #capture: Promise<void> = Promise.resolve();
   #captures = 0;
   #closed: Error | undefined;
+  #paused: Error | undefined;
 
   /** How many commands wait their turn. */
   get length(): number {
     return this.#waiting.length;
   }
 
-  /** Runs a command in its turn. The signal drops it while it waits; what it does to a running one is the command's part. */
-  run<Value>(kind: QueuedKind, dropped: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+  /** Runs a command in its turn. */
+  run<Value>({ kind, whilePaused, dropped }: Turn, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) return Promise.reject(this.#closed);
+    if (this.#paused && !whilePaused) return Promise.reject(this.#paused);
     if (this.#waiting.length >= CAPACITY) return Promise.reject(tooMany());
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     const onAbort = () => {
@@ -40,6 +52,7 @@ export class CommandQueue {
     };
     const entry: Entry = {
       kind,
+      whilePaused,
       drop: reject,
       start: async () => {
         dropped.removeEventListener("abort", onAbort);
@@ -71,6 +84,20 @@ export class CommandQueue {
       this.#captures -= 1;
       resolve();
     }
+  }
+
+  /** Refuses what waits, and what comes, until the queue is resumed; not captures, nor what takes its turn all the same. */
+  pause(failure: Error): void {
+    this.#paused = failure;
+    for (const entry of this.#waiting.splice(0)) {
+      if (entry.whilePaused) this.#waiting.push(entry);
+      else entry.drop(failure);
+    }
+  }
+
+  /** Takes commands again. */
+  resume(): void {
+    this.#paused = undefined;
   }
 
   /** Refuses everything that waits, and all that comes, with one failure; what runs is the caller's to end. */

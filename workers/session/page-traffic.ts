@@ -14,6 +14,8 @@ export interface DocumentAnswer {
   readonly status: number;
   /** The relay's own refusal, or something that looks like it. */
   readonly looksBlocked: boolean;
+  /** Cloudflare says that it has put a check in the document's place. */
+  readonly isMitigated: boolean;
 }
 
 /** Follows the requests of one page. */
@@ -66,8 +68,10 @@ export class PageTraffic {
 
   #onResponse(response: Response): void {
     if (!this.#isDocument(response.request())) return;
-    const looksBlocked = response.headers()[BLOCKED_HEADER] !== undefined;
-    this.answer = { url: response.url(), status: response.status(), looksBlocked };
+    const headers = response.headers();
+    const looksBlocked = headers[BLOCKED_HEADER] !== undefined;
+    const isMitigated = headers["cf-mitigated"] === "challenge";
+    this.answer = { url: response.url(), status: response.status(), looksBlocked, isMitigated };
   }
 
   #isDocument(request: Request): boolean {

@@ -1,6 +1,7 @@
 import type { BrowserContext, ConsoleMessage } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { Relay } from "../egress/relay.ts";
+import { ChallengeWatch } from "../harness/challenge-watch.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
@@ -23,6 +24,7 @@ export class SessionBrowser {
   readonly dialogDesk: DialogDesk;
   readonly downloadShelf: DownloadShelf;
   readonly feed: EventFeed;
+  readonly challengeWatch = new ChallengeWatch();
   /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
   readonly lost: Promise<string>;
   readonly #process: BrowserProcess;
@@ -83,6 +85,7 @@ export class SessionBrowser {
   async dispose(): Promise<void> {
     this.pages.close();
     this.downloadShelf.close();
+    this.challengeWatch.close();
     await this.#process.kill();
     await this.slot.release();
   }
@@ -95,6 +98,7 @@ export class SessionBrowser {
     const { page } = sessionPage;
     this.dialogDesk.attend(page);
     this.downloadShelf.attend(page);
+    this.challengeWatch.attend(sessionPage);
     page.on("framenavigated", (frame) => {
       if (frame !== page.mainFrame()) return;
       this.feed.publish("session.page_navigated", { page_id: sessionPage.id, url: page.url() });

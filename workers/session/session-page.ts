@@ -39,6 +39,11 @@ export class SessionPage {
     return this.#tab.cdp;
   }
 
+  /** The page's name at the browser, which is that of its main frame too. */
+  get targetId(): Promise<string> {
+    return this.#tab.targetId;
+  }
+
   /** The page's title as the browser process knows it: Playwright's own way waits for ever behind an endless script. */
   async title(): Promise<string> {
     const asked = this.#tab.targetId.then((targetId) =>

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { PageSummary, SessionState } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { PageSummarySchema, SessionStateSchema, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { PageSummarySchema, SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
 import { within } from "./progress.ts";
 import type { SessionBrowser } from "./session-browser.ts";
 import type { SessionPage } from "./session-page.ts";
@@ -14,9 +15,9 @@ interface Look {
   readonly isLoaded: boolean;
 }
 
-/** Reads what a session shows. Takes about half a second at most, whatever its pages do. */
-export async function describeSession(browser: SessionBrowser): Promise<SessionState> {
-  const { pages, viewport, relay, dialogDesk, downloadShelf } = browser;
+/** Reads what a session shows, paused or not. Takes about half a second at most, whatever its pages do. */
+export async function describeSession(browser: SessionBrowser, pause: ChallengePause): Promise<SessionState> {
+  const { pages, viewport, relay, dialogDesk, downloadShelf, challengeWatch } = browser;
   const active = pages.active;
   const [summaries, look] = await Promise.all([
     Promise.all(pages.all.map((page) => summarize(page, page === active))),
@@ -24,8 +25,12 @@ export async function describeSession(browser: SessionBrowser): Promise<SessionS
   ]);
   const { sent, received } = relay.bytes;
   const summary = summaries.find((page) => page.active);
+  const { status, reason } = pause;
+  const { challenge } = challengeWatch;
   return create(SessionStateSchema, {
-    status: SessionStatus.LIVE,
+    status,
+    ...(reason !== undefined && { pauseReason: reason }),
+    ...(challenge && { challenge: challengeMessage(challenge) }),
     url: summary?.url ?? "",
     title: summary?.title ?? "",
     loading: active.isNavigating || look?.isLoaded !== true,

@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { CommandContext, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { OnChallenge, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { BoundsWatchdog } from "../bounds/bounds-watchdog.ts";
@@ -167,6 +167,8 @@ export class SessionTable {
       expiresAt: expiresAt ? timestampMs(expiresAt) : Date.now() + 86_400_000,
       idleTimeoutMs: (request?.idleTimeoutSeconds ?? IDLE_SECONDS) * 1_000,
       showRemedy: this.#options.showRemedy,
+      onChallenge: request?.onChallenge ?? OnChallenge.UNSPECIFIED,
+      onEvent: (event) => this.#options.onEvent(entry, event),
       onEnded: (end) => {
         this.#options.onEvent(entry, { case: "ended", value: end });
         this.destroy(entry, end.reason);

@@ -11,6 +11,7 @@ import {
   NavigateRequestSchema,
   type NavigateResponse,
   NavigateResponseSchema,
+  type OnChallenge,
   SessionEndedReason,
   type SessionState,
   type WaitRequest,
@@ -23,6 +24,8 @@ import { navigate } from "../actions/navigate.ts";
 import type { Scene } from "../actions/scene.ts";
 import { waitFor } from "../actions/wait.ts";
 import { capture, type FinishedCapture } from "../capture/capture.ts";
+import type { Happening } from "../event-log.ts";
+import { ChallengePause } from "./challenge-pause.ts";
 import { CommandQueue, type QueuedKind } from "./command-queue.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { IdempotencyMemory } from "./idempotency.ts";
@@ -53,6 +56,10 @@ export interface SessionOptions {
   readonly idleTimeoutMs: number;
   /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
+  /** What a bot check does to the session. */
+  readonly onChallenge: OnChallenge;
+  /** Hears of bot checks. */
+  onEvent(event: Happening): void;
   /** Hears once that the session has ended by itself. */
   onEnded(end: SessionEnd): void;
 }
@@ -64,6 +71,8 @@ interface Command {
   readonly caller: AbortSignal;
   readonly timeoutMs: number;
   readonly pageId: string | undefined;
+  /** Runs although the session is paused. */
+  readonly whilePaused?: boolean;
 }
 
 /** What the work of a command adds to its answer. */
@@ -89,6 +98,7 @@ export class Session {
   readonly #queue = new CommandQueue();
   readonly #memory = new IdempotencyMemory();
   readonly #idleClock: IdleClock;
+  readonly #pause: ChallengePause;
   readonly #expiry: NodeJS.Timeout;
   readonly #ended = new AbortController();
   #controlEpoch = 0n;
@@ -105,6 +115,9 @@ export class Session {
       () => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"),
       Math.max(0, options.expiresAt - Date.now()),
     );
+    const { onChallenge, onEvent } = options;
+    this.#pause = new ChallengePause({ onChallenge, queue: this.#queue, idleClock: this.#idleClock, onEvent });
+    this.#browser.challengeWatch.listen(this.#pause);
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
   }
 
@@ -124,12 +137,13 @@ export class Session {
     const work = () =>
       this.#run(command, async (scene) => {
         const { pages, relay } = this.#browser;
-        const status = await navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
+        const navigating = navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
+        const status = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
         return status === undefined ? {} : { httpStatus: status };
       });
     const key = context?.idempotencyKey ?? "";
     return this.#memory.run(key, "navigate", toBinary(NavigateRequestSchema, request), async () =>
-      create(NavigateResponseSchema, await work()),
+      create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
     );
   }
 
@@ -139,8 +153,8 @@ export class Session {
     request: InteractRequest,
     caller: AbortSignal,
   ): Promise<InteractResponse> {
-    const { pageId, timeoutMs = INTERACT_MS } = request;
-    const command = { kind: "interact", context, caller, timeoutMs, pageId } as const;
+    const { pageId, whilePaused, timeoutMs = INTERACT_MS } = request;
+    const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused } as const;
     const work = () => this.#run(command, (scene) => interact(scene, request.action).then(noResult));
     const key = context?.idempotencyKey ?? "";
     return this.#memory.run(key, "interact", toBinary(InteractRequestSchema, request), async () =>
@@ -187,7 +201,7 @@ export class Session {
   /** Reads what the session shows, whatever its page does. */
   state(): Promise<SessionState> {
     if (this.#ended.signal.aborted) return Promise.reject(this.#ended.signal.reason);
-    return raceSignal(describeSession(this.#browser), this.#ended.signal);
+    return raceSignal(describeSession(this.#browser, this.#pause), this.#ended.signal);
   }
 
   /** Gives what happens in the browser from now on. */
@@ -216,25 +230,37 @@ export class Session {
     this.#queue.close(waiting);
     this.#ended.abort(running);
     this.#browser.feed.close();
+    this.#browser.challengeWatch.close();
+  }
+
+  /** A bot check may never come to the end of its load: the session has paused for it, and that is the answer. */
+  #landedAt({ sessionPage }: Scene, thrown: unknown): number | undefined {
+    const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
+    if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
+    return sessionPage.traffic.answer?.status;
   }
 
   async #run(command: Command, work: (scene: Scene) => Promise<WorkResult>): Promise<CommandAnswer> {
     const { kind, context, caller, pageId } = command;
+    const { challengeWatch } = this.#browser;
     this.#checkControl(context);
     using _activity = this.#idleClock.activity();
     const hasKey = (context?.idempotencyKey ?? "") !== "";
     using patience = new CommandProgress(patienceOf(context), [this.#ended.signal]);
     const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
     const isFinishedAnyway = hasKey || kind === "interact";
-    return await this.#queue.run(kind, dropped, async () => {
+    return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
       const signals = [isFinishedAnyway ? patience.signal : dropped];
+      // A wait holds up whoever gets through the check.
+      if (kind === "wait") signals.push(this.#pause.signal);
       using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
       const sessionPage = this.#browser.pages.find(pageId);
       const beganAt = performance.now();
       try {
         const extra = await raceSignal(work(this.#sceneOf(sessionPage, progress)), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
-        return { ...extra, url: sessionPage.page.url(), title: await sessionPage.title(), durationMs };
+        const [title] = await Promise.all([sessionPage.title(), challengeWatch.afterCommand(kind, sessionPage)]);
+        return { ...extra, url: sessionPage.page.url(), title, durationMs };
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
         throw thrown;

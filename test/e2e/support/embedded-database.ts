@@ -16,9 +16,15 @@ export async function withDatabase<T>(dataDir: string, run: (query: Query) => Pr
   }
 }
 
+interface StoredEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
 /** The stored events of a session, in order. */
-export function eventsOf({ dataDir }: Service, sessionId: string): Promise<{ id: string; type: string }[]> {
+export function eventsOf({ dataDir }: Service, sessionId: string): Promise<StoredEvent[]> {
   return withDatabase(dataDir, (query) =>
-    query("select id, type from events where subject = $1 order by xid, position", [sessionId]),
+    query("select id, type, data from events where subject = $1 order by xid, position", [sessionId]),
   );
 }

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+import { eventsOf } from "./support/embedded-database.ts";
+
+let site: FixtureSite;
+let service: Service;
+let rest: Rest;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  service = await startService({ EGRESS_ALLOW: site.host });
+  rest = restClient(service);
+});
+
+afterAll(async () => {
+  await service?.stop();
+  await site?.stop();
+});
+
+const eventually = (check: () => Promise<unknown>) => expect.poll(check, { timeout: 15_000, interval: 50 });
+const tap = (selector: string) => ({ action: { kind: "tap", selector } });
+
+test("a bot check pauses a session, is told of, and lets the session go on when it is gone", async () => {
+  const { body: session } = await rest("/v1/sessions", {});
+  const path = `/v1/sessions/${session.id}`;
+  const landed = await rest(`${path}/navigate`, { url: site.url("/check.html") });
+  expect(landed).toMatchObject({ status: 200, body: { status: "paused", http_status: 200 } });
+  const challenge = { kind: "generic", url: site.url("/check.html"), detected_at: expect.any(String) };
+  const paused = { status: "paused", pause_reason: "generic" };
+  expect((await rest(`${path}/state`)).body).toMatchObject({ ...paused, challenge });
+  await eventually(async () => (await rest(path)).body).toMatchObject(paused);
+  const refusal = { status: 409, body: { type: expect.stringMatching(/\/conflict$/), pause_reason: "generic" } };
+  expect(await rest(`${path}/navigate`, { url: site.url("/plain.html") })).toMatchObject(refusal);
+  expect(await rest(`${path}/wait`, { condition: { kind: "text", text: "x" } })).toMatchObject(refusal);
+  expect(await rest(`${path}/interact`, tap("#pass"))).toMatchObject(refusal);
+  expect(await rest(`${path}/capture`, { kind: "screenshot" })).toMatchObject({ status: 200 });
+  expect(await rest(`${path}/interact`, { ...tap("#pass"), while_paused: true })).toMatchObject({ status: 200 });
+  await eventually(async () => (await rest(path)).body).toMatchObject({ status: "live", pause_reason: null });
+  expect(await rest(`${path}/interact`, tap("#go"))).toMatchObject({ status: 200, body: { title: "click go 1" } });
+  const events = await eventsOf(service, session.id);
+  expect(events.slice(2)).toMatchObject([
+    { type: "session.challenge_detected", data: { kind: "generic", url: challenge.url, paused: true } },
+    { type: "session.challenge_resolved", data: { session_id: session.id } },
+  ]);
+});

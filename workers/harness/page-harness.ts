@@ -1,0 +1,194 @@
+import type { CDPSession, Frame, Page, Request } from "playwright-core";
+import type { PageTraffic } from "../session/page-traffic.ts";
+import { within } from "../session/progress.ts";
+import { isUnsolved } from "./check-frame.ts";
+import { type DocumentReport, reportDocument } from "./document-report.ts";
+import { LookTimer } from "./look-timer.ts";
+import { isAboutBeingHuman } from "./purpose.ts";
+import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";
+
+/** How long one look at a page may take: 3 ms on a quiet machine, for ever behind an endless script. */
+const LOOK_MS = 1_000;
+
+/** How long a navigation waits for a vendor's script, when one was asked for, to show what it makes of the page. */
+const VENDOR_VERDICT_MS = 500;
+
+/** A document that loads is looked at after these times, until it can be judged. */
+const LOADING_MS = [300, 1_000, 3_000];
+
+/** After a vendor was asked for something the page changes without an event: a widget grows, a hidden puzzle is shown. */
+const VENDOR_MS = [100, 400, 1_000, 3_000];
+
+/** How often a check that is shown is looked at: that it has been passed raises no event. */
+const SHOWN_MS = 500;
+
+/** The same while the page does not answer, so that what is asked of it does not pile up. */
+const SILENT_MS = 5_000;
+
+/** How long a document may load before it counts that it shows no check. */
+const PATIENCE_MS = 5_000;
+
+/** How many frames of one page are looked at. */
+const MAX_FRAMES = 10;
+
+/** How much of an address is told. */
+const URL_LENGTH = 2_000;
+
+/** A bot check on a page. */
+export interface Sighting {
+  readonly kind: ChallengeKind;
+  /** Address of the page. */
+  readonly url: string;
+}
+
+/** What a harness is put on. */
+export interface PageHarnessOptions {
+  readonly page: Page;
+  readonly cdp: Promise<CDPSession>;
+  readonly targetId: Promise<string>;
+  readonly traffic: PageTraffic;
+  /** Hears when a check appears, becomes another, or goes. */
+  onChange(): void;
+}
+
+/** What a look has seen; nothing when the page did not answer. */
+type Look = { readonly kind: ChallengeKind | undefined; readonly isLoading: boolean } | undefined;
+
+/**
+ * Recognises bot checks on one page without changing it. Requests and frames are judged by the addresses that the browser
+ * announces; the document is looked at once when it has loaded, and again only after a vendor was asked for something.
+ */
+export class PageHarness {
+  /** The check that the page shows. */
+  sighting: Sighting | undefined;
+  readonly #options: PageHarnessOptions;
+  readonly #timer = new LookTimer(() => this.#look());
+  readonly #frames = new Map<Frame, CheckFrame>();
+  /** Counts commits and loads: what was seen before the last one says nothing about the page as it is. */
+  #generation = 0;
+  #judged = 0;
+  #committedAt = 0;
+  #isVendorNear = false;
+
+  constructor(options: PageHarnessOptions) {
+    this.#options = options;
+    const { page } = options;
+    page.on("request", (request) => this.#onRequest(request));
+    page.on("framenavigated", (frame) => this.#onNavigated(frame));
+    page.on("framedetached", (frame) => this.#frames.delete(frame));
+    page.on("load", () => this.#onLoad());
+    page.on("crash", () => this.#forget());
+    page.on("close", () => this.stop());
+  }
+
+  /** Resolves when it is known whether the page shows a check, or the time for that is up. */
+  async verdict(): Promise<void> {
+    const beganAt = performance.now();
+    const left = (ms: number) => beganAt + ms - performance.now();
+    if (this.#judged !== this.#generation) this.#timer.now();
+    while (this.#judged !== this.#generation && left(LOOK_MS) > 0) await this.#timer.nextEnd(left(LOOK_MS));
+    while (this.#isVendorNear && !this.sighting && left(VENDOR_VERDICT_MS) > 0) {
+      await this.#timer.nextEnd(left(VENDOR_VERDICT_MS));
+    }
+  }
+
+  /** The page was acted on: a frame that is there already may be shown now, without a request. */
+  touch(): void {
+    if (this.#frames.size > 0) this.#timer.follow(VENDOR_MS);
+  }
+
+  /** Looks no more. */
+  stop(): void {
+    this.#timer.stop();
+    this.#forget();
+  }
+
+  #onRequest(request: Request): void {
+    if (!isVendorAddress(request.url())) return;
+    this.#isVendorNear = true;
+    this.#timer.follow(VENDOR_MS);
+  }
+
+  #onNavigated(frame: Frame): void {
+    if (frame === this.#options.page.mainFrame()) {
+      this.#generation += 1;
+      this.#committedAt = performance.now();
+      this.#isVendorNear = false;
+      this.#timer.follow(LOADING_MS);
+      return;
+    }
+    const check = checkFrameOf(frame.url());
+    const wasCheck = this.#frames.delete(frame);
+    if (check) this.#frames.set(frame, check);
+    if (check || wasCheck) this.#timer.follow(VENDOR_MS);
+  }
+
+  #onLoad(): void {
+    this.#generation += 1;
+    this.#timer.now();
+  }
+
+  async #look(): Promise<void> {
+    const generation = this.#generation;
+    const seen = await within(this.#judge(), LOOK_MS, undefined);
+    if (generation !== this.#generation) return;
+    if (seen) {
+      this.#judged = generation;
+      this.#conclude(seen);
+      if (!seen.isLoading && !this.#isVendorNear && this.#frames.size === 0) this.#timer.follow([]);
+    }
+    if (this.sighting) this.#timer.after(seen ? SHOWN_MS : SILENT_MS);
+  }
+
+  async #judge(): Promise<Look> {
+    const { cdp, targetId } = this.#options;
+    const report = await reportDocument(await cdp, await targetId);
+    const kind = this.#vendorOf(report) ?? (await this.#unsolvedFrame());
+    return { kind: kind ?? (isAboutBeingHuman(report) ? "generic" : undefined), isLoading: report.isLoading };
+  }
+
+  #vendorOf({ isCloudflare, isPerimeterX }: DocumentReport): ChallengeKind | undefined {
+    const { page, traffic } = this.#options;
+    const isMitigated = traffic.answer?.isMitigated === true && traffic.answer.url === withoutFragment(page.url());
+    if (isCloudflare || isMitigated) return "cloudflare";
+    return isPerimeterX ? "perimeterx" : undefined;
+  }
+
+  async #unsolvedFrame(): Promise<ChallengeKind | undefined> {
+    for (const [frame, check] of [...this.#frames].slice(0, MAX_FRAMES)) {
+      // A frame may go while it is looked at.
+      if (await isUnsolved(frame, check).catch(() => false)) return check.kind;
+    }
+    return undefined;
+  }
+
+  #conclude({ kind, isLoading }: NonNullable<Look>): void {
+    const url = this.#options.page.url().slice(0, URL_LENGTH);
+    if (kind === undefined) {
+      // A check that reloads itself shows nothing for a moment.
+      const isPending = isLoading && performance.now() - this.#committedAt < PATIENCE_MS;
+      if (!isPending) this.#see(undefined);
+    } else if (this.sighting?.url !== url) {
+      // The first name stands while the page does: Cloudflare's own page comes to show a Turnstile, say.
+      this.#see({ kind, url });
+    }
+  }
+
+  #see(sighting: Sighting | undefined): void {
+    if (sighting === this.sighting) return;
+    this.sighting = sighting;
+    this.#options.onChange();
+  }
+
+  /** The page shows nothing any more. */
+  #forget(): void {
+    this.#frames.clear();
+    this.#timer.follow([]);
+    this.#see(undefined);
+  }
+}
+
+function withoutFragment(url: string): string {
+  const at = url.indexOf("#");
+  return at < 0 ? url : url.slice(0, at);
+}

@@ -1,0 +1,41 @@
+import type { DocumentReport } from "./document-report.ts";
+
+/** More links than these are the navigation of a site. */
+const MAX_LINKS = 8;
+
+/** A page this short may say it in its text alone; a longer one says it in its title or a heading. */
+const SHORT_TEXT = 400;
+
+/** What a page says that wants an act of a person. */
+const DEMANDS: readonly RegExp[] = [
+  /\b(?:verify|confirm|prove)(?: to us)?(?: that)? you(?:'re|’re| are)(?: really)? (?:a |not a )?(?:human|real person|robot|bot)\b/i,
+  /\b(?:verify|confirm|make sure|checking if)(?: that)? you(?:'re|’re| are) not (?:a )?(?:ro)?bot\b/i,
+  /^are you (?:a )?(?:human|robot|real person)\b/i,
+  /\bhuman verification\b/i,
+  /\bpress (?:and|&) hold\b/i,
+  /\bcomplete the (?:security check|captcha)\b/i,
+  /\bunusual (?:traffic|activity) from your (?:computer )?network\b/i,
+  /\bpardon our interruption\b/i,
+  /\b(?:bestätigen|beweisen) sie,? dass sie (?:ein mensch|kein (?:ro)?bot) sind\b/i,
+  /\b(?:vérifiez|confirmez|prouvez) que vous (?:êtes (?:un )?humain|n[’']êtes pas un robot)/i,
+  /\b(?:verifica|verifique|confirma|confirme|demuestra|demuestre) que (?:eres|es) (?:un )?humano\b/i,
+];
+
+/** What a page says that looks at its visitor by itself. */
+const WAITS: readonly RegExp[] = [
+  /\bchecking (?:your browser before|if the site connection is secure)\b/i,
+  /\bverifying (?:that )?you are (?:a )?human\b/i,
+];
+
+/** Says whether a document's purpose is to find out whether its visitor is human. */
+export function isAboutBeingHuman(report: DocumentReport): boolean {
+  const { title, headings, text, controls, links, hasForm } = report;
+  if (text === undefined || links > MAX_LINKS || hasForm) return false;
+  const lines = text.length <= SHORT_TEXT ? [title, ...headings, text] : [title, ...headings];
+  if (says(lines, WAITS)) return true;
+  return controls > 0 && says(lines, DEMANDS);
+}
+
+function says(lines: readonly string[], patterns: readonly RegExp[]): boolean {
+  return patterns.some((pattern) => lines.some((line) => pattern.test(line)));
+}
