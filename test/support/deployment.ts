@@ -91,10 +91,15 @@ export class Deployment implements AsyncDisposable {
     return stdout.trim();
   }
 
-  /** Ends everything, whatever has become of it, and deletes the data. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Ends gateways and workers in order. */
+  async stopProcesses(): Promise<void> {
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await Promise.all(this.gateways.map((gateway) => gateway.stop()));
+  }
+
+  /** Ends everything, whatever has become of it, and deletes the data. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stopProcesses();
     await this.redis[Symbol.asyncDispose]();
     await this.postgres.stop();
     await rm(this.dataDir, { recursive: true, force: true });

@@ -56,7 +56,11 @@ export class Footprint {
   }
 
   #isOwn({ command, directory, dataDir }: ListedProcess): boolean {
-    return command.includes(this.#dataDir) || directory.startsWith(this.#dataDir) || dataDir === this.#dataDir;
+    return (
+      command.includes(this.#dataDir) ||
+      directory.startsWith(this.#dataDir) ||
+      (dataDir ?? "").startsWith(this.#dataDir)
+    );
   }
 
   /** Finds what is in a namespace that the service has made and belongs to nobody who lives. */

@@ -1,0 +1,85 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Deployment } from "../support/deployment.ts";
+import type { FixtureSite } from "../support/fixture-site.ts";
+import type { Answer } from "../support/rest.ts";
+
+/** Milliseconds that a client goes on trying, and waits between two tries. */
+const patience = 60_000;
+const between = 250;
+
+/** Milliseconds that a client looks at a page. */
+const thinking = 2_000;
+
+/** A client that uses sessions through any gateway, and tries again what a killed process has left unanswered. */
+export class StormClient {
+  /** Identifiers of all sessions that it was ever told of. */
+  readonly ids = new Set<string>();
+  readonly answers = new Map<string, number>();
+  readonly #deployment: Deployment;
+  readonly #site: FixtureSite;
+  #turn = 0;
+
+  constructor(deployment: Deployment, site: FixtureSite) {
+    this.#deployment = deployment;
+    this.#site = site;
+  }
+
+  /** Uses so many sessions, some at once; every tenth is left to its idle clock. */
+  async run(sessions: number, atOnce: number): Promise<void> {
+    let next = 0;
+    const lane = async (): Promise<void> => {
+      while (next < sessions) {
+        next += 1;
+        await this.#useSession(next % 10 === 0);
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, lane));
+  }
+
+  async #useSession(isAbandoned: boolean): Promise<void> {
+    // A create whose answer is lost leaves a session that nobody knows: its idle clock ends it.
+    const created = await this.#insist("create", [201], "/v1/sessions", {
+      idle_timeout_seconds: 15,
+      timeout_seconds: 120,
+    });
+    if (!created) return;
+    const session = `/v1/sessions/${created.body.id}`;
+    this.ids.add(created.body.id);
+    await this.#ask("navigate", `${session}/navigate`, { url: this.#site.url("/plain.html") });
+    await delay(thinking);
+    await this.#ask("capture", `${session}/capture`, { kind: "screenshot" });
+    if (!isAbandoned) await this.#insist("destroy", [204, 410], session, undefined, { method: "DELETE" });
+  }
+
+  /** Asks until an answer is one of those wanted. */
+  async #insist(
+    what: string,
+    wanted: readonly number[],
+    path: string,
+    body?: object,
+    init?: RequestInit,
+  ): Promise<Answer | undefined> {
+    const deadline = performance.now() + patience;
+    while (performance.now() < deadline) {
+      const answer = await this.#ask(what, path, body, init);
+      if (answer && wanted.includes(answer.status)) return answer;
+      await delay(between);
+    }
+    this.#count(`${what}: given up`);
+    return undefined;
+  }
+
+  async #ask(what: string, path: string, body?: object, init?: RequestInit): Promise<Answer | undefined> {
+    this.#turn += 1;
+    const gateway = this.#deployment.gateway(this.#turn % this.#deployment.gateways.length);
+    const signal = AbortSignal.timeout(patience);
+    const answer = await gateway.rest(path, body, { ...init, signal }).catch(() => undefined);
+    const slug = answer && answer.status >= 400 ? ` ${String(answer.body.type).split("/").at(-1)}` : "";
+    this.#count(`${what}: ${answer ? `${answer.status}${slug}` : "no answer"}`);
+    return answer;
+  }
+
+  #count(kind: string): void {
+    this.answers.set(kind, (this.answers.get(kind) ?? 0) + 1);
+  }
+}

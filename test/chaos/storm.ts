@@ -1,0 +1,138 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { Deployment } from "../support/deployment.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { Footprint } from "../support/leftovers.ts";
+import { readBooks } from "./storm-books.ts";
+import { StormClient } from "./storm-client.ts";
+
+/** Sizes of a storm. */
+export interface StormSize {
+  readonly sessions: number;
+  readonly waves: number;
+  readonly atOnce: number;
+  /** Milliseconds between one kill and the next. */
+  readonly killEvery: number;
+}
+
+/** What a storm has left; nothing is wrong when `faults` is empty. */
+export interface StormReport {
+  readonly faults: readonly string[];
+  /** How many answers of each kind the clients got. */
+  readonly answers: ReadonlyMap<string, number>;
+  /** How many sessions ended for which reason. */
+  readonly endings: ReadonlyMap<string, number>;
+  /** PSS in MiB of each process that was not killed, after the second wave and after the last. */
+  readonly memory: readonly { readonly name: string; readonly before: number; readonly after: number }[];
+}
+
+/** Milliseconds for a killed process to stay away, and for the last session to end. */
+const away = 3_000;
+const calm = 120_000;
+
+/**
+ * Serves sessions in waves on two gateways and three workers while, from the third wave on, one gateway, one worker,
+ * Redis and PostgreSQL are killed one after the other and come back.
+ */
+export async function runStorm(size: StormSize, say: (line: string) => void): Promise<StormReport> {
+  const temporary = mkdtempSync(join(tmpdir(), "storm-"));
+  const site = await new FixtureSite().start();
+  // The machine is meant to be crowded here, and nothing is to be waited for at the end.
+  const workerEnv = { EGRESS_ALLOW: site.host, CLOSE_AT_CPU: "100", DRAIN_SECONDS: "0", TMPDIR: temporary };
+  const deployment = await Deployment.start({ workers: 3, slots: 4, workerEnv });
+  const footprint = new Footprint(deployment.dataDir, temporary);
+  const client = new StormClient(deployment, site);
+  try {
+    const memory = await runWaves(size, deployment, client, footprint, say);
+    const faults = await settle(deployment);
+    const books = await readBooks(deployment, client.ids);
+    footprint.look();
+    await deployment[Symbol.asyncDispose]();
+    const left = [...new Set(footprint.leftovers())];
+    return { faults: [...faults, ...books.faults, ...left], answers: client.answers, endings: books.endings, memory };
+  } finally {
+    await deployment[Symbol.asyncDispose]();
+    await site.stop();
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+async function runWaves(
+  { sessions, waves, atOnce, killEvery }: StormSize,
+  deployment: Deployment,
+  client: StormClient,
+  footprint: Footprint,
+  say: (line: string) => void,
+): Promise<StormReport["memory"]> {
+  let before = new Map<string, number>();
+  let kills: Promise<void> = Promise.resolve();
+  for (let wave = 1; wave <= waves; wave += 1) {
+    if (wave === 3) kills = killInTurn(deployment, killEvery, say);
+    const beganAt = performance.now();
+    await client.run(Math.round(sessions / waves), atOnce);
+    footprint.look();
+    say(`wave ${wave}: ${((performance.now() - beganAt) / 1_000).toFixed(1)} s, ${client.ids.size} sessions so far`);
+    if (wave === 2) before = await quietMemory(deployment);
+  }
+  await kills;
+  const after = await quietMemory(deployment);
+  return [...before].map(([name, pss]) => ({ name, before: pss, after: after.get(name) ?? 0 }));
+}
+
+async function killInTurn(deployment: Deployment, killEvery: number, say: (line: string) => void): Promise<void> {
+  const { redis, postgres } = deployment;
+  const victims = [
+    { name: "a gateway", kill: () => deployment.gateway(0).kill(), start: () => deployment.gateway(0).start() },
+    { name: "a worker", kill: () => deployment.worker(0).kill(), start: () => deployment.worker(0).start() },
+    { name: "Redis", kill: () => redis.kill(), start: () => redis.restart() },
+    { name: "PostgreSQL", kill: () => postgres.kill(), start: () => postgres.start() },
+  ];
+  for (const { name, kill, start } of victims) {
+    await delay(killEvery - away);
+    await kill();
+    say(`  killed ${name}`);
+    await delay(away);
+    await start();
+    say(`  ${name} is back`);
+  }
+}
+
+/** Waits until nothing runs any more; what a killed gateway was launching is given up after its deadline. */
+async function settle(deployment: Deployment): Promise<string[]> {
+  const isCalm = await waitUntil(async () => !(await isBusy(deployment)), { timeout: calm, every: 500 });
+  if (!isCalm) return ["sessions run long after the storm"];
+  const hasRoom = await waitUntil(async () => (await heldSlots(deployment)) === 0, { timeout: 15_000, every: 500 });
+  return hasRoom ? [] : ["slots are held although no session runs"];
+}
+
+async function isBusy(deployment: Deployment): Promise<boolean> {
+  for (const status of ["provisioning", "live", "paused"]) {
+    const { body } = await deployment.gateway(1).rest(`/v1/sessions?status=${status}&limit=1`);
+    if (body.data.length > 0) return true;
+  }
+  return false;
+}
+
+async function heldSlots(deployment: Deployment): Promise<number> {
+  const metrics = await deployment.gateway(1).metrics();
+  return Number(/^pilothouse_slots\{state="held"\} (\d+)/m.exec(metrics)?.[1] ?? Number.NaN);
+}
+
+/** Reads the memory of the processes that no storm kills, once browsers of the last wave are gone. */
+async function quietMemory(deployment: Deployment): Promise<Map<string, number>> {
+  await settle(deployment);
+  await delay(away);
+  const survivors = {
+    "gateway 1": deployment.gateway(1),
+    "worker 1": deployment.worker(1),
+    "worker 2": deployment.worker(2),
+  };
+  return new Map(Object.entries(survivors).map(([name, { pid }]) => [name, pssOf(pid ?? 0)]));
+}
+
+function pssOf(pid: number): number {
+  return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]) / 1_024;
+}
