@@ -12,15 +12,13 @@ const BATCH = 100;
 /** What has become of sessions, in order, until a gateway has acknowledged it. */
 export class EventLog {
   readonly #pending: WorkerEvent[] = [];
-  /** Events so far of each placement that may have more. */
-  readonly #sequences = new Map<string, bigint>();
+  /** Events so far, of all sessions: who has no more of them need not be known. */
+  #sequence = 0n;
 
   /** Appends an event of a session. */
   append({ sessionId, placementEpoch }: Placement, event: Happening): void {
-    const key = `${sessionId} ${placementEpoch}`;
-    const sequence = (this.#sequences.get(key) ?? 0n) + 1n;
-    if (event.case === "ended") this.#sequences.delete(key);
-    else this.#sequences.set(key, sequence);
+    this.#sequence += 1n;
+    const sequence = this.#sequence;
     this.#pending.push(create(WorkerEventSchema, { sessionId, placementEpoch, sequence, at: timestampNow(), event }));
   }
 
