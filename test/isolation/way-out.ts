@@ -18,5 +18,7 @@ export const WAY_NAMES: readonly Way[] = ["navigation", "fetch", "websocket", "w
 export interface ProbeResult {
   arrivals: string[];
   refusals: string[];
+  /** What the session's proxy was asked for, where it has one: before the page tried what it is allowed to, and after. */
+  asked: { before: string[]; after: string[] };
   reachedAllowed: boolean;
 }

@@ -3,10 +3,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
 import { type BrowserContext, chromium } from "playwright-core";
+import { ProxySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
+import type { Isolation } from "../../workers/slots/confinement.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { ProxyStandIn } from "../support/proxy-stand-in.ts";
 import { attempt } from "./attempts.ts";
 import { type Arrivals, listenEverywhere } from "./listener.ts";
 import { type ProbeResult, WAY_NAMES, WAYS } from "./way-out.ts";
@@ -54,30 +58,46 @@ async function probeUnguarded(runtime: BrowserRuntime, arrivals: Arrivals): Prom
     await browser.close();
     rmSync(directory, { recursive: true, force: true });
   }
-  return { arrivals: [...arrivals.seen].sort(), refusals: [], reachedAllowed: true };
+  return { arrivals: [...arrivals.seen].sort(), refusals: [], asked: { before: [], after: [] }, reachedAllowed: true };
 }
 
 async function probeGuarded(
   runtime: BrowserRuntime,
-  isolation: "namespace" | "flags",
+  guard: "namespace" | "flags" | "proxy",
   arrivals: Arrivals,
 ): Promise<ProbeResult> {
   const log = keepingLog();
-  const pool = new SlotPool({ size: 1, executables, log, ...(isolation === "flags" ? { isolation } : {}) });
+  const isolation: Isolation = guard === "flags" ? "flags" : "namespace";
+  // Tunnels that the browser asks for by itself lead to a port where nobody listens.
+  const proxy = new ProxyStandIn(1);
+  const server = `127.0.0.1:${await proxy.start()}`;
+  const forced = isolation === "flags" ? { isolation } : {};
+  const pool = new SlotPool({
+    size: 1,
+    executables,
+    log,
+    ...(guard === "proxy" ? { allow: [server] } : {}),
+    ...forced,
+  });
   await pool.start();
   try {
     if (pool.isolation !== isolation) throw new Error(`no ${isolation} to be had here: ${log.complaints.join()}`);
     const slot = pool.acquire();
     if (!slot) throw new Error("a new pool has no free slot");
+    const use = { check: "check.example:443", onChange: () => undefined };
+    if (guard === "proxy") slot.relay.useUpstream(create(ProxySchema, { server: `http://${server}` }), use);
     const { context } = await launchBrowser(slot, { runtime, extraFlags: EAGER_FLAGS });
     await tryEverything(context, GUARDED_MS);
     const refusals = slot.relay.refusals.map(({ host, port }) => `${host}:${port}`);
     const seen = [...arrivals.seen].sort();
+    const before = [...proxy.asked];
     slot.relay.allow.add(`10.77.0.1:${WAYS.navigation.port}`);
     const page = await context.newPage();
     const answer = await page.goto(`http://10.77.0.1:${WAYS.navigation.port}/`);
-    return { arrivals: seen, refusals, reachedAllowed: answer?.status() === 200 };
+    const asked = { before, after: proxy.asked.slice(before.length) };
+    return { arrivals: seen, refusals, asked, reachedAllowed: answer?.status() === 200 };
   } finally {
+    proxy.stop();
     await pool.stop();
   }
 }
@@ -86,7 +106,7 @@ const [runtime, guard] = process.argv.slice(2);
 if (runtime !== "headless-shell" && runtime !== "chromium") throw new Error(`no such runtime: ${runtime}`);
 const arrivals = await listenEverywhere(FORBIDDEN_ADDRESSES);
 const result =
-  guard === "namespace" || guard === "flags"
+  guard === "namespace" || guard === "flags" || guard === "proxy"
     ? await probeGuarded(runtime, guard, arrivals)
     : await probeUnguarded(runtime, arrivals);
 process.stdout.write(JSON.stringify(result), () => process.exit());

@@ -35,6 +35,20 @@ test("should take an empty variable for an absent one, and cut slashes off addre
   expect(config).toMatchObject({ port: 8080, publicUrl: "https://x.example", errorsBase: "https://e.example/err" });
 });
 
+test.each([
+  ["http://localhost:8080", "example.com:443"],
+  ["https://10.0.0.1:8443", "example.com:443"],
+  ["https://[::1]:8443", "example.com:443"],
+  ["https://gateway", "example.com:443"],
+  ["https://pilothouse.internal", "example.com:443"],
+  ["https://pilothouse.example.com", "pilothouse.example.com:443"],
+  ["http://pilothouse.example.com", "pilothouse.example.com:80"],
+  ["https://pilothouse.example.com:8443", "pilothouse.example.com:8443"],
+])("should have proxies of %s asked for %s", (publicUrl, proxyCheck) => {
+  expect(readConfig({ PUBLIC_URL: publicUrl }, user)).toMatchObject({ proxyCheck });
+  expect(readConfig({ PUBLIC_URL: publicUrl, PROXY_CHECK: "a.example:1" }, user).proxyCheck).toBe("a.example:1");
+});
+
 const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["PORT", "eighty", /whole number from 0 to 65535/],
   ["GRPC_PORT", "65536", /whole number/],
@@ -50,6 +64,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDRs/],
   ["CORS_ORIGINS", "https://a.example/path", /origins/],
   ["EGRESS_ALLOW", "localhost", /host:port/],
+  ["PROXY_CHECK", "https://example.com", /host:port/],
   ["TLS_CERT", "/cert.pem", /TLS_KEY.*path of a file/],
   ["DATA_DIR", `/${"d".repeat(80)}`, /at most \d+ bytes/],
 ];

@@ -33,7 +33,9 @@ export class RealProxy {
   async start(): Promise<this> {
     const [program = "", ...parameters] = this.#command;
     // A group of its own: what it forks ends with it.
-    const child = spawn(program, parameters, { stdio: "ignore", detached: true });
+    // Debian's daemons are in sbin, which an ordinary user's PATH may lack.
+    const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
+    const child = spawn(program, parameters, { env, stdio: "ignore", detached: true });
     this.#process = child;
     const deadline = performance.now() + START_MS;
     while (!(await listens(this.port))) {

@@ -83,10 +83,10 @@ interface WorkerUnderTestOptions {
 /** A worker without a gateway: its real server with real browsers, and a client of it. */
 export class WorkerUnderTest {
   readonly sessions: SessionTable;
+  readonly slots: SlotPool;
   /** What became of sessions by itself, in order. */
   readonly happenings: readonly SessionHappening[];
   readonly #browsers: BrowserPool;
-  readonly #slots: SlotPool;
   readonly #watchdog: BoundsWatchdog;
   readonly #server: WorkerServer;
   readonly #client: Client;
@@ -94,7 +94,7 @@ export class WorkerUnderTest {
 
   private constructor({ browsers, slots, sessions, watchdog, server, port, hash, happenings }: Parts) {
     this.#browsers = browsers;
-    this.#slots = slots;
+    this.slots = slots;
     this.#watchdog = watchdog;
     this.sessions = sessions;
     this.#server = server;
@@ -143,10 +143,11 @@ export class WorkerUnderTest {
     return new WorkerUnderTest({ browsers, slots, sessions, watchdog, server, port, hash, happenings });
   }
 
-  /** Launches a session's browser. */
+  /** Launches a session's browser; one with a proxy needs what that is asked for when it seems to be lost. */
   async open(
     request: MessageInitShape<typeof CreateSessionRequestSchema> = {},
     placementEpoch = 1n,
+    proxyCheck = "",
   ): Promise<DrivenSession> {
     const context = create(CommandContextSchema, {
       sessionId: `ses_${randomUUID()}`,
@@ -159,6 +160,7 @@ export class WorkerUnderTest {
       context,
       request: create(CreateSessionRequestSchema, request),
       expiresAt,
+      proxyCheck,
     });
     await session.call(WorkerService.method.create, command);
     return session;
@@ -170,7 +172,7 @@ export class WorkerUnderTest {
     this.#watchdog.stop();
     await this.#server.stop();
     await this.#browsers.stop();
-    await this.#slots.stop();
+    await this.slots.stop();
   }
 }
 

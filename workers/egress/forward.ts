@@ -81,7 +81,7 @@ function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Ex
   if (proxy?.authorization !== undefined) headers.push("proxy-authorization", proxy.authorization);
   return {
     ...(proxy?.target ?? target),
-    path: proxy ? `http://${formatTarget(target)}${path}` : path,
+    path: proxy ? `${new URL(`http://${formatTarget(target)}`).origin}${path}` : path,
     method: request.method,
     headers,
     setHost: false,

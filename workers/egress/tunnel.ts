@@ -21,10 +21,10 @@ export function connectTarget(target: Target, lookup: LookupFunction, signal: Ab
     signal.addEventListener("abort", onAbort, { once: true });
     socket.once("connect", () => {
       settle();
-      socket.off("error", reject);
       resolve(socket);
     });
-    socket.once("error", reject);
+    // For good: an error between two of the socket's owners would end the worker.
+    socket.on("error", reject);
     socket.once("close", settle);
     if (signal.aborted) onAbort();
   });

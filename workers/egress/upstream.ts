@@ -121,14 +121,14 @@ function startTls(socket: Socket, host: string, signal: AbortSignal): Promise<So
     if (signal.aborted) stop();
     tls.once("secureConnect", () => {
       settle();
-      tls.off("error", onError);
       resolve(tls);
     });
-    const onError = (error: Error) => {
+    // For good, as that of the connection below it.
+    tls.on("error", (error) => {
       settle();
+      socket.destroy();
       reject(asTlsFailure(error));
-    };
-    tls.once("error", onError);
+    });
   });
 }
 

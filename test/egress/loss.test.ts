@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { createWorkerMetrics, type WorkerMetrics } from "../../workers/metrics.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { startTinyproxy } from "../support/proxies.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+
+/** A probe comes a second after the one before it at the earliest, and busy machines take their time. */
+const SOON = { timeout: 20_000, interval: 50 };
+
+let site: FixtureSite;
+let worker: WorkerUnderTest | undefined;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  worker = await WorkerUnderTest.start(["127.0.0.1"]);
+});
+
+afterAll(async () => {
+  await worker?.stop();
+  await site?.stop();
+});
+
+async function openThrough(port: number): Promise<DrivenSession> {
+  if (!worker) throw new Error("there is no worker");
+  const session = await worker.open({ proxy: { server: `http://127.0.0.1:${port}` } }, 1n, site.host);
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+function changesOf(session: DrivenSession): unknown[] {
+  const { sessionId } = session.placement;
+  return (worker?.happenings ?? []).filter((each) => each.sessionId === sessionId).map(({ event }) => event);
+}
+
+const changed = (capability: string, reason = "") => ({ case: "egressChanged", value: { capability, reason } });
+
+test("a proxy that is lost is told to the page's driver, reported once, and found again when it is back", {
+  timeout: 60_000,
+}, async () => {
+  const proxy = await startTinyproxy();
+  onTestFinished(() => proxy.stop());
+  const session = await openThrough(proxy.port);
+  await session.navigate({ url: site.url("/plain.html") });
+  expect(changesOf(session)).toEqual([changed("verified")]);
+  await proxy.kill();
+  for (const url of [site.url("/plain.html"), `https://${site.host}/`]) {
+    await expect(session.navigate({ url })).rejects.toMatchObject({
+      slug: "driver-error",
+      detail: "the page cannot be reached: the session's proxy cannot be reached (ECONNREFUSED)",
+      extensions: { net_error: "ERR_PROXY_CONNECTION_FAILED" },
+    });
+  }
+  await expect.poll(() => changesOf(session), SOON).toEqual([changed("verified"), changed("lost", "unreachable")]);
+  expect((await session.state()).egress?.state).toBe("lost");
+  await proxy.start();
+  await expect.poll(() => changesOf(session).at(-1), SOON).toEqual(changed("verified"));
+  expect((await session.state()).egress?.state).toBe("proxied");
+  await session.navigate({ url: site.url("/plain.html") });
+  expect(changesOf(session)).toHaveLength(3);
+});
+
+test("a proxy that refuses one site is not lost, and the page's driver hears who refused", async () => {
+  const proxy = await startTinyproxy({ tunnelsTo: 1 });
+  onTestFinished(() => proxy.stop());
+  const session = await openThrough(proxy.port);
+  await expect(session.navigate({ url: `https://${site.host}/` })).rejects.toMatchObject({
+    detail: `the page cannot be reached: the session's proxy refuses a tunnel to ${site.host} (HTTP 403)`,
+    extensions: { net_error: "ERR_TUNNEL_CONNECTION_FAILED" },
+  });
+  // Plain http it forwards, as most proxies do that open tunnels to few ports.
+  await session.navigate({ url: site.url("/plain.html") });
+  expect(changesOf(session)).toEqual([changed("verified")]);
+});
+
+test("what leaves through all sessions is counted, those that have ended among them", async () => {
+  if (!worker) throw new Error("there is no worker");
+  const { sessions, slots } = worker;
+  const metrics = createWorkerMetrics(() => sessions, slots);
+  const proxy = await startTinyproxy();
+  onTestFinished(() => proxy.stop());
+  const session = await openThrough(proxy.port);
+  await session.navigate({ url: site.url("/plain.html") });
+  await expect(session.navigate({ url: "http://10.0.0.1/" })).rejects.toMatchObject({
+    extensions: { blocked_by: "egress" },
+  });
+  const during = await countsOf(metrics);
+  const { bytesSent = 0n, bytesReceived = 0n } = (await session.state()).egress ?? {};
+  expect(Number(bytesSent)).toBeGreaterThan(100);
+  expect(during.sent).toBeGreaterThanOrEqual(Number(bytesSent));
+  expect(during.received).toBeGreaterThanOrEqual(Number(bytesReceived));
+  expect(during.refused).toBeGreaterThan(0);
+  await session.destroy();
+  await expect.poll(() => slots.free, SOON).toBe(4);
+  const after = await countsOf(metrics);
+  expect(after.sent).toBeGreaterThanOrEqual(during.sent);
+  expect(after.received).toBeGreaterThanOrEqual(during.received);
+  expect(after.refused).toBe(during.refused);
+});
+
+async function countsOf({ registry }: WorkerMetrics) {
+  const text = await registry.metrics();
+  const read = (name: string) => Number(new RegExp(`^pilothouse_worker_egress_${name} (\\d+)$`, "m").exec(text)?.[1]);
+  return {
+    sent: read('bytes_total{direction="sent"}'),
+    received: read('bytes_total{direction="received"}'),
+    refused: read("refusals_total"),
+  };
+}

@@ -1,0 +1,197 @@
+import { once } from "node:events";
+import http from "node:http";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { create } from "@bufbuild/protobuf";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ProxySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { makeAddressRules } from "../../workers/egress/address-rules.ts";
+import { Relay } from "../../workers/egress/relay.ts";
+import type { Resolve } from "../../workers/egress/resolver.ts";
+import type { EgressChange } from "../../workers/egress/upstream-watch.ts";
+import { keepingLog } from "../isolation/world.ts";
+import { ProxyStandIn } from "../support/proxy-stand-in.ts";
+
+const log = keepingLog();
+const open: { close(): unknown }[] = [];
+const nowhere = () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" }));
+
+/** What the stand-in for our resolver knows; the proxy is `proxy.example`. */
+const NAMES: Readonly<Record<string, string>> = {
+  "proxy.example": "127.0.0.1",
+  "public.example": "93.184.215.14",
+  "private.example": "10.0.0.1",
+  "metadata.example": "169.254.169.254",
+  localhost: "127.0.0.1",
+};
+const resolveHere: Resolve = async (name) => {
+  const address = NAMES[name];
+  return address === undefined ? nowhere() : [{ address, family: 4 }];
+};
+
+let site: http.Server;
+let proxy: ProxyStandIn;
+let proxyPort: number;
+
+beforeEach(async () => {
+  site = http.createServer((request, response) => void response.end(`site ${request.url}`));
+  proxy = new ProxyStandIn(await listen(site));
+  proxyPort = await proxy.start();
+  open.push({ close: () => proxy.stop() });
+});
+
+afterEach(() => {
+  for (const part of open.splice(0).reverse()) part.close();
+  expect(log.complaints).toEqual([]);
+});
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  open.push(server);
+  return (server.address() as AddressInfo).port;
+}
+
+interface Through {
+  server?: string;
+  password?: string;
+  resolve?: Resolve;
+}
+
+async function relayThrough({ server = `http://proxy.example:${proxyPort}`, password, resolve }: Through = {}) {
+  const rules = makeAddressRules({ allow: [server.replace(/^\w+:\/\//, "")] });
+  const relay = new Relay({ rules, log, resolve: resolve ?? resolveHere });
+  const changes: EgressChange[] = [];
+  const login = password === undefined ? {} : { username: "ada", password };
+  const use = { check: "check.example:443", onChange: (change: EgressChange) => void changes.push(change) };
+  relay.useUpstream(create(ProxySchema, { server, ...login }), use);
+  const port = await listen(createServer((socket) => relay.accept(socket)));
+  open.push(relay);
+  return { relay, port, changes };
+}
+
+async function get(port: number, url: string): Promise<{ status: number | undefined; body: string }> {
+  const request = http.request({ host: "127.0.0.1", port, path: url, headers: { host: new URL(url).host } }).end();
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  return { status: response.statusCode, body: await text(response) };
+}
+
+async function connectThrough(port: number, target: string): Promise<{ status: string; socket: Socket }> {
+  const socket = connect(port, "127.0.0.1");
+  open.push({ close: () => socket.destroy() });
+  socket.write(`CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n\r\n`);
+  const [head] = (await once(socket, "data")) as [Buffer];
+  return { status: head.toString().split("\r\n")[0] ?? "", socket };
+}
+
+test.each([
+  "127.0.0.1",
+  "0x7f.1",
+  "2130706433",
+  "10.1.2.3",
+  "169.254.169.254",
+  "[::1]",
+  "[::ffff:10.0.0.1]",
+  "[64:ff9b::a9fe:a9fe]",
+  "[fe80::1]",
+  "private.example",
+  "metadata.example",
+  "localhost",
+  "localhost.",
+  "app.localhost",
+  "printer.local",
+  "metadata.google.internal",
+  "intranet",
+  "PROXY.example",
+])("a proxy is not asked for %s, by request or by tunnel", async (host) => {
+  const { relay, port } = await relayThrough();
+  expect((await get(port, `http://${host}/`)).status).toBe(403);
+  expect((await connectThrough(port, `${host}:443`)).status).toBe("HTTP/1.1 403 Forbidden");
+  expect(relay.refused).toBe(2);
+  expect(proxy.asked).toEqual([]);
+});
+
+test("plain http goes to the proxy in absolute form and the rest by tunnel, names as names", async () => {
+  const { relay, port, changes } = await relayThrough();
+  expect(await get(port, "http://public.example/path?query")).toEqual({ status: 200, body: "through the stand-in" });
+  expect(await get(port, "http://public.example:8080/")).toMatchObject({ status: 200 });
+  const { status, socket } = await connectThrough(port, "public.example:443");
+  expect(status).toBe("HTTP/1.1 200 Connection Established");
+  socket.write("GET /tunnelled HTTP/1.1\r\nhost: public.example\r\nconnection: close\r\n\r\n");
+  expect(await text(socket)).toContain("site /tunnelled");
+  expect(proxy.asked).toEqual([
+    "GET http://public.example/path?query",
+    "GET http://public.example:8080/",
+    "CONNECT public.example:443",
+  ]);
+  expect(changes).toEqual([{ capability: "verified", reason: "" }]);
+  expect(relay.bytes.sent).toBeGreaterThan(200);
+  expect(relay.bytes.received).toBeGreaterThan(200);
+});
+
+test("a name that only the proxy may know is left to the proxy", async () => {
+  const { port } = await relayThrough();
+  expect((await connectThrough(port, "elsewhere.example:443")).status).toBe("HTTP/1.1 200 Connection Established");
+  expect(proxy.asked).toEqual(["CONNECT elsewhere.example:443"]);
+});
+
+test("the proxy's own name is checked and pinned for every connection", async () => {
+  const answers = ["127.0.0.1", "10.0.0.1"];
+  const resolve: Resolve = async (name) =>
+    name === "proxy.example" ? [{ address: answers.shift() ?? "10.0.0.1", family: 4 }] : resolveHere(name);
+  const relay = new Relay({ rules: makeAddressRules({ allow: ["127.0.0.1"] }), log, resolve });
+  open.push(relay);
+  const server = `http://proxy.example:${proxyPort}`;
+  relay.useUpstream(create(ProxySchema, { server }), { check: "check.example:443", onChange: () => undefined });
+  const port = await listen(createServer((socket) => relay.accept(socket)));
+  expect((await connectThrough(port, "public.example:443")).status).toBe("HTTP/1.1 200 Connection Established");
+  expect((await connectThrough(port, "public.example:443")).status).toBe("HTTP/1.1 502 Bad Gateway");
+  expect(relay.failureOf("public.example", 443, 0)?.proxyFault).toContain("is not on the public internet");
+});
+
+test("a page never sees a proxy ask for its login, and a login that is taken away is a loss", async () => {
+  const { relay, port, changes } = await relayThrough({ password: "word" });
+  proxy.wanted = `Basic ${Buffer.from("ada:word").toString("base64")}`;
+  expect((await get(port, "http://public.example/")).status).toBe(200);
+  proxy.wanted = "another";
+  await expect(get(port, "http://public.example/")).rejects.toThrow("socket hang up");
+  expect(relay.failureOf("public.example", 80, 0)?.netError).toBe("ERR_PROXY_AUTH_REQUESTED");
+  expect((await connectThrough(port, "public.example:443")).status).toBe("HTTP/1.1 502 Bad Gateway");
+  await expect.poll(() => changes.at(-1)).toEqual({ capability: "lost", reason: "auth_failed" });
+  expect(relay.state).toBe("lost");
+});
+
+test("closing the relay ends what leads to the proxy", async () => {
+  const { relay, port } = await relayThrough();
+  const { socket } = await connectThrough(port, "public.example:443");
+  socket.on("error", () => undefined).resume();
+  await get(port, "http://public.example/");
+  expect(proxy.connections).toBe(2);
+  relay.close();
+  await expect.poll(() => proxy.connections).toBe(0);
+});
+
+test("a SOCKS5 proxy may answer in pieces and by name, and gets names and addresses as they are", async () => {
+  const heard: Buffer[] = [];
+  const answers = [Buffer.from([5, 0]), Buffer.from([5, 0, 0, 3, 3, 97, 46, 98, 0, 80, 104, 105])];
+  const socks = createServer((socket) => {
+    open.push({ close: () => socket.destroy() });
+    const left = [...answers];
+    socket
+      .on("error", () => undefined)
+      .on("data", (bytes) => {
+        heard.push(bytes);
+        for (const byte of left.shift() ?? []) socket.write(Buffer.from([byte]));
+      });
+  });
+  const { port } = await relayThrough({ server: `socks5://proxy.example:${await listen(socks)}` });
+  const { status, socket } = await connectThrough(port, "public.example:443");
+  expect(status).toBe("HTTP/1.1 200 Connection Established");
+  expect(heard[1]).toEqual(Buffer.from([5, 1, 0, 3, 14, ...Buffer.from("public.example"), 1, 187]));
+  await expect.poll(() => socket.bytesRead).toBe("HTTP/1.1 200 Connection Established\r\n\r\nhi".length);
+  await connectThrough(port, "[2606:2800::1]:443");
+  const address = [0x26, 0x06, 0x28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+  expect(heard[3]).toEqual(Buffer.from([5, 1, 0, 4, ...address, 1, 187]));
+  await connectThrough(port, "93.184.215.14:80");
+  expect(heard[5]).toEqual(Buffer.from([5, 1, 0, 1, 93, 184, 215, 14, 0, 80]));
+});
