@@ -135,6 +135,15 @@ test("a name that only the proxy may know is left to the proxy", async () => {
   expect(proxy.asked).toEqual(["CONNECT elsewhere.example:443"]);
 });
 
+test("what the session may reach besides is reached without the proxy", async () => {
+  const { relay, port } = await relayThrough();
+  const { port: sitePort } = site.address() as AddressInfo;
+  relay.allow.add(`127.0.0.1:${sitePort}`);
+  expect(await get(port, `http://127.0.0.1:${sitePort}/own`)).toEqual({ status: 200, body: "site /own" });
+  expect((await connectThrough(port, `127.0.0.1:${sitePort}`)).status).toBe("HTTP/1.1 200 Connection Established");
+  expect(proxy.asked).toEqual([]);
+});
+
 test("the proxy's own name is checked and pinned for every connection", async () => {
   const answers = ["127.0.0.1", "10.0.0.1"];
   const resolve: Resolve = async (name) =>

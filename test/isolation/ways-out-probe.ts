@@ -94,6 +94,7 @@ async function probeGuarded(
     slot.relay.allow.add(`10.77.0.1:${WAYS.navigation.port}`);
     const page = await context.newPage();
     const answer = await page.goto(`http://10.77.0.1:${WAYS.navigation.port}/`);
+    if (guard === "proxy") await page.goto("http://elsewhere.example/");
     const asked = { before, after: proxy.asked.slice(before.length) };
     return { arrivals: seen, refusals, asked, reachedAllowed: answer?.status() === 200 };
   } finally {

@@ -15,14 +15,13 @@ const TUNNEL_MS = 20_000;
 export interface ProxiedWayOptions {
   readonly upstream: Upstream;
   readonly guard: EgressGuard;
-  readonly isAllowed: (target: Target) => boolean;
   /** What the proxy is asked for when it seems to be lost. */
   readonly check: Target;
   onChange(change: EgressChange): void;
 }
 
 /**
- * Through a customer's proxy, for everything, private targets that a session may reach included.
+ * Through a customer's proxy; private targets too, where the operator lets pages reach them.
  *
  * Plain http goes to an HTTP proxy in absolute form, as browsers send it: most such proxies open tunnels to port 443
  * alone (squid as it comes does). All else, and everything over SOCKS5, is a tunnel.
@@ -50,8 +49,8 @@ export class ProxiedWay implements WayOut {
   }
 
   async open(target: Target): Promise<Exit | "refused"> {
-    const { upstream, guard, isAllowed } = this.#options;
-    if (!(await admitThroughProxy(target, guard, isAllowed))) return "refused";
+    const { upstream, guard } = this.#options;
+    if (!(await admitThroughProxy(target, guard))) return "refused";
     const { target: proxy, authorization, protocol } = upstream;
     return {
       agent: this.#agent,

@@ -51,6 +51,7 @@ export class Relay {
   readonly #refusals = new Journal<JournalEntry>();
   readonly #failures = new Journal<EgressFailure>();
   readonly #server: RelayServer;
+  readonly #direct: DirectWay;
   #way: WayOut;
   #refused = 0;
   #isClosed = false;
@@ -58,7 +59,8 @@ export class Relay {
   constructor(options: RelayOptions) {
     this.#options = options;
     this.#guard = { rules: options.rules, resolve: takeTurns(options.resolve) };
-    this.#way = new DirectWay(this.#guard, this.#isAllowed, this.#tally);
+    this.#direct = new DirectWay(this.#guard, this.#isAllowed, this.#tally);
+    this.#way = this.#direct;
     this.#server = new RelayServer({
       request: (request, response) => this.#contain(response, this.#onRequest(request, response)),
       connect: (request, socket, head) => this.#contain(socket, this.#onConnect(request, socket, head)),
@@ -85,13 +87,12 @@ export class Relay {
     return this.#way.state;
   }
 
-  /** Sends everything through a proxy from now on. A browser may have been launched already. */
+  /** Sends everything but `allow` through a proxy from now on. A browser may have been launched already. */
   useUpstream(proxy: ProxyMessage, { check, onChange }: UpstreamUse): void {
     const target = parseTarget(check);
     if (!target) throw failFields("validation-failed", { proxy_check: "is not host:port" });
     const upstream = new Upstream(proxy, this.#guard, (socket) => this.#tally.add(socket));
-    this.#way.close();
-    this.#way = new ProxiedWay({ upstream, guard: this.#guard, isAllowed: this.#isAllowed, check: target, onChange });
+    this.#way = new ProxiedWay({ upstream, guard: this.#guard, check: target, onChange });
   }
 
   /** Takes over a connection of the browser's. */
@@ -115,6 +116,7 @@ export class Relay {
     this.#isClosed = true;
     this.#server.closeConnections();
     this.#way.close();
+    this.#direct.close();
     this.#tally.close();
   }
 
@@ -173,8 +175,10 @@ export class Relay {
   }
 
   async #open(target: Target): Promise<Exit | "refused" | undefined> {
+    // What a session may reach besides is ours and beside us: a proxy would look for it in its own network.
+    const way = this.#isAllowed(target) ? this.#direct : this.#way;
     try {
-      return await this.#way.open(target);
+      return await way.open(target);
     } catch (error) {
       this.#noteFailure(target, error);
       return undefined;

@@ -47,12 +47,8 @@ export async function resolveTarget(
  * public zone holds. A name that nobody here knows is let through: the proxy's view may differ (split horizons, regional
  * answers), its network is not ours, and a name server that is slow or down here must not cut off a proxy that works.
  */
-export async function admitThroughProxy(
-  target: Target,
-  { rules, resolve }: EgressGuard,
-  isAllowed: (target: Target) => boolean,
-): Promise<boolean> {
-  if (isAllowed(target) || rules.allowsTarget(target)) return true;
+export async function admitThroughProxy(target: Target, { rules, resolve }: EgressGuard): Promise<boolean> {
+  if (rules.allowsTarget(target)) return true;
   if (isIP(target.host) !== 0) return rules.allowsAddress(target.host);
   const addresses = await withinPatience(resolve(target.host));
   if (addresses.length === 0) return !isPrivateName(target.host);
