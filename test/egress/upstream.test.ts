@@ -135,6 +135,23 @@ test("a name that only the proxy may know is left to the proxy", async () => {
   expect(proxy.asked).toEqual(["CONNECT elsewhere.example:443"]);
 });
 
+test("behind a proxy on the public internet no name is looked up here", async () => {
+  const asked: string[] = [];
+  const resolve: Resolve = async (name) => {
+    asked.push(name);
+    // Public when it is asked whose it is, and the stand-in when it is connected to.
+    return [{ address: asked.length === 1 ? "93.184.215.14" : "127.0.0.1", family: 4 }];
+  };
+  const { port } = await relayThrough({ resolve });
+  expect((await connectThrough(port, "private.example:443")).status).toBe("HTTP/1.1 200 Connection Established");
+  expect(await get(port, "http://public.example/")).toMatchObject({ status: 200 });
+  for (const host of ["10.0.0.1", "localhost", "metadata.google.internal"]) {
+    expect((await connectThrough(port, `${host}:443`)).status).toBe("HTTP/1.1 403 Forbidden");
+  }
+  expect(new Set(asked)).toEqual(new Set(["proxy.example"]));
+  expect(proxy.asked).toEqual(["CONNECT private.example:443", "GET http://public.example/"]);
+});
+
 test("what the session may reach besides is reached without the proxy", async () => {
   const { relay, port } = await relayThrough();
   const { port: sitePort } = site.address() as AddressInfo;
@@ -145,7 +162,8 @@ test("what the session may reach besides is reached without the proxy", async ()
 });
 
 test("the proxy's own name is checked and pinned for every connection", async () => {
-  const answers = ["127.0.0.1", "10.0.0.1"];
+  // The first answer tells whose network it is in.
+  const answers = ["127.0.0.1", "127.0.0.1", "10.0.0.1"];
   const resolve: Resolve = async (name) =>
     name === "proxy.example" ? [{ address: answers.shift() ?? "10.0.0.1", family: 4 }] : resolveHere(name);
   const relay = new Relay({ rules: makeAddressRules({ allow: ["127.0.0.1"] }), log, resolve });

@@ -83,17 +83,17 @@ interface WorkerUnderTestOptions {
 /** A worker without a gateway: its real server with real browsers, and a client of it. */
 export class WorkerUnderTest {
   readonly sessions: SessionTable;
+  readonly browsers: BrowserPool;
   readonly slots: SlotPool;
   /** What became of sessions by itself, in order. */
   readonly happenings: readonly SessionHappening[];
-  readonly #browsers: BrowserPool;
   readonly #watchdog: BoundsWatchdog;
   readonly #server: WorkerServer;
   readonly #client: Client;
   readonly #metadata: Metadata;
 
   private constructor({ browsers, slots, sessions, watchdog, server, port, hash, happenings }: Parts) {
-    this.#browsers = browsers;
+    this.browsers = browsers;
     this.slots = slots;
     this.#watchdog = watchdog;
     this.sessions = sessions;
@@ -171,7 +171,7 @@ export class WorkerUnderTest {
     this.#client.close();
     this.#watchdog.stop();
     await this.#server.stop();
-    await this.#browsers.stop();
+    await this.browsers.stop();
     await this.slots.stop();
   }
 }

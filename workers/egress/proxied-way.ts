@@ -50,7 +50,7 @@ export class ProxiedWay implements WayOut {
 
   async open(target: Target): Promise<Exit | "refused"> {
     const { upstream, guard } = this.#options;
-    if (!(await admitThroughProxy(target, guard))) return "refused";
+    if (!(await admitThroughProxy(target, guard, () => upstream.isOurs()))) return "refused";
     const { target: proxy, authorization, protocol } = upstream;
     return {
       agent: this.#agent,

@@ -43,13 +43,18 @@ export async function resolveTarget(
 
 /**
  * Decides whether a page may ask a proxy for a target. The proxy resolves names itself, so what it will connect to cannot
- * be pinned; what can be known is refused: literals, names that lead from here to a private address, and names that no
- * public zone holds. A name that nobody here knows is let through: the proxy's view may differ (split horizons, regional
- * answers), its network is not ours, and a name server that is slow or down here must not cut off a proxy that works.
+ * be pinned; what can be known is refused: private literals, names that no public zone holds, and, where the proxy stands
+ * in a network of ours, names that lead from here to a private address. A proxy elsewhere does not see our networks, and
+ * looking names up here would tell our name server, and the site's, where its user really is.
  */
-export async function admitThroughProxy(target: Target, { rules, resolve }: EgressGuard): Promise<boolean> {
+export async function admitThroughProxy(
+  target: Target,
+  { rules, resolve }: EgressGuard,
+  isOurs: () => Promise<boolean>,
+): Promise<boolean> {
   if (rules.allowsTarget(target)) return true;
   if (isIP(target.host) !== 0) return rules.allowsAddress(target.host);
+  if (!(await isOurs())) return !isPrivateName(target.host);
   const addresses = await withinPatience(resolve(target.host));
   if (addresses.length === 0) return !isPrivateName(target.host);
   return addresses.every(({ address }) => rules.allowsAddress(address));

@@ -1,7 +1,7 @@
 import { isIP, type Socket } from "node:net";
 import { connect as secure } from "node:tls";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { parseTarget, type Target } from "./address-rules.ts";
+import { isPublicAddress, parseTarget, type Target } from "./address-rules.ts";
 import { openHttpTunnel } from "./http-tunnel.ts";
 import { hungUp, ProxyFailure } from "./proxy-failure.ts";
 import { type EgressGuard, pinnedLookup, resolveTarget } from "./resolver.ts";
@@ -31,6 +31,7 @@ export class Upstream {
   readonly #login: ProxyLogin | undefined;
   readonly #guard: EgressGuard;
   readonly #onSocket: (socket: Socket) => void;
+  #isOurs: Promise<boolean> | undefined;
 
   constructor(proxy: ProxyMessage, guard: EgressGuard, onSocket: (socket: Socket) => void = () => undefined) {
     const { server, username, password } = proxy;
@@ -43,6 +44,12 @@ export class Upstream {
     this.#login = { username: username ?? "", password: password ?? "" };
     const pair = Buffer.from(`${this.#login.username}:${this.#login.password}`).toString("base64");
     this.authorization = `Basic ${pair}`;
+  }
+
+  /** Says whether it stands in a private network, which is then one of the operator's; so does one that is not found. */
+  isOurs(): Promise<boolean> {
+    this.#isOurs ??= this.#findOut();
+    return this.#isOurs;
   }
 
   /** Connects to the proxy, for requests in its own protocol. Fails with a ProxyFailure unless the signal aborts. */
@@ -84,6 +91,13 @@ export class Upstream {
       clearTimeout(timer);
       ask.signal.removeEventListener("abort", stop);
     }
+  }
+
+  async #findOut(): Promise<boolean> {
+    const { host } = this.target;
+    if (isIP(host) !== 0) return !isPublicAddress(host);
+    const addresses = await this.#guard.resolve(host).catch(() => []);
+    return addresses.length === 0 || addresses.some(({ address }) => !isPublicAddress(address));
   }
 
   async #connect(signal: AbortSignal): Promise<Socket> {
