@@ -5,8 +5,6 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/bench/**"],
     environment: "node",
-    // Several browsers on the two cores of a small machine are what a worker would close itself for.
-    env: { CLOSE_AT_CPU: "100" },
     globalSetup: "test/support/global-setup.ts",
     // Tests drive real browsers and a real database: two files at a time are what two cores carry.
     maxWorkers: 2,

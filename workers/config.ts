@@ -66,7 +66,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
     closeAt: {
       memory: read.integer("CLOSE_AT_MEMORY", { min: 1, max: 100, absent: 90 }),
-      cpu: read.integer("CLOSE_AT_CPU", { min: 1, max: 100, absent: 85 }),
+      cpu: read.integer("CLOSE_AT_CPU", { min: 1, max: 100, absent: 95 }),
     },
     internalPort: internalPort < 0 ? undefined : internalPort,
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),

@@ -40,7 +40,8 @@ async function run(
 ): Promise<Service> {
   let printed = "";
   const gateway = spawn(process.execPath, ["gateway/main.ts"], {
-    env: { ...process.env, DATA_DIR: dataDir, LOG_LEVEL: "warn", ...env },
+    // Tests and benches at once on two cores are what a worker would close itself for.
+    env: { ...process.env, DATA_DIR: dataDir, LOG_LEVEL: "warn", CLOSE_AT_CPU: "100", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   await new Promise<void>((resolve, reject) => {

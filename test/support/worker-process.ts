@@ -33,6 +33,7 @@ export function startWorkerProcess(app: App, env: Record<string, string> = {}, c
       WORKER_TOKEN: workerToken,
       WORKER_SLOTS: "4",
       LOG_LEVEL: "info",
+      CLOSE_AT_CPU: "100",
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
