@@ -90,7 +90,7 @@ test("what leaves through all sessions is counted, those that have ended among t
   expect(during.received).toBeGreaterThanOrEqual(Number(bytesReceived));
   expect(during.refused).toBeGreaterThan(0);
   await session.destroy();
-  await expect.poll(() => slots.free, SOON).toBe(4);
+  await expect.poll(() => browsers.free, SOON).toBe(4);
   const after = await countsOf(metrics);
   expect(after.sent).toBeGreaterThanOrEqual(during.sent);
   expect(after.received).toBeGreaterThanOrEqual(during.received);

@@ -23,6 +23,10 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     response.writeHead(200, { "content-disposition": 'attachment; filename="report.csv"', "content-type": "text/csv" });
     response.end("a,b\n1,2\n");
   },
+  "/marker": (_request, response, url) => {
+    response.writeHead(200, { "content-disposition": 'attachment; filename="marker.txt"' });
+    response.end(url.searchParams.get("text"));
+  },
   "/huge-download": (_request, response) => {
     response.writeHead(200, { "content-disposition": 'attachment; filename="huge.bin"' });
     const part = Buffer.alloc(1024 * 1024);

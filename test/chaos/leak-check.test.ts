@@ -1,0 +1,86 @@
+import { expect, onTestFinished, test } from "vitest";
+import { type Insides, lookInside } from "../load/inspector.ts";
+import { LoadScene } from "../load/load-scene.ts";
+import { runSessions } from "../load/run.ts";
+import * as kinds from "../load/session-kinds.ts";
+import { excessOf, type Vitals, vitalsOf } from "../load/vitals.ts";
+
+/** `npm run leak-check` asks for more. */
+const waves = Number(process.env.LEAK_CHECK_WAVES ?? 3);
+const sessionsPerWave = Number(process.env.LEAK_CHECK_SESSIONS ?? 7);
+
+/** The wave after which everything has been loaded and made once, and to which later ones are compared. */
+const WARM = 2;
+
+/** How much more memory the last wave may leave than the warm one. */
+const GROWTH = 1.1;
+
+/** Milliseconds in which connections and timers that nobody uses any more have gone: those of the database's pool last. */
+const settled = 45_000;
+
+const wave = [
+  kinds.ordinary,
+  kinds.mistaken,
+  kinds.impatient,
+  kinds.brokenOff,
+  kinds.killed,
+  kinds.inChromium,
+  kinds.abandoned,
+];
+
+interface Snapshot {
+  readonly vitals: Vitals;
+  readonly insides: Insides;
+}
+
+test("waves of sessions, mistakes, disconnects and kills leave nothing behind, and memory stays flat", async () => {
+  const scene = await LoadScene.start(sessionsPerWave);
+  let left: string[] | undefined;
+  onTestFinished(async () => void (left ?? (await scene.stop())));
+  const snapshots: Record<"gateway" | "worker", Snapshot>[] = [];
+  for (let number = 1; number <= waves; number += 1) {
+    const kindOf = (index: number) => wave[index % wave.length] ?? kinds.ordinary;
+    const { messages } = await runSessions(scene, { count: sessionsPerWave, atOnce: 4, kindOf });
+    expect(messages).toEqual([]);
+    await scene.endAll();
+    scene.look();
+    if (number === WARM || number === waves)
+      snapshots.push({ gateway: await snap("gateway"), worker: await snap("worker") });
+  }
+
+  async function snap(name: "gateway" | "worker"): Promise<Snapshot> {
+    const pid = scene.pids[name];
+    const insides = await lookInside(pid);
+    return { insides, vitals: vitalsOf(pid) };
+  }
+
+  const [warm, last] = snapshots;
+  for (const name of ["gateway", "worker"] as const) {
+    const before = warm?.[name];
+    const after = last?.[name];
+    if (!before || !after) throw new Error("there are too few waves");
+    console.log(describe(name, before, after));
+    const now = () => excessOf(vitalsOf(scene.pids[name]), before.vitals);
+    await expect.poll(now, { timeout: settled, interval: 500 }).toEqual([]);
+    const growing = async () => growth((await lookInside(scene.pids[name])).resources, before.insides.resources);
+    await expect.poll(growing, { timeout: settled, interval: 2_000 }).toEqual([]);
+    expect(after.insides.heapBytes / before.insides.heapBytes, `heap of the ${name}`).toBeLessThan(GROWTH);
+    expect(after.vitals.pssBytes / before.vitals.pssBytes, `PSS of the ${name}`).toBeLessThan(GROWTH);
+  }
+  expect(await scene.heldSlots()).toBe(0);
+  left = await scene.stop();
+  expect(left).toEqual([]);
+}, 600_000);
+
+/** Says which kinds of resources of an event loop are more than they were. */
+function growth(now: Insides["resources"], before: Insides["resources"]): string[] {
+  return Object.entries(now)
+    .filter(([kind, count]) => count > (before[kind] ?? 0))
+    .map(([kind, count]) => `${count} ${kind} instead of ${before[kind] ?? 0}`);
+}
+
+function describe(name: string, before: Snapshot, after: Snapshot): string {
+  const numbers = ({ vitals, insides }: Snapshot) =>
+    `PSS ${(vitals.pssBytes / 1e6).toFixed(1)} MB, heap ${(insides.heapBytes / 1e6).toFixed(1)} MB, ${JSON.stringify({ ...vitals.descriptors, ...insides.resources })}`;
+  return `${name} after wave ${WARM}: ${numbers(before)}\n${name} after wave ${waves}: ${numbers(after)}`;
+}

@@ -1,0 +1,84 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { WebSocket } from "ws";
+
+/** Where Node's inspector listens unless told otherwise. One process of a machine can have it at a time. */
+const ADDRESS = "http://127.0.0.1:9229/json/list";
+
+/** Milliseconds in which another process may have the port. */
+const patience = 60_000;
+
+/** What a Node process holds, seen from inside just after its garbage was collected. */
+export interface Insides {
+  readonly heapBytes: number;
+  /** What keeps its event loop alive, by kind: `Timeout`, `TCPSocketWrap`, ... */
+  readonly resources: Readonly<Record<string, number>>;
+}
+
+const EXPRESSION = `(() => {
+  const resources = {};
+  for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
+  return JSON.stringify({ pid: process.pid, heapBytes: process.memoryUsage().heapUsed, resources });
+})()`;
+
+/**
+ * Collects the garbage of a Node process that was started without any switch for it, and looks inside: by the inspector
+ * that SIGUSR1 opens, and that is closed again.
+ */
+export async function lookInside(pid: number): Promise<Insides> {
+  const endsAt = performance.now() + patience;
+  for (;;) {
+    process.kill(pid, "SIGUSR1");
+    const insides = await inspect(pid).catch(() => undefined);
+    if (insides) return insides;
+    if (performance.now() > endsAt) throw new Error(`the inspector of process ${pid} cannot be reached`);
+    await delay(200);
+  }
+}
+
+async function inspect(pid: number): Promise<Insides | undefined> {
+  const [target] = (await (await fetch(ADDRESS, { signal: AbortSignal.timeout(2_000) })).json()) as {
+    webSocketDebuggerUrl: string;
+  }[];
+  const socket = new WebSocket(target?.webSocketDebuggerUrl ?? "");
+  try {
+    const call = caller(socket);
+    const { pid: found, ...insides } = await evaluate<Insides & { pid: number }>(call, EXPRESSION);
+    if (found !== pid) return undefined;
+    await call("HeapProfiler.enable");
+    for (let times = 3; times > 0; times -= 1) await call("HeapProfiler.collectGarbage");
+    const { heapBytes, resources } = await evaluate<Insides>(call, EXPRESSION);
+    // Ends the inspector behind the answer: it would keep the port from the next process.
+    await call("Runtime.evaluate", { expression: "setTimeout(() => process._debugEnd(), 50).unref()" });
+    return { ...insides, heapBytes, resources };
+  } finally {
+    socket.terminate();
+  }
+}
+
+type CallInspector = (method: string, params?: object) => Promise<unknown>;
+
+function caller(socket: WebSocket): CallInspector {
+  const opened = new Promise<void>((resolve, reject) => socket.once("open", resolve).once("error", reject));
+  const waiting = new Map<number, (result: unknown) => void>();
+  socket.on("message", (data) => {
+    const { id, result } = JSON.parse(String(data)) as { id: number; result: unknown };
+    waiting.get(id)?.(result);
+  });
+  let last = 0;
+  return async (method, params = {}) => {
+    await opened;
+    last += 1;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    waiting.set(last, resolve);
+    const timer = setTimeout(() => reject(new Error(`${method} was not answered`)), 20_000);
+    socket.send(JSON.stringify({ id: last, method, params }));
+    return promise.finally(() => clearTimeout(timer));
+  };
+}
+
+async function evaluate<Value>(call: CallInspector, expression: string): Promise<Value> {
+  const { result } = (await call("Runtime.evaluate", { expression, returnByValue: true })) as {
+    result: { value: string };
+  };
+  return JSON.parse(result.value) as Value;
+}

@@ -1,0 +1,125 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { homeOf } from "../../workers/slots/processes.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { Footprint } from "../support/leftovers.ts";
+import { descendantsOf, type ListedProcess } from "../support/process-list.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+
+/** Milliseconds in which all that has ended has gone. */
+const goneWithin = 45_000;
+
+/** A service under load, with the site that its pages come from and what is needed to see that it leaks nothing. */
+export class LoadScene {
+  readonly service: Service;
+  readonly site: FixtureSite;
+  readonly rest: Rest;
+  readonly #temporary: string;
+  readonly #footprint: Footprint;
+
+  private constructor(service: Service, site: FixtureSite, temporary: string) {
+    this.service = service;
+    this.site = site;
+    this.rest = restClient(service);
+    this.#temporary = temporary;
+    this.#footprint = new Footprint(service.dataDir, temporary);
+    this.look();
+  }
+
+  /** Starts everything. */
+  static async start(slots: number): Promise<LoadScene> {
+    const temporary = mkdtempSync(join(tmpdir(), "load-"));
+    const site = await new FixtureSite().start();
+    const env = { TMPDIR: temporary, EGRESS_ALLOW: site.host, WORKER_SLOTS: String(slots), QUEUE_MS: "60000" };
+    return new LoadScene(await startService(env), site, temporary);
+  }
+
+  get pids(): { readonly gateway: number; readonly worker: number; readonly postgres: number } {
+    return {
+      gateway: this.service.gateway.pid ?? 0,
+      worker: this.#readPid("worker.pid"),
+      postgres: this.#readPid("postgres/data/postmaster.pid"),
+    };
+  }
+
+  /** Takes note of everything that runs now. */
+  look(): void {
+    this.#footprint.look();
+  }
+
+  /** Ends what still runs, sessions whose clients have gone among them, and waits until no slot is held. */
+  async endAll(): Promise<void> {
+    const isOver = async () => {
+      for (const id of await this.running()) {
+        await this.rest(`/v1/sessions/${id}`, undefined, { method: "DELETE" });
+      }
+      return (await this.heldSlots()) === 0 && (await this.running()).length === 0;
+    };
+    if (await waitUntil(isOver, { timeout: goneWithin, every: 250 })) return;
+    throw new Error(`${await this.heldSlots()} slots are held, and these sessions run: ${await this.running()}`);
+  }
+
+  /** Identifiers of the sessions that have not ended. */
+  async running(): Promise<string[]> {
+    const lists = ["provisioning", "live", "paused"].map((status) =>
+      this.rest(`/v1/sessions?status=${status}&limit=100`),
+    );
+    return (await Promise.all(lists)).flatMap(({ body }) => body.data.map(({ id }: { id: string }) => id));
+  }
+
+  /** Slots that PostgreSQL counts as taken, as the last sweep has seen them. */
+  async heldSlots(): Promise<number> {
+    const text = await (await fetch(`${this.service.internalUrl}/metrics`)).text();
+    return Number(/^pilothouse_slots\{state="held"\} (\d+)/m.exec(text)?.[1] ?? Number.NaN);
+  }
+
+  /** Finds the processes of a session's browser: what it downloads lies in its own slot. */
+  async browserOf(session: string): Promise<readonly ListedProcess[]> {
+    const text = `marker-${session}`;
+    const url = this.site.url(`/marker?text=${encodeURIComponent(text)}`);
+    await this.rest(`${session}/navigate`, { url, timeout_ms: 5_000 });
+    for (let tries = 50; tries > 0; tries -= 1) {
+      const all = descendantsOf(this.pids.worker);
+      const found = all.find(({ pid, command }) => isMain(command) && holds(homeOf(pid), text));
+      if (found) return [found, ...descendantsOf(found.pid, all)];
+      await delay(50);
+    }
+    throw new Error(`the browser of ${session} was not found`);
+  }
+
+  /** Stops the service, and says what is left of it; empty when nothing is. */
+  async stop(): Promise<string[]> {
+    this.look();
+    await this.site.stop();
+    await this.service.stop();
+    await waitUntil(() => this.#footprint.leftovers().length === 0, { timeout: goneWithin, every: 250 });
+    const left = this.#footprint.leftovers();
+    rmSync(this.#temporary, { recursive: true, force: true });
+    return left;
+  }
+
+  #readPid(path: string): number {
+    return Number.parseInt(readFileSync(join(this.service.dataDir, path), "utf8"), 10);
+  }
+}
+
+function isMain(command: string): boolean {
+  return command.includes("--remote-debugging-pipe") && !command.includes("--type=");
+}
+
+/** Says whether a slot's downloads hold a file with a text. */
+function holds(slot: string | undefined, text: string): boolean {
+  try {
+    const directory = join(slot ?? "", "artifacts");
+    return readdirSync(directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .some((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8") === text);
+  } catch {
+    // The slot is being cleared.
+    return false;
+  }
+}

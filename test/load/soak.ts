@@ -1,0 +1,99 @@
+// npm run soak: drives sessions of all kinds, four at a time, against one service, prints what it holds after every
+// hundred, and says in the end whether anything was left. The argument is how many sessions.
+import { treePssBytes } from "../bench/processes.ts";
+import { type Insides, lookInside } from "./inspector.ts";
+import { LoadScene } from "./load-scene.ts";
+import { type RunFaults, runSessions } from "./run.ts";
+import { abandoned, inChromium, killed, ordinary, type SessionKind } from "./session-kinds.ts";
+import { excessOf, type Vitals, vitalsOf } from "./vitals.ts";
+
+const SESSIONS = 2_000;
+const AT_ONCE = 4;
+
+/** Sessions of a line of the table: of 20 one is killed, one left alone, and one runs in full Chromium. */
+const LINE = 100;
+
+/** How much larger than after the second line a process may be in the end. */
+const GROWTH = 1.1;
+
+interface Line {
+  readonly gateway: Vitals & Insides;
+  readonly worker: Vitals & Insides;
+}
+
+function kindOf(index: number): SessionKind {
+  const kinds: Readonly<Record<number, SessionKind>> = { 5: killed, 11: abandoned, 17: inChromium };
+  return kinds[index % 20] ?? ordinary;
+}
+
+async function main(argument: string | undefined): Promise<void> {
+  const total = Number(argument ?? SESSIONS);
+  if (!(Number.isInteger(total) && total > 0)) throw new Error("the argument is a number of sessions");
+  const scene = await LoadScene.start(2 * AT_ONCE);
+  const lines: Line[] = [];
+  const complaints: string[] = [];
+  try {
+    process.stdout.write("sessions  per s  PSS gateway  worker  postgres (MB)  descriptors  running  errors\n");
+    for (let done = 0; done < total; ) {
+      const count = Math.min(LINE, total - done);
+      const beganAt = performance.now();
+      const faults = await runSessions(scene, { count, atOnce: AT_ONCE, kindOf });
+      const rate = count / ((performance.now() - beganAt) / 1_000);
+      done += count;
+      complaints.push(...faults.messages);
+      lines.push(await readLine(scene));
+      process.stdout.write(await describe(scene, { done, rate, faults, line: lines.at(-1) }));
+    }
+    await scene.endAll();
+    lines.push(await readLine(scene));
+  } finally {
+    complaints.push(...compare(lines), ...(await scene.stop()));
+  }
+  for (const complaint of complaints) process.stdout.write(`  ${complaint}\n`);
+  process.stdout.write(
+    complaints.length === 0 ? "passed: nothing was left\n" : `failed: ${complaints.length} faults\n`,
+  );
+  if (complaints.length > 0) process.exitCode = 1;
+}
+
+async function readLine({ pids }: LoadScene): Promise<Line> {
+  const read = async (pid: number) => ({ ...(await lookInside(pid)), ...vitalsOf(pid) });
+  return { gateway: await read(pids.gateway), worker: await read(pids.worker) };
+}
+
+async function describe(
+  scene: LoadScene,
+  { done, rate, faults, line }: { done: number; rate: number; faults: RunFaults; line: Line | undefined },
+): Promise<string> {
+  const megabytes = (bytes = 0) => (bytes / 1e6).toFixed(0);
+  const count = (vitals?: Vitals) => Object.values(vitals?.descriptors ?? {}).reduce((sum, more) => sum + more, 0);
+  const cells = [
+    String(done).padStart(8),
+    rate.toFixed(2).padStart(7),
+    megabytes(line?.gateway.pssBytes).padStart(12),
+    megabytes(line?.worker.pssBytes).padStart(7),
+    megabytes(treePssBytes(scene.pids.postgres)).padStart(14),
+    `${count(line?.gateway)}+${count(line?.worker)}`.padStart(12),
+    String((await scene.running()).length).padStart(8),
+    [...faults.bySlug].map(([slug, times]) => `${slug} ${times}`).join(", ") || "none",
+  ];
+  return `${cells.join(" ")}\n`;
+}
+
+/** Says what the last line holds that the second one did not. A shorter run has nothing to compare. */
+function compare(lines: readonly Line[]): string[] {
+  const warm = lines[1];
+  const last = lines.at(-1);
+  if (!warm || !last || last === warm) return [];
+  return (["gateway", "worker"] as const).flatMap((name) => {
+    const sizes = (["pssBytes", "heapBytes"] as const)
+      .filter((size) => last[name][size] > warm[name][size] * GROWTH)
+      .map((size) => `${size} ${last[name][size]} instead of ${warm[name][size]}`);
+    return [...sizes, ...excessOf(last[name], warm[name])].map((excess) => `${name}: ${excess}`);
+  });
+}
+
+main(process.argv[2]).catch((error: unknown) => {
+  process.stderr.write(`soak: ${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,31 @@
+import { pssBytes } from "../bench/processes.ts";
+import { descendantsOf, openFilesOf } from "../support/process-list.ts";
+
+/** What a process holds that it could fail to give back. */
+export interface Vitals {
+  /** Memory of the process, of shared pages its share. */
+  readonly pssBytes: number;
+  /** Open descriptors by kind: `socket`, `pipe`, `anon_inode`, `net` (namespaces), `file`. */
+  readonly descriptors: Readonly<Record<string, number>>;
+  /** Processes that descend from it. */
+  readonly children: number;
+}
+
+/** Reads what a process holds. */
+export function vitalsOf(pid: number): Vitals {
+  const descriptors: Record<string, number> = {};
+  for (const target of openFilesOf(pid)) {
+    const kind = /^(socket|pipe|anon_inode|net):/.exec(target)?.[1] ?? "file";
+    descriptors[kind] = (descriptors[kind] ?? 0) + 1;
+  }
+  return { pssBytes: pssBytes(pid), descriptors, children: descendantsOf(pid).length };
+}
+
+/** Says in words what `now` holds that `before` did not. */
+export function excessOf(now: Vitals, before: Vitals): string[] {
+  const descriptors = Object.entries(now.descriptors)
+    .filter(([kind, count]) => count > (before.descriptors[kind] ?? 0))
+    .map(([kind, count]) => `${count} ${kind} descriptors instead of ${before.descriptors[kind] ?? 0}`);
+  const children = now.children > before.children ? [`${now.children} children instead of ${before.children}`] : [];
+  return [...descriptors, ...children];
+}
