@@ -5,6 +5,7 @@ import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "./fleet-tls.ts";
 import { type LogLevel, logLevels } from "./log.ts";
+import { parseSecretsKeys, type SecretsKey } from "./secrets-keys.ts";
 
 /** Files of a certificate and its key. */
 export interface TlsFiles {
@@ -46,6 +47,8 @@ export interface Config {
   readonly egressAllow: readonly string[];
   /** `host:port` that customers' proxies are asked for before a session begins with one. */
   readonly proxyCheck: string;
+  /** Keys that seal what is kept secret, the newest first; in embedded mode none means one of our own in DATA_DIR. */
+  readonly secretsKeys: readonly SecretsKey[];
   readonly logLevel: LogLevel;
 }
 
@@ -163,6 +166,7 @@ export function readConfig(
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => isCidr(item) || isHostAndPort(item)),
     proxyCheck: readProxyCheck(read, publicUrl),
+    secretsKeys: parseSecretsKeys(read.text("SECRETS_KEYS") ?? ""),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }
