@@ -1,4 +1,5 @@
 import { chmod, mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { type ApiKeys, createApiKeys } from "./api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
@@ -20,6 +21,8 @@ import { createMetrics, type Metrics } from "./platform/metrics.ts";
 import { createRedis } from "./platform/redis.ts";
 import { createRedisBus } from "./platform/redis-bus.ts";
 import { createRepeatedJob } from "./platform/repeated-job.ts";
+import { createSealer } from "./platform/secrets-sealer.ts";
+import { createProfiles, type Profiles } from "./profiles/profiles.ts";
 import { createSessionKeeper } from "./sessions/session-keeper.ts";
 import { createSessionRoutes, type SessionRoutes } from "./sessions/session-routes.ts";
 
@@ -39,6 +42,7 @@ export interface App {
   readonly tiers: Tiers;
   readonly fleet: Fleet;
   readonly sessionRoutes: SessionRoutes;
+  readonly profiles: Profiles;
   /** `host:port` of private addresses that pages may reach all the same: those of our own demo. Add before the first create. */
   readonly egressAllow: string[];
   /** Key of the developer account: in embedded mode, once the app has started. */
@@ -180,10 +184,14 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const apiKeys = createApiKeys({ db, bus, ids, clock });
   const idempotency = createIdempotency(db);
   const sessionRoutes = createSessionRoutes(db, bus);
-  const keeper = createSessionKeeper({ db, events, bus, metrics });
+  const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
+  const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
+  const channels = () => fleet.channels;
+  const profiles = createProfiles({ db, events, bus, log, metrics, tiers, sealer, channels });
+  const keeper = createSessionKeeper({ db, events, bus, metrics, profiles });
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
   const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
-  const fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
+  const fleet: Fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
   let developerKey: string | undefined;
   const firstKey: Part = {
     async start() {
@@ -192,7 +200,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     stop: () => undefined,
   };
   const jobs = config.role === "api" ? [] : createJobs(apiKeys, idempotency, log);
-  const parts = [storage.part, ...shared, firstKey, apiKeys, sessionRoutes, events, fleet, ...jobs];
+  const parts = [storage.part, ...shared, firstKey, sealer, apiKeys, sessionRoutes, events, profiles, fleet, ...jobs];
   const lifetime = createLifetime(parts, log);
   return {
     config,
@@ -209,6 +217,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     tiers,
     fleet,
     sessionRoutes,
+    profiles,
     egressAllow: [],
     get developerKey() {
       return developerKey;

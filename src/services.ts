@@ -1,5 +1,7 @@
 import type { App } from "./app.ts";
+import { ProfileService } from "./gen/pilothouse/v1/profile_pb.ts";
 import { SessionService } from "./gen/pilothouse/v1/session_pb.ts";
+import { createProfileService } from "./profiles/service.ts";
 import { type ServedService, serve } from "./registry.ts";
 import { createSessionService } from "./sessions/service.ts";
 
@@ -18,5 +20,6 @@ export function serveAll(app: App): ServedService[] {
         errorsBase: config.errorsBase,
       }),
     ),
+    serve(ProfileService, createProfileService(app)),
   ];
 }

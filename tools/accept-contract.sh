@@ -5,4 +5,5 @@ cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools
 exec buf build proto --exclude-source-info -o proto/contract.binpb \
-  --type pilothouse.v1.SessionService
+  --type pilothouse.v1.SessionService \
+  --type pilothouse.v1.ProfileService

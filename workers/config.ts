@@ -25,6 +25,8 @@ export interface WorkerConfig {
   readonly address: string;
   readonly token: string;
   readonly slots: number;
+  /** How many browsers of a runtime are launched ahead at most. */
+  readonly warmBrowsers: number;
   readonly gateways: readonly string[];
   /** Certificates of the fleet link; in clear text without. */
   readonly fleetTls: FleetTlsFiles | undefined;
@@ -58,6 +60,8 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     address: readAddress(env, "WORKER_ADDRESS", listen),
     token: readToken(read.text("WORKER_TOKEN")),
     slots: read.integer("WORKER_SLOTS", { min: 1, max: MAX_SLOTS, absent: defaultSlots() }),
+    // A warm shell costs 78 MB, and a pool of 8 hides all of a launch that two cores leave to hide.
+    warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: MAX_SLOTS, absent: 8 }),
     gateways,
     fleetTls: readFleetTls(read),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isException),

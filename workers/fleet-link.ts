@@ -17,11 +17,12 @@ import { statusToFailure } from "../src/platform/grpc-failure.ts";
 import type { EventLog } from "./event-log.ts";
 import type { GatewayRound } from "./gateway-round.ts";
 import { hashSecret, type Identity, type IdentityFile } from "./identity.ts";
+import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { Log } from "./slots/log.ts";
 
 /** Milliseconds. A call fails well before the lease of 8 s is over, so that another gateway can be asked. */
-const times = { heartbeat: 2_000, call: 2_000, retry: 300 };
+const times = { heartbeat: 2_000, call: 2_000, retry: 300, handOver: 3_000 };
 
 const channelOptions: ChannelOptions = {
   "grpc.enable_retries": 0,
@@ -48,6 +49,7 @@ export interface FleetLinkOptions {
   readonly describe: () => WorkerDescription;
   readonly sessions: SessionTable;
   readonly events: EventLog;
+  readonly profiles?: ProfileShelf;
   readonly log: Log;
   /** Hears that no gateway has accepted a heartbeat for a lease: all sessions have been ended. */
   onLeaseLost(): void;
@@ -104,6 +106,15 @@ export class FleetLink {
     if (this.#lease) await this.#heartbeat(this.#lease).catch(() => undefined);
   }
 
+  /** Has gateways take what waits on the shelf; what they have not taken in time stays there. */
+  async handOver(profiles: ProfileShelf): Promise<void> {
+    const deadline = performance.now() + times.handOver;
+    while (this.#lease && performance.now() < deadline && (await profiles.pending()).length > 0) {
+      await this.sayNow();
+      await pause(times.retry / 3);
+    }
+  }
+
   /** Reports what is left, then ends. */
   async stop(): Promise<void> {
     await this.#flush().catch(() => undefined);
@@ -149,7 +160,7 @@ export class FleetLink {
   }
 
   async #heartbeat(lease: Lease): Promise<void> {
-    const { sessions, log } = this.#options;
+    const { sessions, profiles, log } = this.#options;
     const sentAt = performance.now();
     const request = create(HeartbeatRequestSchema, {
       incarnation: lease.incarnation,
@@ -157,14 +168,17 @@ export class FleetLink {
       draining: sessions.isDraining,
       closedBy: sessions.closedBy ?? "",
       sessions: sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch })),
+      profiles: (await profiles?.pending()) ?? [],
     });
-    const { unwanted } = await this.#ask(GatewayService.method.heartbeat, request, this.#callOptions());
+    const answer = await this.#ask(GatewayService.method.heartbeat, request, this.#callOptions());
+    const { unwanted, settledProfiles } = answer;
     this.#acceptedAt = sentAt;
     this.#isSilent = false;
     for (const placement of unwanted) {
       log.info({ session: placement.sessionId }, "a gateway does not want this session any more");
       sessions.destroy(placement);
     }
+    for (const placement of settledProfiles) await profiles?.drop(placement);
   }
 
   /** Ends everything when no heartbeat has been accepted for a lease: gateways count the sessions as lost by then. */

@@ -11,6 +11,8 @@ import { failureToStatus } from "../src/platform/grpc-failure.ts";
 import { addGrpcService, type GrpcCall, type GrpcHandlers, type MethodsOf } from "../src/platform/grpc-server.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
 import type { WorkerMetrics } from "./metrics.ts";
+import type { ProfileShelf } from "./profiles/profile-shelf.ts";
+import { giveProfile, receiveProfile } from "./profiles/profile-transfer.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { Log } from "./slots/log.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";
@@ -28,6 +30,7 @@ export interface WorkerServerOptions {
   readonly sessions: SessionTable;
   readonly slots: Pick<SlotPool, "guard">;
   readonly log: Log;
+  readonly profiles?: ProfileShelf | undefined;
   readonly metrics?: Pick<WorkerMetrics, "commands">;
   /** Hex SHA-256 of the secret that gateways have to know; undefined until the worker is registered. */
   secretHash(): string | undefined;
@@ -37,8 +40,8 @@ export interface WorkerServerOptions {
 export class WorkerServer {
   readonly #server = new Server();
 
-  constructor({ sessions, slots, log, secretHash, metrics }: WorkerServerOptions) {
-    addGrpcService(this.#server, WorkerService, makeHandlers(sessions, slots, observer(metrics)), {
+  constructor({ sessions, slots, profiles, log, secretHash, metrics }: WorkerServerOptions) {
+    addGrpcService(this.#server, WorkerService, makeHandlers({ sessions, slots, profiles }, observer(metrics)), {
       admit: (call) => admit(call, secretHash()),
       toStatus: (thrown) => {
         const status = failureToStatus(thrown);
@@ -94,7 +97,10 @@ function observer(metrics: Pick<WorkerMetrics, "commands"> | undefined): Observe
   };
 }
 
-function makeHandlers(sessions: SessionTable, slots: Pick<SlotPool, "guard">, observe: Observe): WorkerHandlers {
+function makeHandlers(
+  { sessions, slots, profiles }: Pick<WorkerServerOptions, "sessions" | "slots" | "profiles">,
+  observe: Observe,
+): WorkerHandlers {
   return {
     create: async (_call, command) =>
       create(CreateResultSchema, { viewport: await observe("create", sessions.create(command)) }),
@@ -121,12 +127,14 @@ function makeHandlers(sessions: SessionTable, slots: Pick<SlotPool, "guard">, ob
       await observe("check_proxy", checkProxy(slots.guard, command, signal));
       return create(EmptySchema);
     },
-    putProfile: async () => {
-      throw notBuilt("profiles");
+    putProfile: async (_call, chunks) => {
+      if (!profiles) throw notBuilt("profiles");
+      await observe("put_profile", receiveProfile(profiles, chunks));
+      return create(EmptySchema);
     },
-    // biome-ignore lint/correctness/useYield: it refuses before there is anything to give
-    takeProfile: async function* () {
-      throw notBuilt("profiles");
+    takeProfile: ({ signal }, { context }) => {
+      if (!profiles) throw notBuilt("profiles");
+      return giveProfile(profiles, context, signal);
     },
   };
 }

@@ -18,6 +18,8 @@ import { BrowserPool } from "./pool/browser-pool.ts";
 import { devicesOf } from "./pool/warm-browser.ts";
 import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
+import { ProfileShelf } from "./profiles/profile-shelf.ts";
+import { salvageProfile } from "./profiles/save-profile.ts";
 import { probeRuntimes } from "./runtimes.ts";
 import { WorkerServer } from "./server.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
@@ -56,8 +58,11 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     log,
     allow: config.egressAllow,
     showRemedy: config.embedded,
+    salvage: (directory, launchRecord) => salvageProfile(directory, launchRecord, log),
     ...(config.isolation && { isolation: config.isolation }),
   });
+  const profiles = new ProfileShelf(config.dataDir, config.index);
+  await profiles.start();
   await slots.start();
   const events = new EventLog();
   const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots });
@@ -68,6 +73,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   const browsers = new BrowserPool({
     slots,
     devices: devicesOf(runtimes),
+    most: config.warmBrowsers,
     log,
     isOpen: () => sessions.isOpen,
     onReady: (how, seconds) => metrics.browserReady.observe({ how }, seconds),
@@ -78,6 +84,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     showRemedy: config.embedded,
     log,
     watchdog,
+    profiles,
     onEvent: (placement, event) => {
       if (event.case === "ended") {
         metrics.sessionsEnded.inc({ reason: endedReasonName(event.value.reason ?? SessionEndedReason.UNSPECIFIED) });
@@ -102,11 +109,12 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     }),
     sessions,
     events,
+    profiles,
     log,
     onLeaseLost: () => onFate("lease lost"),
     onSuperseded: () => onFate("superseded"),
   });
-  const server = new WorkerServer({ sessions, slots, log, secretHash: () => link.secretHash, metrics });
+  const server = new WorkerServer({ sessions, slots, profiles, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, link, log });
   metrics.tellPressure(pressure);
@@ -120,7 +128,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   );
   return {
     drain: (patience, signal) => drain({ sessions, link }, patience, signal),
-    stop: () => stopAll({ sessions, link, server, browsers, slots, internal, pressure, watchdog }),
+    stop: () => stopAll({ sessions, profiles, link, server, browsers, slots, internal, pressure, watchdog }),
   };
 }
 
@@ -165,6 +173,7 @@ async function startInternal(
 
 interface Parts {
   readonly sessions: SessionTable;
+  readonly profiles: ProfileShelf;
   readonly link: FleetLink;
   readonly server: WorkerServer;
   readonly browsers: BrowserPool;
@@ -176,6 +185,7 @@ interface Parts {
 
 async function stopAll({
   sessions,
+  profiles,
   link,
   server,
   browsers,
@@ -191,6 +201,7 @@ async function stopAll({
     sessions.reportEnd(placement, SessionEndedReason.WORKER_LOST, "the worker was stopped");
   await sessions.endAll(SessionEndedReason.WORKER_LOST);
   watchdog.stop();
+  await link.handOver(profiles);
   await link.stop();
   await server.stop();
   await browsers.stop();

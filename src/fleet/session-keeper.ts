@@ -1,4 +1,4 @@
-import type { HeldSession, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { HeldSession, PendingProfile, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Tx } from "../platform/database.ts";
 
 /** The start of a worker's process that says something. */
@@ -17,4 +17,6 @@ export interface SessionKeeper {
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent): Promise<void>;
   /** Of the sessions that a worker has, those that it must not have: ended, or placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
+  /** Of the profiles that wait on a worker, those that are saved or come too late. The others are taken. */
+  settledProfiles(workerId: string, pending: readonly PendingProfile[]): Promise<HeldSession[]>;
 }

@@ -156,7 +156,9 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       const id = await identify(metadata);
       try {
         await renew(id, request);
-        return create(HeartbeatResponseSchema, { unwanted: await keeper.unwanted(id, request.sessions) });
+        const unwanted = await keeper.unwanted(id, request.sessions);
+        const settledProfiles = await keeper.settledProfiles(id, request.profiles);
+        return create(HeartbeatResponseSchema, { unwanted, settledProfiles });
       } catch (error) {
         // An outage of ours kills no session: the worker is told that all is well, and leases are renewed afterwards.
         if (isDatabaseAway(error)) return create(HeartbeatResponseSchema);

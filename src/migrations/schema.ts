@@ -121,6 +121,53 @@ export interface IdempotencyKeysTable {
   created_at: Stamp;
 }
 
+/** Profiles; what they hold is in their store. */
+export interface ProfilesTable {
+  id: string;
+  account_id: string;
+  name: string;
+  description: string | null;
+  labels: JSONColumnType<Record<string, string>, string, string>;
+  engine: string | null;
+  /** Counts the saves: a save is taken only while this is the version that its session restored. */
+  version: ColumnType<string, undefined, string>;
+  /** The store that the version is; null before the first save. */
+  store_id: string | null;
+  size_bytes: ColumnType<string, undefined, number>;
+  saved_at: Date | null;
+  created_at: Stamp;
+  updated_at: Stamp;
+}
+
+/** What profiles hold: packed, compressed and sealed. One that no profile points to is of a save that was interrupted. */
+export interface ProfileStoresTable {
+  id: string;
+  profile_id: string;
+  /** The key of its chunks, sealed. */
+  data_key: Buffer;
+  created_at: Generated<Date>;
+}
+
+/** The parts of a store, in their order. */
+export interface ProfileChunksTable {
+  store_id: string;
+  index: number;
+  data: Buffer;
+}
+
+/** Sessions that were launched with a profile, until their save is taken or has failed. */
+export interface ProfileUsesTable {
+  session_id: string;
+  profile_id: string;
+  account_id: string;
+  /** The version that the session restored. */
+  version: BigInteger;
+  /** Until when no other session gets the profile; null while the session runs. */
+  held_until: Date | null;
+  /** When the save has failed if it has not come; null while the session runs. */
+  due_at: Date | null;
+}
+
 /** One row: when any gateway last looked for missed leases. */
 export interface LeaseSweepTable {
   id: Generated<boolean>;
@@ -136,4 +183,8 @@ export interface Schema {
   events: EventsTable;
   idempotency_keys: IdempotencyKeysTable;
   lease_sweep: LeaseSweepTable;
+  profiles: ProfilesTable;
+  profile_stores: ProfileStoresTable;
+  profile_chunks: ProfileChunksTable;
+  profile_uses: ProfileUsesTable;
 }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import {
   type DescMessage,
   type DescMethod,
@@ -10,6 +11,7 @@ import {
 import {
   type CallOptions,
   type Client,
+  type ClientWritableStream,
   Metadata,
   type MethodDefinition,
   type ServiceDefinition,
@@ -104,6 +106,51 @@ export async function* callServerStreaming<Input extends DescMessage, Output ext
     stream.on("error", () => undefined);
     stream.cancel();
   }
+}
+
+/** Makes a call whose request is a stream, as fast as the other side reads it, and gives its answer. */
+export async function callClientStreaming<Input extends DescMessage, Output extends DescMessage>(
+  client: Client,
+  method: TypedMethod<"client_streaming", Input, Output> & DescMethod,
+  requests: AsyncIterable<MessageShape<Input>>,
+  options: GrpcCallOptions = {},
+): Promise<MessageShape<Output>> {
+  if (options.signal?.aborted) throw notSent(method);
+  const { promise, resolve, reject } = Promise.withResolvers<MessageShape<Output>>();
+  const over = new AbortController();
+  const call = client.makeClientStreamRequest(
+    pathOf(method),
+    serializer(method.input),
+    deserializer(method.output),
+    options.metadata ?? new Metadata(),
+    toCallOptions(options),
+    (error, answer) => {
+      over.abort();
+      if (error) reject(error);
+      else if (answer === undefined) reject(new Error(`${method.name} answered nothing`));
+      else resolve(answer);
+    },
+  );
+  const release = cancelOnAbort(options.signal, () => call.cancel());
+  const sending = sendAll(call, requests, over.signal).catch((error: unknown) => {
+    // Whatever broke the call is told by its answer; what broke the requests, by nobody else.
+    if (over.signal.aborted) return;
+    reject(error);
+    call.cancel();
+  });
+  return promise.finally(() => sending).finally(release);
+}
+
+async function sendAll<Message>(
+  call: ClientWritableStream<Message>,
+  requests: AsyncIterable<Message>,
+  over: AbortSignal,
+): Promise<void> {
+  for await (const request of requests) {
+    if (over.aborted) return;
+    if (!call.write(request)) await once(call, "drain", { signal: over });
+  }
+  call.end();
 }
 
 function pathOf(method: DescMethod): string {

@@ -6,6 +6,7 @@ const prefixes = {
   account: "acc",
   apiKey: "key",
   event: "evt",
+  profile: "prf",
   request: "req",
   session: "ses",
   worker: "wrk",

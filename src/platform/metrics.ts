@@ -9,6 +9,10 @@ export interface Metrics {
   readonly sessionLaunch: Histogram;
   /** Slots of live workers, by `state`: `held`, `free`, or `closed` where the worker takes no new sessions. */
   readonly slots: Gauge<"state">;
+  /** Profiles of ended sessions, by `outcome`: `saved` or `failed`. */
+  readonly profileSaves: Counter<"outcome">;
+  /** Saves that wait because others are being taken. */
+  readonly profileSavesWaiting: Gauge;
   /** Workers that missed their lease. */
   readonly workersLost: Counter;
 }
@@ -36,6 +40,17 @@ export function createMetrics(): Metrics {
       name: "pilothouse_slots",
       help: "Slots of live workers.",
       labelNames: ["state"],
+      registers,
+    }),
+    profileSaves: new Counter({
+      name: "pilothouse_profile_saves_total",
+      help: "Profiles of ended sessions.",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    profileSavesWaiting: new Gauge({
+      name: "pilothouse_profile_saves_waiting",
+      help: "Profiles that wait to be taken from their workers.",
       registers,
     }),
     workersLost: new Counter({

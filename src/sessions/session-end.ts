@@ -6,6 +6,7 @@ import type { StoredEndedReason } from "../migrations/schema.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Tx } from "../platform/database.ts";
 import type { Metrics } from "../platform/metrics.ts";
+import type { Profiles } from "../profiles/profiles.ts";
 import { durationOf } from "./ended-session.ts";
 import { endedReasonMessages } from "./session-message.ts";
 import { endings } from "./session-states.ts";
@@ -16,6 +17,7 @@ export interface SessionEndParts {
   readonly events: EventLog;
   readonly bus: Bus;
   readonly metrics: Metrics;
+  readonly profiles: Profiles;
 }
 
 /** Why a session ends. */
@@ -40,9 +42,16 @@ async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: EndCa
   }
 }
 
+/** A worker that tells of the end itself is there to hand the profile over, even when it stops. */
+async function endProfileUse({ uses, saves }: Profiles, tx: Tx, row: SessionRow, cause: EndCause): Promise<void> {
+  const isWorkerGone = cause.reason === "worker_lost" && cause.workerKey === undefined;
+  const end = { sessionId: row.id, isUnused: row.live_at === null, isWorkerGone };
+  if (await uses.end(tx, end)) tx.afterCommit(() => saves.take(row.id));
+}
+
 /** Ends a session with its one terminal event; undefined when it had ended before, or is not the one that is meant. */
 export async function endSession(
-  { events, bus, metrics }: SessionEndParts,
+  { events, bus, metrics, profiles }: SessionEndParts,
   tx: Tx,
   id: string,
   cause: EndCause,
@@ -54,6 +63,7 @@ export async function endSession(
   });
   if (!row) return undefined;
   await appendEnd(events, tx, row, cause);
+  if (row.profile_id !== null) await endProfileUse(profiles, tx, row, cause);
   tx.afterCommit(() => {
     metrics.sessionsEnded.inc({ reason });
     bus.publish("session-ended", id);

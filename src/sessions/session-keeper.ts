@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { WorkerEventKey } from "../events/store.ts";
 import type { SessionKeeper, WorkerIncarnation } from "../fleet/session-keeper.ts";
-import type { HeldSession, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type HeldSession, HeldSessionSchema, type WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import {
   SessionChallengeDetectedEventSchema,
   SessionChallengeResolvedEventSchema,
@@ -107,6 +107,10 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
       const live = running.filter(({ status }) => status !== "provisioning").map(({ id }) => id);
       await endMissing(workerId, live, new Set(held.map(({ sessionId }) => sessionId)));
       return held.filter(({ sessionId, placementEpoch }: HeldSession) => epochs.get(sessionId) !== placementEpoch);
+    },
+    async settledProfiles(workerId, pending) {
+      const settled = await parts.profiles.saves.offered(workerId, pending);
+      return settled.map(({ sessionId, placementEpoch }) => create(HeldSessionSchema, { sessionId, placementEpoch }));
     },
   };
 }

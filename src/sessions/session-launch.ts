@@ -13,6 +13,7 @@ import { type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc-failure.ts";
 import type { Ids } from "../platform/ids.ts";
+import { type ProfileReservation, profileInUse, reserveProfile } from "../profiles/profile-reservation.ts";
 import { sessionGone } from "./ended-session.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 import { createProxyCheck } from "./proxy-check.ts";
@@ -66,13 +67,15 @@ export interface LaunchOrder {
 interface Placed {
   readonly row: SessionRow;
   readonly worker: WorkerAddress;
+  /** The version of its profile that it restores; 0 without one. */
+  readonly profileVersion: bigint;
 }
 
-type Attempt = Placed | "full" | "raced";
+type Attempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
 
 /** Makes what launches sessions. The launched session is live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<SessionRow> {
-  const { db, ids, events, bus, channels, metrics } = parts;
+  const { db, ids, events, bus, channels, metrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
@@ -86,15 +89,33 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
         const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;
         throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
       }
+      const { profileId, proxy, locale, timezone, labels } = plan.request;
+      const wish = { accountId, tier, runtime: plan.runtime };
+      const profile = profileId === undefined ? undefined : await reserveProfile(tx, { profileId, ...wish });
+      if (profile?.kind === "saving") return profile;
       const placement = await place(tx, { runtime: plan.runtime });
       if (placement.kind === "not-integrated") throw notIntegrated(plan.runtime);
       if (placement.kind !== "placed") return placement.kind;
-      const { locale, timezone, labels, proxy } = plan.request;
-      const session = { ...plan, id, accountId, locale, timezone, labels, proxy, workerId: placement.worker.id };
+      const session = {
+        ...plan,
+        id,
+        accountId,
+        profileId,
+        locale,
+        timezone,
+        labels,
+        proxy,
+        workerId: placement.worker.id,
+      };
       const row = await insertSession(tx, session);
+      const profileVersion = profile?.version ?? 0n;
+      if (profileId !== undefined) {
+        const use = { session_id: id, profile_id: profileId, account_id: accountId, version: String(profileVersion) };
+        await profiles.uses.begin(tx, use);
+      }
       const data = create(SessionCreatedEventSchema, { sessionId: id });
       await events.append(tx, { accountId, subject: id }, SessionCreatedEventSchema, data);
-      return { row, worker: placement.worker };
+      return { row, worker: placement.worker, profileVersion };
     });
   }
 
@@ -114,30 +135,37 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const deadline = performance.now() + parts.queueMs;
     for (;;) {
       const attempt = await tryPlace(order, id);
-      if (typeof attempt === "object") return attempt;
-      if (performance.now() >= deadline) throw noCapacity("no worker has a free slot");
+      if (typeof attempt === "object" && "row" in attempt) return attempt;
+      if (performance.now() >= deadline) {
+        throw typeof attempt === "object" ? profileInUse(attempt.sessionId) : noCapacity("no worker has a free slot");
+      }
       // Nothing has been made yet, so a client that has gone away need not be served.
       if (order.call.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
-      if (attempt === "full") await nextChance(order.call.signal);
+      if (attempt !== "raced") await nextChance(order.call.signal);
     }
   }
 
   /** Puts a session whose worker failed on another one; undefined when there is none. */
-  function placeElsewhere({ plan }: LaunchOrder, { row, worker }: Placed): Promise<Placed | undefined> {
+  function placeElsewhere({ plan }: LaunchOrder, { row, worker, profileVersion }: Placed): Promise<Placed | undefined> {
     return db.transaction(async (tx) => {
       const placement = await place(tx, { runtime: plan.runtime, except: worker.id });
       if (placement.kind !== "placed") return undefined;
       const placementEpoch = BigInt(row.placement_epoch);
       const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
-      return moved && { row: moved, worker: placement.worker };
+      return moved && { row: moved, worker: placement.worker, profileVersion };
     });
   }
 
-  async function runCreate({ call, plan }: LaunchOrder, { row, worker }: Placed): Promise<CreateResult> {
+  async function runCreate(
+    { call, plan }: LaunchOrder,
+    { row, worker, profileVersion }: Placed,
+  ): Promise<CreateResult> {
     const link = channels.to(worker);
     const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
+    const context = commandContext(call, row.id, epochs, times.launch);
     const command = create(CreateCommandSchema, {
-      context: commandContext(call, row.id, epochs, times.launch),
+      context,
+      profileVersion,
       request: plan.request,
       expiresAt: timestampFromDate(row.expires_at),
       egressAllow: [...parts.egressAllow],
@@ -146,6 +174,10 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const options = { metadata: link.metadata, timeoutMs: times.launch + times.margin };
     // A worker that has just come back is placed on sooner than its connection is tried again.
     await channels.isBack(link, times.connect);
+    if (row.profile_id !== null) {
+      const { profile_id: profileId, account_id: accountId } = row;
+      await profiles.restore({ link, context, accountId, profileId, version: profileVersion });
+    }
     return callUnary(link.client, WorkerService.method.create, command, options);
   }
 
@@ -200,6 +232,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   return async (order) => {
     const began = performance.now();
     const { runtime, request } = order.plan;
+    if (request.profileId !== undefined) profiles.assertOffered();
     if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.call.traceparent });
     const first = await waitForPlace(order, ids.next("session"));
     let outcome = await launchOn(order, first);

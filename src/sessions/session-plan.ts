@@ -13,7 +13,7 @@ import {
   findArchetype,
   isDesktop,
 } from "../platform/archetypes.ts";
-import { fail, failFields } from "../platform/errors.ts";
+import { failFields } from "../platform/errors.ts";
 
 /** What a create comes to: the request with all defaults filled in, and what follows from it. */
 export interface SessionPlan {
@@ -74,12 +74,6 @@ function assertProxy({ server, username = "", password = "" }: ProxyMessage): vo
   }
 }
 
-/** Throws for what is asked for and cannot be had yet. */
-function assertOffered({ profileId, proxy }: CreateSessionRequest): void {
-  if (proxy) assertProxy(proxy);
-  if (profileId !== undefined) throw fail("not-found", {}, { detail: "no profile has this id" });
-}
-
 function findFaults(request: CreateSessionRequest, archetype: Archetype | undefined, tier: Tier): Faults {
   const { timezone, locale, timeoutSeconds, viewport } = request;
   const longest = tier.longestSessionSeconds;
@@ -99,7 +93,7 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
   const archetype = findArchetype(name);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
-  assertOffered(request);
+  if (request.proxy) assertProxy(request.proxy);
   const {
     runtime = defaultRuntime,
     timeoutSeconds = tier.longestSessionSeconds,

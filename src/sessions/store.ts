@@ -18,6 +18,7 @@ export interface NewSession {
   readonly accountId: string;
   readonly archetype: string;
   readonly runtime: string;
+  readonly profileId: string | undefined;
   readonly locale: string | undefined;
   readonly timezone: string | undefined;
   readonly viewport: { readonly width: number; readonly height: number; readonly deviceScaleFactor: number };
@@ -74,6 +75,7 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
       status: "provisioning",
       archetype: session.archetype,
       runtime: session.runtime,
+      profile_id: session.profileId ?? null,
       locale: session.locale ?? null,
       timezone: session.timezone ?? null,
       viewport_width: session.viewport.width,

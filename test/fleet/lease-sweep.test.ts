@@ -38,6 +38,7 @@ const keeper: SessionKeeper = {
   endOverdue: async () => 0,
   apply: async () => undefined,
   unwanted: async () => [],
+  settledProfiles: async () => [],
 };
 
 function sweepOf() {

@@ -19,7 +19,7 @@ describe("demand", () => {
     ["one asked every 2 s", 15, 3],
     ["seven asked every second", 210, 8],
   ])("when %s", (_, asked, target) => {
-    const demand = new Demand(1);
+    const demand = new Demand(1, 8);
     for (let count = 0; count < asked; count += 1) demand.note(1_000);
     expect(demand.target(1_000)).toBe(target);
     expect(demand.target(31_000)).toBe(1);
@@ -63,6 +63,7 @@ describe("a pool of browsers", () => {
       slots,
       devices: devicesOf(majors),
       log,
+      most: 8,
       isOpen: () => isOpen,
       onReady: (how) => ready.push(how),
     });
@@ -72,7 +73,13 @@ describe("a pool of browsers", () => {
 
   function take(archetype: string, runtime: "chromium" | "headless-shell" = "headless-shell"): Promise<SessionBrowser> {
     const device: Device = makeDevice({ archetype }, majors.get(runtime) ?? 0);
-    return pool.take({ runtime, device, signal: AbortSignal.timeout(20_000), timeoutMs: 20_000 });
+    return pool.take({
+      runtime,
+      device,
+      signal: AbortSignal.timeout(20_000),
+      timeoutMs: 20_000,
+      makeProfile: undefined,
+    });
   }
 
   const widthOf = ({ pages }: SessionBrowser) => pages.active.page.evaluate(() => screen.width);

@@ -64,7 +64,6 @@ describe("what it refuses", () => {
       { archetype: "x", timezone: "x" },
       { errors: [{ field: "archetype" }, { field: "timezone" }] },
     ],
-    ["a profile that is not there", { profileId: "prf_1" }, { slug: "not-found" }],
     [
       "a proxy address with a path",
       { proxy: { server: "http://p:1/x" } },

@@ -125,7 +125,8 @@ export class WorkerUnderTest {
       devices: devicesOf(runtimes),
       extraFlags: browserFlags,
       log: silent,
-      isOpen: () => launchesAhead,
+      most: launchesAhead ? 8 : 0,
+      isOpen: () => true,
     });
     browsers.start();
     const sessions = new SessionTable({

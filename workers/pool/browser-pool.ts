@@ -1,5 +1,6 @@
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { fail } from "../../src/platform/errors.ts";
+import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { Device } from "../session/context-options.ts";
 import { raceSignal } from "../session/progress.ts";
 import type { SessionBrowser } from "../session/session-browser.ts";
@@ -27,6 +28,8 @@ export interface BrowserWish {
   readonly device: Device;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
+  /** Makes the profile that the browser is launched with, in its slot; no warm browser has one. */
+  readonly makeProfile: ((slot: Slot) => SessionProfile) | undefined;
 }
 
 /** What a pool of browsers is made of. */
@@ -34,6 +37,8 @@ export interface BrowserPoolOptions {
   readonly slots: SlotPool;
   /** The device of warm browsers by runtime, of each that is installed; the first one is kept although nobody asks. */
   readonly devices: ReadonlyMap<BrowserRuntime, Device>;
+  /** How many browsers of a runtime are kept at most. */
+  readonly most: number;
   /** Flags of every browser besides our own. */
   readonly extraFlags?: readonly string[];
   readonly log: Log;
@@ -54,7 +59,7 @@ export class BrowserPool {
   readonly #options: BrowserPoolOptions;
   readonly #demand: ReadonlyMap<BrowserRuntime, Demand>;
   readonly #warm: WarmBrowser[] = [];
-  readonly #disposing = new Set<Promise<void>>();
+  readonly #disposing = new Set<Promise<unknown>>();
   readonly #stopping = new AbortController();
   #launching: Launching | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -64,7 +69,7 @@ export class BrowserPool {
   constructor(options: BrowserPoolOptions) {
     this.#options = options;
     this.#demand = new Map(
-      [...options.devices.keys()].map((runtime, index) => [runtime, new Demand(Number(index === 0))]),
+      [...options.devices.keys()].map((runtime, index) => [runtime, new Demand(Number(index === 0), options.most)]),
     );
   }
 
@@ -99,7 +104,8 @@ export class BrowserPool {
     const began = performance.now();
     this.#demand.get(wish.runtime)?.note(began);
     try {
-      const { how, browser } = (await this.#takeWarm(wish)) ?? (await this.#launch(wish));
+      const warm = wish.makeProfile ? undefined : await this.#takeWarm(wish);
+      const { how, browser } = warm ?? (await this.#launch(wish));
       this.#options.onReady?.(how, (performance.now() - began) / 1_000);
       return browser;
     } finally {
@@ -149,7 +155,7 @@ export class BrowserPool {
   async #launch(wish: BrowserWish): Promise<{ how: Readiness; browser: SessionBrowser }> {
     const slot = this.#options.slots.acquire() ?? (await this.#evict());
     if (!slot) throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker has no free slot" });
-    const warm = await this.#launchIn(slot, wish);
+    const warm = await this.#launchIn(slot, wish, wish.makeProfile?.(slot));
     return { how: "launched", browser: await warm.adopt(wish.device) };
   }
 
@@ -162,12 +168,17 @@ export class BrowserPool {
     return this.#options.slots.acquire();
   }
 
-  async #launchIn(slot: Slot, { runtime, device, signal, timeoutMs }: BrowserWish): Promise<WarmBrowser> {
+  async #launchIn(
+    slot: Slot,
+    { runtime, device, signal, timeoutMs }: Omit<BrowserWish, "makeProfile">,
+    profile?: SessionProfile,
+  ): Promise<WarmBrowser> {
     const { extraFlags = [] } = this.#options;
     try {
-      return await raceSignal(WarmBrowser.launch(slot, { runtime, device, extraFlags, timeoutMs, signal }), signal);
+      const launch = { runtime, device, extraFlags, timeoutMs, signal, profile };
+      return await raceSignal(WarmBrowser.launch(slot, launch), signal);
     } catch (error) {
-      this.#track(slot.release());
+      this.#track(Promise.all([slot.release(), profile?.discard()]));
       throw error;
     }
   }
@@ -222,12 +233,12 @@ export class BrowserPool {
     return index >= 0;
   }
 
-  #dispose(warm: WarmBrowser): Promise<void> {
+  #dispose(warm: WarmBrowser): Promise<unknown> {
     return this.#track(warm.dispose());
   }
 
   /** Keeps a teardown until it is over, so that a worker that stops waits for it. */
-  #track(teardown: Promise<void>): Promise<void> {
+  #track(teardown: Promise<unknown>): Promise<unknown> {
     const settled = teardown.catch((error: unknown) => {
       this.#options.log.error({ err: error }, "a browser could not be torn down");
     });

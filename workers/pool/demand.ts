@@ -4,17 +4,16 @@ const WINDOW_MS = 30_000;
 /** Of what came in a window, what may come at once: the creates of 5 s, in which a worker launches some ten browsers. */
 const SHARE = 1 / 6;
 
-/** A warm shell costs 78 MB, and a pool of 8 hides all of a launch that two cores leave to hide. */
-const MOST = 8;
-
 /** Says how many browsers of a kind are worth keeping warm, by what was asked for lately. */
 export class Demand {
   readonly #least: number;
+  readonly #most: number;
   #asked: number[] = [];
 
-  /** `least` browsers are kept although nobody asks. */
-  constructor(least: number) {
+  /** `least` browsers are kept although nobody asks, and never more than `most`. */
+  constructor(least: number, most: number) {
     this.#least = least;
+    this.#most = most;
   }
 
   /** Takes note that a browser was asked for; `now` is in milliseconds of any clock that only goes forward. */
@@ -25,6 +24,6 @@ export class Demand {
   /** Gives how many to keep warm now. */
   target(now: number): number {
     this.#asked = this.#asked.filter((at) => now - at < WINDOW_MS);
-    return Math.min(MOST, Math.max(this.#least, Math.ceil(this.#asked.length * SHARE)));
+    return Math.min(this.#most, Math.max(this.#least, Math.ceil(this.#asked.length * SHARE)));
   }
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { SessionProfile } from "../profiles/session-profile.ts";
 import { type Device, makeDevice } from "../session/context-options.ts";
 import { SessionBrowser } from "../session/session-browser.ts";
 import { type BrowserProcess, launchBrowser } from "../slots/browser-process.ts";
@@ -14,7 +15,9 @@ export interface WarmLaunch {
   readonly device: Device;
   readonly extraFlags: readonly string[];
   readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
+  readonly signal: AbortSignal;
+  /** What it is launched with, for the session that waits for it. */
+  readonly profile: SessionProfile | undefined;
 }
 
 /** Gives the device of the warm browsers of each runtime, the default one, and first that of the default runtime. */
@@ -41,16 +44,12 @@ export class WarmBrowser {
 
   /** Launches one and opens its page; gives its slot back when that fails. */
   static async launch(slot: Slot, launch: WarmLaunch): Promise<WarmBrowser> {
-    const { runtime, device, extraFlags, timeoutMs, signal } = launch;
+    const { device, profile, ...rest } = launch;
     const { contextOptions } = device;
-    const process = await launchBrowser(slot, {
-      runtime,
-      contextOptions,
-      extraFlags,
-      timeoutMs,
-      ...(signal && { signal }),
-    });
-    const browser = new SessionBrowser(slot, process, device);
+    await profile?.restore();
+    const process = await launchBrowser(slot, { ...rest, contextOptions, keepsFiles: profile !== undefined });
+    await profile?.attach(process);
+    const browser = new SessionBrowser(slot, process, device, profile);
     await browser.start();
     return new WarmBrowser(launch, slot, process, browser);
   }

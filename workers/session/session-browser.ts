@@ -2,6 +2,7 @@ import type { BrowserContext, ConsoleMessage } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { Relay } from "../egress/relay.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
+import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
@@ -28,16 +29,19 @@ export class SessionBrowser {
   /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
   readonly lost: Promise<string>;
   readonly #process: BrowserProcess;
-  readonly #onLost: (detail: string) => void;
+  readonly #profile: SessionProfile | undefined;
+  /** Gives the browser up, for a reason that its session's end tells. */
+  readonly lose: (detail: string) => void;
 
-  constructor(slot: Slot, process: BrowserProcess, device: Device) {
+  constructor(slot: Slot, process: BrowserProcess, device: Device, profile?: SessionProfile) {
     this.slot = slot;
+    this.#profile = profile;
     this.#process = process;
     this.viewport = device.viewport;
     this.hasTouch = device.archetype.hasTouch;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.lost = promise;
-    this.#onLost = resolve;
+    this.lose = resolve;
     const { context, browserSession } = process;
     this.feed = new EventFeed(consoleSwitch(context, (message) => this.#onConsole(message)));
     this.dialogDesk = new DialogDesk(context, this.feed);
@@ -53,14 +57,9 @@ export class SessionBrowser {
   /** Opens the first page. */
   async start(): Promise<void> {
     this.#process.exited.then(({ reason }) => {
-      if (reason === "crashed") this.#onLost("the browser has died");
+      if (reason === "crashed") this.lose("the browser has died");
     });
     await this.pages.start();
-  }
-
-  /** Gives the browser up, for a reason that its session's end tells. */
-  lose(detail: string): void {
-    this.#onLost(detail);
   }
 
   /** The session's way out. */
@@ -86,7 +85,9 @@ export class SessionBrowser {
     this.pages.close();
     this.downloadShelf.close();
     this.challengeWatch.close();
+    await this.#profile?.close(this.#process);
     await this.#process.kill();
+    await this.#profile?.save();
     await this.slot.release();
   }
 

@@ -7,9 +7,11 @@ import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { BoundsWatchdog } from "../bounds/bounds-watchdog.ts";
 import type { EgressChange } from "../egress/upstream-watch.ts";
 import type { Happening } from "../event-log.ts";
-import type { BrowserPool } from "../pool/browser-pool.ts";
+import type { BrowserPool, BrowserWish } from "../pool/browser-pool.ts";
+import type { ProfileShelf } from "../profiles/profile-shelf.ts";
+import { SessionProfile } from "../profiles/session-profile.ts";
 import type { Log } from "../slots/log.ts";
-import { type Device, makeDevice } from "./context-options.ts";
+import { makeDevice } from "./context-options.ts";
 import { endedFailure } from "./ended-reason.ts";
 import type { Placement } from "./placement.ts";
 import { Session } from "./session.ts";
@@ -31,6 +33,8 @@ export interface SessionTableOptions {
   readonly log: Log;
   /** Ends sessions that take more of the machine than they may. */
   readonly watchdog: BoundsWatchdog;
+  /** Where profiles lie on their way to and from sessions; without it sessions have none. */
+  readonly profiles?: ProfileShelf;
   /** Hears what becomes of sessions by itself: their ends, bot checks, changes of their way out. */
   onEvent(placement: Placement, event: Happening): void;
   /** Hears that a worker that was full can take a session again. */
@@ -98,7 +102,6 @@ export class SessionTable {
     if (!context || !request) throw failFields("validation-failed", { context: "is required" });
     const { sessionId, placementEpoch } = context;
     const runtime = this.#runtimeOf(request.runtime ?? "headless-shell");
-    if (request.profileId) throw fail("driver-not-integrated", {}, { detail: "this worker cannot use a profile yet" });
     const device = makeDevice(request, runtime.major);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
     if (!this.isOpen) {
@@ -106,16 +109,20 @@ export class SessionTable {
     }
     const entry: Entry = { sessionId, placementEpoch, ending: new AbortController() };
     this.#entries.set(sessionId, entry);
+    let browser: SessionBrowser | undefined;
     try {
-      const browser = await this.#takeBrowser(runtime.name, device, entry, context.timeoutMs || LAUNCH_MS);
+      const wish = { runtime: runtime.name, device, makeProfile: this.#profileMaker(command, runtime.major) };
+      browser = await this.#takeBrowser(wish, entry, context.timeoutMs || LAUNCH_MS);
       for (const target of command.egressAllow) browser.relay.allow.add(target);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
       if (request.proxy) browser.relay.useUpstream(request.proxy, { check: command.proxyCheck, onChange });
       entry.session = this.#makeSession(command, browser, entry);
-      this.#options.watchdog.attend(browser.slot, (detail) => browser.lose(detail));
+      const { slot, lose } = browser;
+      this.#options.watchdog.attend(slot, lose);
       return device.viewport;
     } catch (thrown) {
       this.#entries.delete(sessionId);
+      if (browser) this.#track(entry, browser.dispose());
       throw thrown;
     }
   }
@@ -141,21 +148,30 @@ export class SessionTable {
   }
 
   async #takeBrowser(
-    runtime: BrowserRuntime,
-    device: Device,
+    wish: Pick<BrowserWish, "runtime" | "device" | "makeProfile">,
     entry: Entry,
     timeoutMs: number,
   ): Promise<SessionBrowser> {
     const signal = AbortSignal.any([entry.ending.signal, AbortSignal.timeout(timeoutMs)]);
     try {
-      return await this.#options.browsers.take({ runtime, device, signal, timeoutMs });
+      return await this.#options.browsers.take({ ...wish, signal, timeoutMs });
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
-      this.#options.log.error({ err: thrown, runtime }, "a browser could not be launched");
+      this.#options.log.error({ err: thrown, runtime: wish.runtime }, "a browser could not be launched");
       const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
       throw fail("driver-error", { launch_failed: true }, { detail, cause: thrown });
     }
+  }
+
+  /** Makes the profile that a session is created with, where it has one, in its slot. */
+  #profileMaker({ context, request, profileVersion }: CreateCommand, browserMajor: number): BrowserWish["makeProfile"] {
+    const { profiles: shelf, log } = this.#options;
+    if (!shelf || !context || !request?.profileId) return undefined;
+    const { sessionId, placementEpoch } = context;
+    const { profileId } = request;
+    const profile = { sessionId, placementEpoch, profileId, version: profileVersion, engine: "chromium" };
+    return (slot) => new SessionProfile({ shelf, slot, profile, browserMajor, log });
   }
 
   #makeSession(command: CreateCommand, browser: SessionBrowser, entry: Entry): Session {

@@ -35,6 +35,8 @@ export interface BrowserLaunch {
   runtime: BrowserRuntime;
   contextOptions?: BrowserContextOptions;
   extraFlags?: readonly string[];
+  /** The browser keeps its files in the slot's profile directory; full Chromium always does. */
+  keepsFiles?: boolean;
   signal?: AbortSignal;
   timeoutMs?: number;
 }
@@ -73,7 +75,7 @@ async function start(slot: Slot, launch: BrowserLaunch, signal: AbortSignal): Pr
   const entrance = await slot.ready;
   signal.throwIfAborted();
   const options = launchOptions(slot, entrance, launch);
-  if (launch.runtime === "chromium") {
+  if (hasDirectory(launch)) {
     const profile = profileDirectory(slot.directory);
     await writeFile(join(profile, "Local State"), JSON.stringify(NO_PASSWORD_PROMPT), { mode: 0o644 });
     const context = await chromium.launchPersistentContext(profile, { ...launch.contextOptions, ...options });
@@ -98,6 +100,10 @@ async function follow(slot: Slot, browser: Browser, context: BrowserContext): Pr
   return { browser, context, browserSession: await browser.newBrowserCDPSession(), exited, kill };
 }
 
+function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {
+  return runtime === "chromium" || keepsFiles;
+}
+
 function launchOptions(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch): LaunchOptions {
   const executable = slot.executables[launch.runtime];
   if (executable === undefined) throw new Error(`no browser for the runtime ${launch.runtime} is installed`);
@@ -112,7 +118,7 @@ function launchOptions(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch
       PILOTHOUSE_CONFINE: entrance.confine.join(" "),
       PILOTHOUSE_RECORD: entrance.record,
       PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(MOST_TASKS),
-      PILOTHOUSE_PROFILE: launch.runtime === "chromium" ? "directory" : "none",
+      PILOTHOUSE_PROFILE: hasDirectory(launch) ? "directory" : "none",
     },
     // The worker ends its sessions itself, and the deadline is ours.
     handleSIGINT: false,

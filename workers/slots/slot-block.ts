@@ -32,13 +32,17 @@ export interface BlockOptions {
   /** The first uid for slots of this machine, where slots have uids of their own. */
   uidBase: number | undefined;
   log: Log;
+  salvage?: Salvage | undefined;
 }
+
+/** Saves what a dead worker's session has left in a slot before it is removed; its processes have ended. */
+export type Salvage = (profile: { path: string; uid: number | undefined }, launchRecord: string) => Promise<void>;
 
 /**
  * Takes the first free block, and clears every free one of what dead workers left.
  * Nothing is ever killed or removed but in a block whose lock is held.
  */
-export async function takeBlock({ uidBase, log }: BlockOptions): Promise<SlotBlock> {
+export async function takeBlock({ uidBase, log, salvage }: BlockOptions): Promise<SlotBlock> {
   const base = uidBase !== undefined ? "/run/pilothouse" : join(tmpdir(), `pilothouse-user-${process.getuid?.() ?? 0}`);
   makeOwnDirectory(base);
   let taken: SlotBlock | undefined;
@@ -47,7 +51,7 @@ export async function takeBlock({ uidBase, log }: BlockOptions): Promise<SlotBlo
     if (taken && !known) continue;
     const block = lockBlock(base, index, uidBase);
     if (!block) continue;
-    const isClear = await clearBlock(block, log);
+    const isClear = await clearBlock(block, log, salvage);
     if (taken || !isClear) block.release();
     else taken = block;
   }
@@ -80,7 +84,7 @@ function lockBlock(base: string, index: number, uidBase: number | undefined): Sl
   };
 }
 
-async function clearBlock(block: SlotBlock, log: Log): Promise<boolean> {
+async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async () => undefined): Promise<boolean> {
   const slots = Array.from({ length: BLOCK_SIZE }, (_, slot) => slot);
   for (const slot of slots) {
     const uid = block.uidOf(slot);
@@ -93,6 +97,13 @@ async function clearBlock(block: SlotBlock, log: Log): Promise<boolean> {
     return false;
   }
   try {
+    const used = slots.filter((slot) => existsSync(block.directoryOf(slot)));
+    await Promise.all(
+      used.map((slot) => {
+        const path = profileDirectory(block.directoryOf(slot));
+        return salvage({ path, uid: block.uidOf(slot) }, block.recordOf(slot));
+      }),
+    );
     for (const slot of slots) {
       removeSlotDirectory(block.directoryOf(slot), block.uidOf(slot));
       rmSync(block.recordOf(slot), { force: true });

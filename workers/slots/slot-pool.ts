@@ -8,7 +8,7 @@ import { confineCommand, type Isolation, probeSandbox, type Sandbox } from "./co
 import type { Log } from "./log.ts";
 import { createNamespace } from "./namespace.ts";
 import type { Slot } from "./slot.ts";
-import { type SlotBlock, takeBlock } from "./slot-block.ts";
+import { type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
 import { SlotPlace } from "./slot-place.ts";
 import { BLOCK_SIZE, findUidBase } from "./uid-range.ts";
 
@@ -31,6 +31,8 @@ export interface SlotPoolOptions {
   showRemedy?: boolean;
   /** "flags" does without namespaces; otherwise they are used wherever the kernel grants them. */
   isolation?: Isolation;
+  /** Saves what dead workers' sessions have left before it is cleared. */
+  salvage?: Salvage;
   /** Resolves names; the system's resolver unless given. */
   resolve?: Resolve;
 }
@@ -94,7 +96,7 @@ export class SlotPool {
   /** Takes a block of slots, clears what dead workers left, and finds out what the kernel grants. */
   async start(): Promise<void> {
     if (this.#block) return;
-    this.#block = await takeBlock({ uidBase: findUidBase(), log: this.#options.log });
+    this.#block = await takeBlock({ ...this.#options, uidBase: findUidBase() });
     await this.#probe(this.#block);
     this.#places = this.#makePlaces(this.#block);
     this.#free.push(...this.#places);

@@ -1,0 +1,50 @@
+import { create } from "@bufbuild/protobuf";
+import type { WorkerLink } from "../fleet/channels.ts";
+import {
+  type CommandContext,
+  type ProfileChunk,
+  ProfileChunkSchema,
+  WorkerService,
+} from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Database } from "../platform/database.ts";
+import { callClientStreaming } from "../platform/grpc-codec.ts";
+import type { Sealer } from "../platform/secrets-sealer.ts";
+import { findStore, readChunk } from "./chunk-store.ts";
+import { storeContext } from "./profile-upload.ts";
+
+/** Milliseconds for a store on its way to a worker: 32 MiB at 1 MiB/s. */
+const patience = 32_000;
+
+/** Which version of a profile to put where. */
+export interface ProfileRestore {
+  readonly link: WorkerLink;
+  readonly context: CommandContext;
+  readonly accountId: string;
+  readonly profileId: string;
+  readonly version: bigint;
+}
+
+/** Puts stores in place for sessions that are about to be created. */
+export type RestoreProfile = (restore: ProfileRestore) => Promise<void>;
+
+/** Makes what puts stores in place. A profile that was never saved has none. */
+export function createProfileRestore({ db, sealer }: { db: Database; sealer: Sealer }): RestoreProfile {
+  /** Opens one part at a time, as fast as the worker takes them. */
+  async function* readStore({ accountId, profileId, version, context }: ProfileRestore): AsyncGenerator<ProfileChunk> {
+    const store = await findStore(db, profileId, version);
+    if (!store) throw new Error(`the profile ${profileId} has no store of version ${version}`);
+    const dataKey = sealer.openDataKey(store.data_key, storeContext(accountId, profileId));
+    yield create(ProfileChunkSchema, { context, profileId, version });
+    for (let index = 0; index < store.chunks; index += 1) {
+      const sealed = await readChunk(db, store.id, index);
+      yield create(ProfileChunkSchema, { data: dataKey.openPart(index, index === store.chunks - 1, sealed) });
+    }
+  }
+
+  return async (restore) => {
+    if (restore.version === 0n) return;
+    const { client, metadata } = restore.link;
+    const options = { metadata, timeoutMs: patience };
+    await callClientStreaming(client, WorkerService.method.putProfile, readStore(restore), options);
+  };
+}

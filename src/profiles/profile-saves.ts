@@ -1,0 +1,185 @@
+import { create } from "@bufbuild/protobuf";
+import type { Channels } from "../fleet/channels.ts";
+import { type PendingProfile, TakeProfileCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Tiers } from "../limits/tiers.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Database, Tx } from "../platform/database.ts";
+import { callServerStreaming } from "../platform/grpc-codec.ts";
+import { statusToFailure } from "../platform/grpc-failure.ts";
+import type { Log } from "../platform/log.ts";
+import type { Metrics } from "../platform/metrics.ts";
+import type { Sealer } from "../platform/secrets-sealer.ts";
+import { deleteOrphans, deleteStore } from "./chunk-store.ts";
+import { UnfitStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
+import type { ProfileUses } from "./profile-uses.ts";
+import { lockAccount, lockProfile, sumStorage, switchStore } from "./store.ts";
+import { findOverdue, findOwing, findPlacedUse, type ProfileUse, settleUse } from "./use-store.ts";
+
+/** Milliseconds. */
+const times = {
+  /** For a store on its way from a worker, the packing of up to 10 s included. */
+  take: 45_000,
+  sweep: 5_000,
+  /** No upload takes this long: a store of that age to which no profile points is of one that was interrupted. */
+  orphan: 300_000,
+};
+
+/** Saves that are taken at once: each holds half a MiB. */
+const lanes = 8;
+
+/** Takes the saves of ended sessions. */
+export interface ProfileSaves {
+  /** Takes the save of a session in the background, once. */
+  take(sessionId: string): void;
+  /** Hears what waits on a worker; gives those of which nothing is wanted any more. */
+  offered(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** What the saves stand on. */
+export interface ProfileSavesParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly tiers: Tiers;
+  readonly sealer: Sealer;
+  readonly uses: ProfileUses;
+  channels(): Channels;
+}
+
+type PlacedUse = NonNullable<Awaited<ReturnType<typeof findPlacedUse>>>;
+
+/** Makes what takes saves. */
+export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
+  const { db, bus, log, metrics, tiers, uses } = parts;
+  const running = new Map<string, Promise<void>>();
+  const waiting = new Set<string>();
+  const stopping = new AbortController();
+  let sweeper: NodeJS.Timeout | undefined;
+  let sweeping: Promise<void> | undefined;
+
+  const fail = (sessionId: string, detail: string): Promise<void> =>
+    db.transaction((tx) => uses.fail(tx, sessionId, detail));
+
+  /** Says why an uploaded store cannot become the profile's next version; undefined when it can. */
+  async function findObstacle(tx: Tx, use: ProfileUse, { sizeBytes }: UploadedStore): Promise<string | undefined> {
+    const { tier: tierName } = await lockAccount(tx, use.account_id);
+    const profile = await lockProfile(tx, use.profile_id, use.account_id);
+    if (profile?.version !== use.version) return "the profile was changed meanwhile";
+    const tier = tiers.get(tierName);
+    const total = (await sumStorage(tx, use.account_id, use.profile_id)) + sizeBytes;
+    if (tier.profileStorageIsSoft || total <= tier.profileStorageBytes) return undefined;
+    return `with it the account's profiles would take ${total} bytes, tier ${tier.name} has ${tier.profileStorageBytes}`;
+  }
+
+  /** Makes a store the profile's next version, if the use has not been settled meanwhile. */
+  async function commit(use: ProfileUse, { id, sizeBytes, engine }: UploadedStore): Promise<void> {
+    await db.transaction(async (tx) => {
+      const obstacle = await findObstacle(tx, use, { id, sizeBytes, engine });
+      if (obstacle !== undefined) return uses.fail(tx, use.session_id, obstacle);
+      if (!(await settleUse(tx, use.session_id))) return;
+      await switchStore(tx, { id: use.profile_id, storeId: id, sizeBytes, engine });
+      tx.afterCommit(() => {
+        metrics.profileSaves.inc({ outcome: "saved" });
+        // Whoever waits for the profile waits for a place to run as well.
+        bus.publish("capacity", "");
+      });
+    });
+    await deleteStore(db, id);
+  }
+
+  async function upload(use: PlacedUse): Promise<UploadedStore> {
+    const { session_id: sessionId, worker_id: id, address, secret_hash: secretHash } = use;
+    const link = parts.channels().to({ id, address, secretHash });
+    const command = create(TakeProfileCommandSchema, {
+      context: { sessionId, placementEpoch: BigInt(use.placement_epoch), timeoutMs: times.take },
+      profileId: use.profile_id,
+    });
+    const options = { metadata: link.metadata, timeoutMs: times.take, signal: stopping.signal };
+    return uploadStore(
+      parts,
+      callServerStreaming(link.client, WorkerService.method.takeProfile, command, options),
+      use,
+    );
+  }
+
+  async function takeOne(sessionId: string): Promise<void> {
+    const use = await findPlacedUse(db, sessionId);
+    if (!use) return;
+    try {
+      await commit(use, await upload(use));
+    } catch (error) {
+      if (error instanceof UnfitStore) return fail(sessionId, error.message);
+      const failure = statusToFailure(error);
+      if (failure.slug === "not-found") return fail(sessionId, failure.detail ?? "the worker has nothing to save");
+      // What waits on the worker is offered again by its heartbeats.
+      log.warn({ err: error, session_id: sessionId, profile_id: use.profile_id }, "a profile could not be saved yet");
+    }
+  }
+
+  function next(): void {
+    metrics.profileSavesWaiting.set(waiting.size);
+    const [sessionId] = waiting;
+    if (sessionId === undefined || running.size >= lanes || stopping.signal.aborted) return;
+    waiting.delete(sessionId);
+    const taking = takeOne(sessionId)
+      .catch((error: unknown) => log.warn({ err: error, session_id: sessionId }, "a profile could not be saved yet"))
+      .finally(() => {
+        running.delete(sessionId);
+        next();
+      });
+    running.set(sessionId, taking);
+    next();
+  }
+
+  function take(sessionId: string): void {
+    if (running.has(sessionId)) return;
+    waiting.add(sessionId);
+    next();
+  }
+
+  async function sweep(): Promise<void> {
+    for (const sessionId of await findOverdue(db, 100)) await fail(sessionId, "its worker did not come back in time");
+    const orphans = await deleteOrphans(db, times.orphan);
+    if (orphans > 0) log.info({ stores: orphans }, "stores of interrupted saves were deleted");
+  }
+
+  return {
+    take,
+    async offered(workerId, pending) {
+      if (pending.length === 0) return [];
+      const owing = await findOwing(
+        db,
+        workerId,
+        pending.map(({ sessionId }) => sessionId),
+      );
+      const settled: PendingProfile[] = [];
+      for (const profile of pending) {
+        const { sessionId, placementEpoch, failure } = profile;
+        const use = owing.find(({ session_id }) => session_id === sessionId);
+        if (!use || BigInt(use.placement_epoch) !== placementEpoch) settled.push(profile);
+        else if (failure !== "") await fail(sessionId, failure).then(() => settled.push(profile));
+        // Before the session's end is known its report is on its way.
+        else if (use.due_at !== null) take(sessionId);
+      }
+      return settled;
+    },
+    start() {
+      sweeper ??= setInterval(() => {
+        sweeping ??= sweep()
+          .catch((error: unknown) => log.warn({ err: error }, "profiles cannot be swept at the moment"))
+          .finally(() => {
+            sweeping = undefined;
+          });
+      }, times.sweep);
+    },
+    async stop() {
+      clearInterval(sweeper);
+      sweeper = undefined;
+      stopping.abort();
+      await Promise.all([...running.values(), sweeping]);
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import type { Call } from "../call.ts";
+import {
+  type CreateProfileRequest,
+  type ListProfilesRequest,
+  ListProfilesResponseSchema,
+  type ProfileService,
+  type UpdateProfileRequest,
+} from "../gen/pilothouse/v1/profile_pb.ts";
+import type { Tiers } from "../limits/tiers.ts";
+import type { Database } from "../platform/database.ts";
+import { fail, failFields } from "../platform/errors.ts";
+import { type Ids, idPattern } from "../platform/ids.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import { toProfileMessage } from "./profile-message.ts";
+import { noProfile } from "./profile-reservation.ts";
+import {
+  countProfiles,
+  deleteProfile,
+  findProfile,
+  insertProfile,
+  listProfiles,
+  lockAccount,
+  lockProfile,
+  type ProfileFields,
+  updateProfile,
+} from "./store.ts";
+import { findHolder } from "./use-store.ts";
+
+/** What the service stands on. */
+export interface ProfileServiceParts {
+  readonly db: Database;
+  readonly ids: Ids;
+  readonly tiers: Tiers;
+}
+
+const defaultPage = 20;
+
+const profileId = new RegExp(`^prf_${idPattern}$`);
+
+/** Reads a cursor: the identifier of the last profile of the page before. */
+function readCursor(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const id = Buffer.from(cursor, "base64url").toString();
+  if (!profileId.test(id)) throw failFields("validation-failed", { cursor: "is not a next_cursor of this list" });
+  return id;
+}
+
+/** Reads what an update changes: what its mask names, cleared where there is no value. */
+function readChanges({ updateMask, name, description, labels }: UpdateProfileRequest): Partial<ProfileFields> {
+  const paths = new Set(updateMask?.paths);
+  if (paths.has("name") && name === undefined) throw failFields("validation-failed", { name: "cannot be cleared" });
+  return {
+    ...(paths.has("name") && name !== undefined && { name }),
+    ...(paths.has("description") && { description: description ?? null }),
+    ...(paths.has("labels") && { labels }),
+  };
+}
+
+/** Makes the implementation of ProfileService. */
+export function createProfileService({
+  db,
+  ids,
+  tiers,
+}: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
+  async function createProfile({ principal }: Call, { name, description, labels }: CreateProfileRequest) {
+    const { accountId } = principal;
+    const { profiles: limit, name: tier } = tiers.get(principal.tier);
+    return db.transaction(async (tx) => {
+      await lockAccount(tx, accountId);
+      const count = await countProfiles(tx, accountId);
+      if (count >= limit) {
+        const detail = `the account has ${count} profiles, the limit of tier ${tier}`;
+        throw fail("tier-limit", { current_profiles: count, limit }, { detail });
+      }
+      return insertProfile(tx, { id: ids.next("profile"), accountId, name, labels, description: description ?? null });
+    });
+  }
+
+  async function list({ principal }: Call, { limit = defaultPage, cursor }: ListProfilesRequest) {
+    const query = { accountId: principal.accountId, before: readCursor(cursor) };
+    const rows = await listProfiles(db, { ...query, limit: limit + 1 });
+    const page = rows.slice(0, limit);
+    const hasMore = rows.length > limit;
+    const last = page.at(-1);
+    return create(ListProfilesResponseSchema, {
+      data: page.map(toProfileMessage),
+      hasMore,
+      ...(hasMore && last && { nextCursor: Buffer.from(last.id).toString("base64url") }),
+    });
+  }
+
+  async function destroy({ principal }: Call, id: string): Promise<void> {
+    await db.transaction(async (tx) => {
+      if (!(await lockProfile(tx, id, principal.accountId))) throw noProfile();
+      const holder = await findHolder(tx, id);
+      if (holder) {
+        const detail = `the session ${holder.session_id} uses the profile, or still saves it`;
+        throw fail("conflict", { active_session_id: holder.session_id }, { detail });
+      }
+      await deleteProfile(tx, id);
+    });
+  }
+
+  return {
+    create: async (call, request) => toProfileMessage(await createProfile(call, request)),
+    list,
+    async get({ principal }, { id }) {
+      const row = await findProfile(db, id, principal.accountId);
+      if (!row) throw noProfile();
+      return toProfileMessage(row);
+    },
+    async update({ principal }, request) {
+      const { accountId } = principal;
+      const row = await updateProfile(db, { id: request.id, accountId }, readChanges(request));
+      if (!row) throw noProfile();
+      return toProfileMessage(row);
+    },
+    async delete(call, { id }) {
+      await destroy(call, id);
+      return create(EmptySchema);
+    },
+  };
+}

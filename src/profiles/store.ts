@@ -1,0 +1,142 @@
+import { type Selectable, type SqlBool, sql } from "kysely";
+import type { ProfilesTable } from "../migrations/schema.ts";
+import type { Database, Tx } from "../platform/database.ts";
+
+/** A profile as its row says it, with the session that has it. */
+export type ProfileRow = Selectable<ProfilesTable> & { readonly active_session_id: string | null };
+
+/** What a client says of a profile. */
+export interface ProfileFields {
+  readonly name: string;
+  readonly description: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** A use keeps others from the profile while its session runs, and for a while after its end. */
+export const isHeld = sql<SqlBool>`(held_until is null or held_until > clock_timestamp())`;
+
+const rightNow = sql<Date>`date_trunc('milliseconds', clock_timestamp())`;
+
+const activeSession = sql<string | null>`(
+  select session_id from profile_uses where profile_uses.profile_id = profiles.id and ${isHeld} limit 1
+)`.as("active_session_id");
+
+/** Locks an account, so that what it has can be counted. */
+export async function lockAccount(tx: Tx, id: string): Promise<{ tier: string }> {
+  const account = tx.sql.selectFrom("accounts").select("tier").where("id", "=", id);
+  return account.forNoKeyUpdate().executeTakeFirstOrThrow();
+}
+
+/** Counts the profiles of an account. */
+export async function countProfiles(tx: Tx, accountId: string): Promise<number> {
+  const { count } = await tx.sql
+    .selectFrom("profiles")
+    .select(sql<number>`count(*)::int`.as("count"))
+    .where("account_id", "=", accountId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Sums up what the profiles of an account hold, in bytes; without one of them, if it is named. */
+export async function sumStorage(tx: Tx, accountId: string, except = ""): Promise<number> {
+  const { bytes } = await tx.sql
+    .selectFrom("profiles")
+    .select(sql<string>`coalesce(sum(size_bytes), 0)`.as("bytes"))
+    .where("account_id", "=", accountId)
+    .where("id", "<>", except)
+    .executeTakeFirstOrThrow();
+  return Number(bytes);
+}
+
+/** Inserts an empty profile. */
+export async function insertProfile(
+  tx: Tx,
+  { id, accountId, labels, ...fields }: ProfileFields & { readonly id: string; readonly accountId: string },
+): Promise<ProfileRow> {
+  return tx.sql
+    .insertInto("profiles")
+    .values({
+      ...fields,
+      id,
+      account_id: accountId,
+      labels: JSON.stringify(labels),
+      created_at: rightNow,
+      updated_at: rightNow,
+    })
+    .returningAll()
+    .returning(activeSession)
+    .executeTakeFirstOrThrow();
+}
+
+/** Finds a profile of an account. */
+export async function findProfile(db: Database, id: string, accountId: string): Promise<ProfileRow | undefined> {
+  return db.sql
+    .selectFrom("profiles")
+    .selectAll()
+    .select(activeSession)
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
+}
+
+/** Locks a profile of an account against other uses, saves and its deletion. */
+export async function lockProfile(tx: Tx, id: string, accountId: string) {
+  const locked = tx.sql.selectFrom("profiles").selectAll().where("id", "=", id).where("account_id", "=", accountId);
+  return locked.forUpdate().executeTakeFirst();
+}
+
+/** Lists profiles older than one, newest first. */
+export async function listProfiles(
+  db: Database,
+  {
+    accountId,
+    before,
+    limit,
+  }: { readonly accountId: string; readonly before: string | undefined; readonly limit: number },
+): Promise<ProfileRow[]> {
+  let select = db.sql.selectFrom("profiles").selectAll().select(activeSession).where("account_id", "=", accountId);
+  if (before !== undefined) select = select.where("id", "<", before);
+  return select.orderBy("id", "desc").limit(limit).execute();
+}
+
+/** Changes what a client says of a profile; undefined when there is none. */
+export async function updateProfile(
+  db: Database,
+  { id, accountId }: { readonly id: string; readonly accountId: string },
+  { labels, ...fields }: Partial<ProfileFields>,
+): Promise<ProfileRow | undefined> {
+  return db.sql
+    .updateTable("profiles")
+    .set({ ...fields, ...(labels && { labels: JSON.stringify(labels) }), updated_at: rightNow })
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .returningAll()
+    .returning(activeSession)
+    .executeTakeFirst();
+}
+
+/** Deletes a profile with all it holds. */
+export async function deleteProfile(tx: Tx, id: string): Promise<void> {
+  await tx.sql.deleteFrom("profiles").where("id", "=", id).execute();
+}
+
+/** What a save changes. */
+export interface SavedProfile {
+  readonly id: string;
+  readonly storeId: string;
+  readonly sizeBytes: number;
+  readonly engine: string;
+}
+
+/** Makes a store the profile's next version, and deletes the one before. The profile is locked. */
+export async function switchStore(tx: Tx, { id, storeId, sizeBytes, engine }: SavedProfile): Promise<void> {
+  const next = {
+    version: sql<string>`version + 1`,
+    store_id: storeId,
+    size_bytes: sizeBytes,
+    engine,
+    saved_at: rightNow,
+  };
+  await tx.sql.updateTable("profiles").set(next).where("id", "=", id).execute();
+  await tx.sql.deleteFrom("profile_stores").where("profile_id", "=", id).where("id", "<>", storeId).execute();
+}

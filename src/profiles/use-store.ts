@@ -1,0 +1,89 @@
+import { sql } from "kysely";
+import type { Database, Tx } from "../platform/database.ts";
+import { isHeld } from "./store.ts";
+
+/** A session that was launched with a profile, and owes a save. */
+export interface ProfileUse {
+  readonly session_id: string;
+  readonly profile_id: string;
+  readonly account_id: string;
+  /** The version that the session restored. */
+  readonly version: string;
+}
+
+const columns = ["session_id", "profile_id", "account_id", "version"] as const;
+
+const fromNow = (ms: number) => sql<Date>`clock_timestamp() + ${ms} * interval '1 millisecond'`;
+
+/** Finds the session that keeps others from a profile. */
+export async function findHolder(tx: Tx, profileId: string) {
+  return tx.sql
+    .selectFrom("profile_uses")
+    .select(["session_id", "held_until"])
+    .where("profile_id", "=", profileId)
+    .where(isHeld)
+    .executeTakeFirst();
+}
+
+/** Inserts the use of a profile by a session that is being launched. */
+export async function insertUse(tx: Tx, use: ProfileUse): Promise<void> {
+  await tx.sql.insertInto("profile_uses").values(use).execute();
+}
+
+/** Notes that the session has ended: how long others still wait for its save, and when it comes too late. */
+export async function endUse(tx: Tx, sessionId: string, heldForMs: number, dueInMs: number): Promise<void> {
+  await tx.sql
+    .updateTable("profile_uses")
+    .set({ held_until: fromNow(heldForMs), due_at: fromNow(dueInMs) })
+    .where("session_id", "=", sessionId)
+    .execute();
+}
+
+/** Ends the use of a session, whatever its save came to; undefined when that has been done. */
+export async function settleUse(tx: Tx, sessionId: string): Promise<ProfileUse | undefined> {
+  return tx.sql.deleteFrom("profile_uses").where("session_id", "=", sessionId).returning(columns).executeTakeFirst();
+}
+
+/** Ends all uses of a profile whose sessions have ended: none of their saves can be taken any more. */
+export async function settleLateUses(tx: Tx, profileId: string): Promise<ProfileUse[]> {
+  return tx.sql
+    .deleteFrom("profile_uses")
+    .where("profile_id", "=", profileId)
+    .where("due_at", "is not", null)
+    .returning(columns)
+    .execute();
+}
+
+/** Finds the sessions whose saves have not come in time. */
+export async function findOverdue(db: Database, limit: number): Promise<string[]> {
+  const rows = await db.sql
+    .selectFrom("profile_uses")
+    .select("session_id")
+    .where("due_at", "<", sql<Date>`clock_timestamp()`)
+    .limit(limit)
+    .execute();
+  return rows.map(({ session_id }) => session_id);
+}
+
+/** Finds the use of a session and where that session was. */
+export async function findPlacedUse(db: Database, sessionId: string) {
+  return db.sql
+    .selectFrom("profile_uses as u")
+    .innerJoin("sessions as s", "s.id", "u.session_id")
+    .innerJoin("workers as w", "w.id", "s.worker_id")
+    .select(["u.session_id", "u.profile_id", "u.account_id", "u.version", "u.due_at", "s.placement_epoch"])
+    .select(["w.id as worker_id", "w.address", "w.secret_hash"])
+    .where("u.session_id", "=", sessionId)
+    .executeTakeFirst();
+}
+
+/** Of some sessions, finds those that were on a worker and owe a save. */
+export async function findOwing(db: Database, workerId: string, sessionIds: readonly string[]) {
+  return db.sql
+    .selectFrom("profile_uses as u")
+    .innerJoin("sessions as s", "s.id", "u.session_id")
+    .select(["u.session_id", "u.due_at", "s.placement_epoch"])
+    .where("s.worker_id", "=", workerId)
+    .where("u.session_id", "in", [...sessionIds])
+    .execute();
+}

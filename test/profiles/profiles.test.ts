@@ -1,0 +1,220 @@
+import { create } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  CreateProfileRequestSchema,
+  DeleteProfileRequestSchema,
+  GetProfileRequestSchema,
+  ListProfilesRequestSchema,
+  UpdateProfileRequestSchema,
+} from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import { CreateSessionRequestSchema, DestroySessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { createProfileService } from "../../src/profiles/service.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+
+const mebibyte = 2 ** 20;
+
+/** What the fake worker has of ended sessions: the size of the store that it gives. */
+let storeSize = 1_000;
+let running: SessionsApp;
+let profiles: ReturnType<typeof createProfileService>;
+/** Stores that were put in place, by session. */
+const restored = new Map<string, Buffer>();
+/** While it is set, the worker packs. */
+let packing: Promise<void> = Promise.resolve();
+
+beforeAll(async () => {
+  running = await startSessionsApp();
+  profiles = createProfileService(running.app);
+  await running.worker({
+    slots: 100,
+    handlers: {
+      async putProfile(_call, chunks) {
+        const parts: Uint8Array[] = [];
+        let id = "";
+        for await (const { context, data } of chunks) {
+          id ||= context?.sessionId ?? "";
+          parts.push(data);
+        }
+        restored.set(id, Buffer.concat(parts));
+        return { $typeName: "google.protobuf.Empty" };
+      },
+      async *takeProfile(_call, { context, profileId }) {
+        const [use] = await running.app.db.sql
+          .selectFrom("profile_uses")
+          .select("version")
+          .where("session_id", "=", context?.sessionId ?? "")
+          .execute();
+        await packing;
+        yield create(ProfileChunkSchema, { profileId, version: BigInt(use?.version ?? 0), engine: "chromium" });
+        const part = 256 * 1024;
+        for (let left = storeSize; left > 0; left -= part) {
+          yield create(ProfileChunkSchema, { data: Buffer.alloc(Math.min(left, part), `${left} `) });
+        }
+      },
+    },
+  });
+});
+afterAll(() => running[Symbol.asyncDispose]());
+
+type Caller = Awaited<ReturnType<SessionsApp["caller"]>>;
+
+const createProfile = (call: Caller, name = "Shop") =>
+  profiles.create(call(), create(CreateProfileRequestSchema, { name, labels: { a: "b" } }));
+
+const get = (call: Caller, id: string) => profiles.get(call(), create(GetProfileRequestSchema, { id }));
+
+const launch = (call: Caller, profileId: string, runtime?: string) =>
+  running.sessions.create(call(), create(CreateSessionRequestSchema, { profileId, ...(runtime && { runtime }) }));
+
+const destroy = (call: Caller, id: string) =>
+  running.sessions.destroy(call(), create(DestroySessionRequestSchema, { id }));
+
+async function save(call: Caller, profileId: string, bytes: number): Promise<void> {
+  storeSize = bytes;
+  const { id } = await launch(call, profileId);
+  await destroy(call, id);
+  await expect.poll(async () => (await get(call, profileId)).activeSessionId, { timeout: 10_000 }).toBeUndefined();
+}
+
+const eventsOf = (subject: string) =>
+  running.app.db.sql
+    .selectFrom("events")
+    .select(["type", "data"])
+    .where("subject", "=", subject)
+    .orderBy("position")
+    .execute();
+
+test("should create, show, change and delete a profile", async () => {
+  const call = await running.caller();
+  const made = await createProfile(call);
+  expect(made).toMatchObject({
+    id: expect.stringMatching(/^prf_[0-9a-z]{26}$/),
+    name: "Shop",
+    labels: { a: "b" },
+    sizeBytes: 0n,
+  });
+  expect(made.engine).toBeUndefined();
+  const { id } = made;
+  const change = (paths: string[], fields: object) =>
+    profiles.update(call(), create(UpdateProfileRequestSchema, { id, ...fields, updateMask: { paths } }));
+  expect(await change(["description"], { description: "For tests" })).toMatchObject({
+    name: "Shop",
+    description: "For tests",
+  });
+  const cleared = await change(["description", "labels", "name"], { name: "Bank" });
+  expect([cleared.name, cleared.description, cleared.labels]).toEqual(["Bank", undefined, {}]);
+  await expect(change(["name"], {})).rejects.toMatchObject({ slug: "validation-failed", errors: [{ field: "name" }] });
+  expect(await get(call, id)).toEqual(cleared);
+  await profiles.delete(call(), create(DeleteProfileRequestSchema, { id }));
+  await expect(get(call, id)).rejects.toMatchObject({ slug: "not-found" });
+});
+
+test("should page through profiles, newest first, and show them to their own account only", async () => {
+  const call = await running.caller();
+  const stranger = await running.caller();
+  const ids: string[] = [];
+  for (let index = 0; index < 3; index += 1) ids.unshift((await createProfile(call)).id);
+  const first = await profiles.list(call(), create(ListProfilesRequestSchema, { limit: 2 }));
+  const cursor = first.nextCursor ?? "";
+  const second = await profiles.list(call(), create(ListProfilesRequestSchema, { limit: 2, cursor }));
+  expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(ids);
+  expect([first.hasMore, second.hasMore]).toEqual([true, false]);
+  expect((await profiles.list(stranger(), create(ListProfilesRequestSchema))).data).toEqual([]);
+  for (const id of [...ids, "prf_x"]) {
+    const notFound = { slug: "not-found", detail: "no profile has this id" };
+    await expect(get(stranger, id)).rejects.toMatchObject(notFound);
+    await expect(profiles.delete(stranger(), create(DeleteProfileRequestSchema, { id }))).rejects.toMatchObject(
+      notFound,
+    );
+    await expect(launch(stranger, id)).rejects.toMatchObject(notFound);
+  }
+});
+
+test("should never exceed the tier's number of profiles", async () => {
+  const call = await running.caller("personal");
+  const attempts = await Promise.allSettled(Array.from({ length: 8 }, () => createProfile(call)));
+  const refused = attempts.filter((attempt) => attempt.status === "rejected");
+  expect(refused).toHaveLength(3);
+  for (const { reason } of refused) expect(reason).toMatchObject({ slug: "tier-limit" });
+});
+
+test("should give a profile to one of many sessions, and keep it while it is in use", async () => {
+  const call = await running.caller();
+  const { id } = await createProfile(call);
+  const attempts = await Promise.allSettled(Array.from({ length: 6 }, () => launch(call, id)));
+  const [winner] = attempts.filter((attempt) => attempt.status === "fulfilled").map(({ value }) => value);
+  const refused = attempts.filter((attempt) => attempt.status === "rejected");
+  expect([winner?.profileId, refused.length]).toEqual([id, 5]);
+  const extensions = { active_session_id: winner?.id };
+  for (const { reason } of refused) expect(reason).toMatchObject({ slug: "profile-in-use", extensions });
+  expect(await get(call, id)).toMatchObject({ activeSessionId: winner?.id });
+  const deletion = create(DeleteProfileRequestSchema, { id });
+  await expect(profiles.delete(call(), deletion)).rejects.toMatchObject({ slug: "conflict" });
+  await destroy(call, winner?.id ?? "");
+  await expect
+    .poll(() =>
+      profiles.delete(call(), deletion).then(
+        () => "deleted",
+        ({ slug }) => slug,
+      ),
+    )
+    .toBe("deleted");
+});
+
+test("should give a session what the one before has saved, and refuse another engine", async () => {
+  const call = await running.caller();
+  const { id } = await createProfile(call);
+  await save(call, id, 3 * mebibyte + 5);
+  const saved = await get(call, id);
+  expect(saved).toMatchObject({ engine: "chromium", sizeBytes: BigInt(3 * mebibyte + 5) });
+  expect(saved.savedAt).toBeDefined();
+  const session = await launch(call, id, "chromium");
+  const bytes = restored.get(session.id);
+  expect([bytes?.length, bytes?.subarray(-5).toString()]).toEqual([3 * mebibyte + 5, "5 5 5"]);
+  await destroy(call, session.id);
+  await expect(launch(call, id, "firefox")).rejects.toMatchObject({ slug: "driver-not-integrated" });
+
+  const kept = await running.app.db.sql.selectFrom("profile_chunks").select("data").execute();
+  expect(kept.every(({ data }) => !data.includes("5 5 5"))).toBe(true);
+});
+
+test("should have a create wait for a save in flight, and tell whose it is when that takes too long", async () => {
+  const call = await running.caller();
+  const { id } = await createProfile(call);
+  const { id: first } = await launch(call, id);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  packing = promise;
+  await destroy(call, first);
+  await expect(launch(call, id)).rejects.toMatchObject({
+    slug: "profile-in-use",
+    extensions: { active_session_id: first },
+  });
+  const waiting = launch(call, id);
+  resolve();
+  packing = Promise.resolve();
+  const { id: second } = await waiting;
+  expect(restored.has(second)).toBe(true);
+  await destroy(call, second);
+});
+
+test("should refuse a session when the account's storage is full, and keep the last version when a save would fill it", async () => {
+  const call = await running.caller("free");
+  const { id } = await createProfile(call);
+  await save(call, id, 9 * mebibyte);
+  storeSize = 11 * mebibyte;
+  const { id: session } = await launch(call, id);
+  await destroy(call, session);
+  await expect
+    .poll(() => eventsOf(session).then((all) => all.at(-1)))
+    .toMatchObject({
+      type: "session.profile_save_failed",
+      data: { session_id: session, profile_id: id, detail: expect.stringContaining("tier free") },
+    });
+  expect(await get(call, id)).toMatchObject({ sizeBytes: BigInt(9 * mebibyte) });
+  await save(call, id, 10 * mebibyte);
+  await expect(launch(call, id)).rejects.toMatchObject({
+    slug: "storage-quota-exceeded",
+    extensions: { used_bytes: 10 * mebibyte, cap_bytes: 10 * mebibyte, tier: "free" },
+  });
+});

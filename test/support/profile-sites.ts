@@ -1,0 +1,98 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { expect } from "vitest";
+import type { Rest } from "./rest.ts";
+
+const page = readFileSync(new URL("pages/profile.html", import.meta.url), "utf8");
+
+/** What a visit finds of the visit before: how many sites had everything that the browser keeps. */
+export interface Found {
+  readonly lastingCookies: number;
+  readonly sessionCookies: number;
+  readonly localStorage: number;
+  readonly indexedDb: number;
+}
+
+/** How to visit the sites. */
+interface Visit {
+  /** What the visit before left. */
+  readonly found?: string;
+  /** What this visit leaves. */
+  readonly left?: string;
+  /**
+   * Each site by a navigation of the client's. Headless shell has sites that lead from one to the next in one renderer,
+   * and writes their localStorage down only 5 s after its change, or when that renderer ends.
+   */
+  readonly isApart?: boolean;
+}
+
+/** Many sites, each with an address of its own, that keep all that a browser keeps and see whether it comes back. */
+export class ProfileSites {
+  readonly #servers: readonly Server[];
+
+  constructor(count = 20) {
+    this.#servers = Array.from({ length: count }, () =>
+      createServer((_request, response) => response.writeHead(200, { "content-type": "text/html" }).end(page)),
+    );
+  }
+
+  /** What has everything. */
+  get whole(): Found {
+    const { length } = this.#servers;
+    return { lastingCookies: length, sessionCookies: length, localStorage: length, indexedDb: length };
+  }
+
+  /** Listens, each site on a loopback address of its own. */
+  async start(): Promise<this> {
+    for (const [index, server] of this.#servers.entries()) {
+      server.listen(0, `127.0.7.${index + 1}`);
+      await once(server, "listening");
+    }
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    for (const server of this.#servers) {
+      server.close();
+      server.closeAllConnections();
+    }
+  }
+
+  /** Visits all sites, and counts what is found there of the visit that left `found`. */
+  async visit(rest: Rest, session: string, visit: Visit): Promise<Found> {
+    const hosts = this.#servers.map(hostOf);
+    const tours = visit.isApart ? hosts.map((host) => [host]) : [hosts];
+    const titles: string[] = [];
+    for (const tour of tours) titles.push(...(await go(rest, session, tour, visit)));
+    const count = (part: string): number => titles.filter((title) => title.split(" ").includes(part)).length;
+    return {
+      lastingCookies: count("lasting"),
+      sessionCookies: count("session"),
+      localStorage: count("local"),
+      indexedDb: count("indexed"),
+    };
+  }
+}
+
+/** Has the pages of a tour lead from one to the next; gives what each has found. */
+async function go(
+  rest: Rest,
+  session: string,
+  [first = "", ...next]: readonly string[],
+  visit: Visit,
+): Promise<string[]> {
+  const { found = "", left = "" } = visit;
+  const query = new URLSearchParams([["found", found], ["left", left], ...next.map((site) => ["next", site])]);
+  const arrival = await rest(`${session}/navigate`, { url: `http://${first}/?${query}`, wait_until: "commit" });
+  expect([arrival.status, arrival.body.detail]).toEqual([200, undefined]);
+  const done = await rest(`${session}/wait`, { condition: { kind: "selector", selector: "#done" } });
+  expect([done.status, done.body.detail]).toEqual([200, undefined]);
+  return done.body.title.split(";");
+}
+
+function hostOf(server: Server): string {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("a site does not listen");
+  return `${address.address}:${address.port}`;
+}

@@ -1,0 +1,128 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createReadStream, createWriteStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import { createZstdCompress, createZstdDecompress } from "node:zlib";
+import { confineCommand } from "../slots/confinement.ts";
+import { type ProfileManifest, readManifest, writeManifest } from "./profile-manifest.ts";
+import { guardTar } from "./tar-guard.ts";
+
+/** The largest store, compressed. */
+const LARGEST = 32 * 2 ** 20;
+
+/** How long packing and unpacking may take; 20 sites take 20 and 30 ms. */
+const PACK_MS = 5_000;
+const UNPACK_MS = 10_000;
+
+/** Where both runtimes keep localStorage and IndexedDB. Links, sockets and the like are left behind. */
+const PACK = `find "Default/Local Storage" Default/IndexedDB Default/WebStorage -type f -print0 2>/dev/null |
+  tar --create --format=pax --no-recursion --null --files-from=- --file=-`;
+const UNPACK = "exec tar --extract --no-same-owner --no-same-permissions --file=-";
+
+/** A browser's directory, which pages have filled: whoever looks into it does so as the slot's uid. */
+export interface ProfileDirectory {
+  readonly path: string;
+  readonly uid: number | undefined;
+}
+
+/** Packs what a browser that has ended keeps of the web, with a manifest, into a file. Gives its size. */
+export async function packProfile(
+  directory: ProfileDirectory,
+  manifest: ProfileManifest,
+  target: string,
+): Promise<number> {
+  using tar = new ConfinedShell(directory, PACK, PACK_MS);
+  const file = createWriteStream(target, { mode: 0o600, flush: true });
+  const store = async function* () {
+    yield writeManifest(manifest);
+    yield* guardTar(tar.output());
+  };
+  await pipeline(store, createZstdCompress(), boundSize, file);
+  return file.bytesWritten;
+}
+
+/** Unpacks a store into the empty directory of a browser that is to be launched. Gives the manifest. */
+export async function unpackProfile(source: string, directory: ProfileDirectory): Promise<ProfileManifest> {
+  const store = createReadStream(source).pipe(createZstdDecompress());
+  const { manifest, files } = await readManifest(store);
+  using tar = new ConfinedShell(directory, UNPACK, UNPACK_MS);
+  await tar.input(guardTar(files));
+  return manifest;
+}
+
+async function* boundSize(store: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  let bytes = 0;
+  for await (const chunk of store) {
+    bytes += chunk.length;
+    if (bytes > LARGEST) throw new Error(`the profile takes more than ${LARGEST} bytes, compressed`);
+    yield chunk;
+  }
+}
+
+/** A shell command in a browser's directory, with the rights of its slot and no others. */
+class ConfinedShell implements Disposable {
+  readonly #child: ChildProcess;
+  readonly #exit: Promise<void>;
+  readonly #timer: NodeJS.Timeout;
+  #complaint = "";
+
+  constructor({ path, uid }: ProfileDirectory, script: string, timeoutMs: number) {
+    const [command = "", ...parameters] = [...confineCommand([], uid, "namespaces"), "sh", "-c", script];
+    this.#child = spawn(command, parameters, {
+      cwd: path,
+      // Nothing of the worker's environment.
+      env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C.UTF-8" },
+      // A group of its own, which is killed as one.
+      detached: true,
+    });
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#complaint = (this.#complaint + text).slice(0, 1_000);
+    });
+    this.#exit = this.#ended();
+    // Heard again by whoever reads or writes.
+    this.#exit.catch(() => undefined);
+    this.#timer = setTimeout(() => this.#kill(), timeoutMs);
+  }
+
+  /** Gives what the command writes; throws when it fails. */
+  async *output(): AsyncGenerator<Buffer, void, undefined> {
+    if (this.#child.stdout) yield* this.#child.stdout;
+    await this.#exit;
+  }
+
+  /** Gives the command something to read, and resolves when it has ended well. */
+  async input(source: AsyncIterable<Buffer>): Promise<void> {
+    const { stdin } = this.#child;
+    // A command that ends early says why by its status.
+    if (stdin) await pipeline(source, stdin).catch((error: NodeJS.ErrnoException) => this.#explain(error));
+    await this.#exit;
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#kill();
+  }
+
+  async #explain(error: NodeJS.ErrnoException): Promise<void> {
+    if (error.code !== "EPIPE") throw error;
+  }
+
+  #ended(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#child.once("error", reject);
+      this.#child.once("close", (status, signal) => {
+        if (status === 0) resolve();
+        else reject(new Error(`tar ended with ${signal ?? status}: ${this.#complaint.trim()}`));
+      });
+    });
+  }
+
+  #kill(): void {
+    const { pid, exitCode, signalCode } = this.#child;
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}

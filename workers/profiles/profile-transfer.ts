@@ -1,0 +1,33 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CommandContext,
+  type ProfileChunk,
+  ProfileChunkSchema,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { failFields } from "../../src/platform/errors.ts";
+import type { ProfileShelf } from "./profile-shelf.ts";
+
+/** Takes a store that a gateway puts in place for a session to come. */
+export async function receiveProfile(shelf: ProfileShelf, chunks: AsyncIterable<ProfileChunk>): Promise<void> {
+  const messages = chunks[Symbol.asyncIterator]();
+  const { value: head, done } = await messages.next();
+  if (done || !head.context) throw failFields("validation-failed", { context: "is required" });
+  await shelf.put(head.context, dataOf(messages));
+}
+
+async function* dataOf(messages: AsyncIterator<ProfileChunk>): AsyncGenerator<Uint8Array> {
+  for (let next = await messages.next(); !next.done; next = await messages.next()) yield next.value.data;
+}
+
+/** Gives a gateway the store of a session that has ended, once it is packed. */
+export async function* giveProfile(
+  shelf: ProfileShelf,
+  context: CommandContext | undefined,
+  caller: AbortSignal,
+): AsyncGenerator<ProfileChunk> {
+  if (!context) throw failFields("validation-failed", { context: "is required" });
+  const signal = AbortSignal.any([caller, AbortSignal.timeout(context.timeoutMs || 60_000)]);
+  const { profileId, version, engine } = await shelf.find(context, signal);
+  yield create(ProfileChunkSchema, { context, profileId, version, engine });
+  for await (const data of shelf.read(context)) yield create(ProfileChunkSchema, { data });
+}

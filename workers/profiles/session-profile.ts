@@ -1,0 +1,125 @@
+import { rm } from "node:fs/promises";
+import type { CDPSession } from "playwright-core";
+import { fail } from "../../src/platform/errors.ts";
+import { within } from "../session/progress.ts";
+import type { BrowserProcess } from "../slots/browser-process.ts";
+import type { Log } from "../slots/log.ts";
+import type { Slot } from "../slots/slot.ts";
+import { profileDirectory } from "../slots/slot-block.ts";
+import { unpackProfile } from "./profile-files.ts";
+import { type Cookie, readCookies, setCookies } from "./profile-manifest.ts";
+import { type ProfileRecord, removeRecord, writeRecord } from "./profile-record.ts";
+import type { ProfileShelf, UsedProfile } from "./profile-shelf.ts";
+import { saveProfile } from "./save-profile.ts";
+
+/** How often cookies are read, for the case that there is no asking at the end; as often as the browser flushes its own. */
+const COOKIES_MS = 10_000;
+
+/** How long cookies are waited for at the end, and then the browser's own end; both take 100 ms on a quiet machine. */
+const LAST_COOKIES_MS = 1_000;
+const CLOSE_MS = 3_000;
+
+/** What a session's profile is made of. */
+export interface SessionProfileOptions {
+  readonly shelf: ProfileShelf;
+  readonly slot: Slot;
+  readonly profile: UsedProfile;
+  readonly browserMajor: number;
+  readonly log: Log;
+}
+
+/** The profile of one session: put into its slot before the launch, and taken out of it after the browser's end. */
+export class SessionProfile {
+  readonly #options: SessionProfileOptions;
+  #cookies: readonly Cookie[] = [];
+  #session: CDPSession | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #noting: Promise<void> = Promise.resolve();
+
+  constructor(options: SessionProfileOptions) {
+    this.#options = options;
+    options.shelf.expect(options.profile);
+  }
+
+  /** Unpacks the store that was put in place into the slot. */
+  async restore(): Promise<void> {
+    const { shelf, slot, profile, browserMajor } = this.#options;
+    const { record } = await slot.ready;
+    const source = shelf.incomingOf(profile);
+    if (profile.version > 0n) {
+      const manifest = await unpackProfile(source, this.#directory);
+      await rm(source, { force: true });
+      if (manifest.browserMajor > browserMajor) {
+        const detail = `the profile was written by version ${manifest.browserMajor} of the browser, this one is ${browserMajor}`;
+        throw fail("driver-not-integrated", {}, { detail });
+      }
+      this.#cookies = manifest.cookies;
+    }
+    await writeRecord(record, this.#record);
+  }
+
+  /** Gives the launched browser the cookies, and keeps a copy of them from now on. */
+  async attach({ browserSession }: BrowserProcess): Promise<void> {
+    this.#session = browserSession;
+    if (this.#cookies.length > 0) await setCookies(browserSession, this.#cookies);
+    this.#timer = setInterval(() => {
+      this.#noting = this.#note(COOKIES_MS).catch((error: unknown) => {
+        this.#options.log.warn({ err: error, session: this.#options.profile.sessionId }, "cookies could not be noted");
+      });
+    }, COOKIES_MS);
+  }
+
+  /** Reads the cookies a last time and has the browser end in order, so that it writes what it holds; all of it bounded. */
+  async close({ browserSession, exited }: BrowserProcess): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#note(LAST_COOKIES_MS).catch(() => undefined);
+    browserSession.send("Browser.close").catch(() => undefined);
+    await within(exited, CLOSE_MS, undefined);
+  }
+
+  /** Packs what the browser has left, once none of its processes is there any more. */
+  async save(): Promise<void> {
+    const { shelf, slot, log, profile } = this.#options;
+    try {
+      await this.#noting;
+      await saveProfile(shelf, this.#directory, this.#record, log);
+    } catch (error) {
+      log.error({ err: error, session: profile.sessionId }, "a profile is lost: it could not be put on the shelf");
+    }
+    await this.#forget(slot);
+  }
+
+  /** The session has never begun: there is nothing to save. */
+  async discard(): Promise<void> {
+    const { shelf, slot, profile } = this.#options;
+    clearInterval(this.#timer);
+    await rm(shelf.incomingOf(profile), { force: true });
+    await this.#forget(slot);
+  }
+
+  get #directory() {
+    const { slot } = this.#options;
+    return { path: profileDirectory(slot.directory), uid: slot.uid };
+  }
+
+  get #record(): ProfileRecord {
+    const { shelf, profile, browserMajor } = this.#options;
+    return { ...profile, ...shelf.owner, browserMajor, cookies: this.#cookies };
+  }
+
+  /** Notes the cookies beside the slot when they have changed. */
+  async #note(patienceMs: number): Promise<void> {
+    const { slot } = this.#options;
+    const cookies = this.#session && (await within(readCookies(this.#session), patienceMs, undefined));
+    if (!cookies || JSON.stringify(cookies) === JSON.stringify(this.#cookies)) return;
+    this.#cookies = cookies;
+    const { record } = await slot.ready;
+    await writeRecord(record, this.#record);
+  }
+
+  async #forget(slot: Slot): Promise<void> {
+    this.#options.shelf.expectNoMore(this.#options.profile);
+    const entrance = await slot.ready.catch(() => undefined);
+    if (entrance) await removeRecord(entrance.record);
+  }
+}
