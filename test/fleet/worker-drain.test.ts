@@ -69,9 +69,11 @@ test("a worker that drains takes no new session, keeps its lease, and ends with 
 
 test("a worker whose drain time is up ends what is left as lost", async () => {
   await using stack = new AsyncDisposableStack();
-  const { worker, row } = await drainOne(2, stack);
+  const { worker, row } = await drainOne(4, stack);
+  const since = performance.now();
   expect(await row()).toMatchObject({ status: "live" });
   expect(await worker.ended).toBe(0);
+  expect(performance.now() - since).toBeGreaterThan(2_000);
   expect(await row()).toEqual({ status: "errored", ended_reason: "worker_lost" });
 }, 120_000);
 

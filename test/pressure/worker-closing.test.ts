@@ -10,6 +10,7 @@ import { FixtureSite } from "../support/fixture-site.ts";
 import { freePorts } from "../support/free-port.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
+import { WorkerUnderTest } from "../support/worker-under-test.ts";
 
 const MIB = 2 ** 20;
 const LIMIT = 1_500 * MIB;
@@ -62,3 +63,13 @@ test("a worker in a control group closes itself before a page fills it, and open
   await expect.poll(closedBy, { timeout: patience }).toBe(null);
   await begin();
 }, 120_000);
+
+test("a closed worker refuses a session that a gateway sends all the same, and says that it has no room", async () => {
+  const worker = await WorkerUnderTest.start([]);
+  onTestFinished(() => worker.stop());
+  worker.sessions.closedBy = "memory";
+  await expect(worker.open()).rejects.toMatchObject({ slug: "capacity-unavailable", retryAfter: expect.any(Number) });
+  expect(worker.sessions.free).toBe(0);
+  worker.sessions.closedBy = undefined;
+  await worker.open();
+}, 60_000);

@@ -4,7 +4,7 @@ import { DiskWatch, type MeasuredDirectory } from "./disk-watch.ts";
 import type { SessionBounds } from "./session-bounds.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
-/** Milliseconds between looks (0.7 % of a core for 16 sessions), and while a session has more than half of its memory. */
+/** Milliseconds between looks (0.6 % of a core for 16 sessions), and while a session has more than half of its memory. */
 const LOOK_MS = 1_500;
 const ALERT_MS = 200;
 
