@@ -120,10 +120,9 @@ function createStorage(config: Config, log: Log, onFatal: () => void): { db: Dat
 function createSharedState({ redisUrl, role }: Config, log: Log, metrics: Metrics) {
   if (redisUrl === undefined) return { bus: createLocalBus(), buckets: createBuckets(), parts: [] };
   const redis = createRedis({ url: redisUrl, log, registry: metrics.registry });
-  const buckets = createRedisBuckets({ redis });
-  // Who serves no requests takes no share of the buckets. What listens is started before what connects.
-  const parts: Part[] = role === "jobs" ? [redis] : [buckets, redis];
-  return { bus: createRedisBus(redis), buckets, parts };
+  // Who serves no requests takes no share of the buckets.
+  const buckets = role === "jobs" ? createBuckets() : createRedisBuckets({ redis });
+  return { bus: createRedisBus(redis), buckets, parts: [redis] };
 }
 
 /** Starts parts in order, and stops those that were started in the opposite one. Both can be called again. */

@@ -59,13 +59,6 @@ export interface RedisBucketsOptions {
   readonly callersClock?: boolean;
 }
 
-/** Shared buckets, which have a lifetime. */
-export interface RedisBuckets extends Buckets {
-  /** Makes this gateway one that draws, and begins to count those. */
-  start(): void;
-  stop(): void;
-}
-
 /** A bucket's part of a gateway when each has to do without the others. */
 function shareOf(wish: BucketWish, gateways: number): BucketWish {
   const capacity = Math.max(1, Math.floor(wish.capacity / gateways));
@@ -82,14 +75,16 @@ function readReply(reply: unknown): { drawn: boolean; tokens: number[] } {
 /**
  * Makes buckets that all gateways share, one round trip for all buckets of a request. While Redis is away each gateway
  * draws from buckets of its own, of the size divided by the gateways last counted, which begin where the shared ones were.
+ * Make them before Redis is started: they show there that this gateway draws.
  */
-export function createRedisBuckets({ redis, callersClock = false }: RedisBucketsOptions): RedisBuckets {
+export function createRedisBuckets({ redis, callersClock = false }: RedisBucketsOptions): Buckets {
   const local = createBuckets();
   let gateways = assumedGateways;
-  let counting: NodeJS.Timeout | undefined;
+  let countedAt = Number.NEGATIVE_INFINITY;
+  redis.listen(presence, () => undefined);
 
   async function count(): Promise<void> {
-    if (!redis.isUp) return;
+    countedAt = performance.now();
     const found = await redis.ask("buckets", (client) => client.pubSubNumSub([presence]));
     gateways = Math.max(1, found?.[presence] ?? gateways);
   }
@@ -103,6 +98,7 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
   }
 
   async function takeShared(owner: string, wishes: readonly BucketWish[], now: number): Promise<BucketState[]> {
+    if (performance.now() - countedAt > countEvery) void count();
     // The braces keep the buckets of an owner on one node of a Redis cluster.
     const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
     const sizes = wishes.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
@@ -128,15 +124,6 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
       if (redis.isUp) return takeShared(owner, wishes, now);
       redis.missed("buckets");
       return takeShare(owner, wishes, now);
-    },
-    start() {
-      if (counting) return;
-      redis.listen(presence, () => undefined);
-      counting = setInterval(() => void count(), countEvery);
-    },
-    stop() {
-      clearInterval(counting);
-      counting = undefined;
     },
   };
 }

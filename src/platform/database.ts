@@ -137,11 +137,6 @@ function translating(pool: pg.Pool): PostgresPool {
     async connect() {
       const client = await pool.connect().catch(rethrow);
       let lost = false;
-      // A connection may break between two statements; without a listener of ours that would end the process.
-      const onError = (): void => {
-        lost = true;
-      };
-      client.on("error", onError);
       const query = (text: string, values: readonly unknown[]) =>
         client.query(text, [...values]).catch((error: unknown) => {
           lost ||= isConnectionLoss(error);
@@ -150,10 +145,7 @@ function translating(pool: pg.Pool): PostgresPool {
       // The boundary to kysely: its second overload takes cursors, and is used only when a cursor class is configured.
       return {
         query,
-        release: (destroy?: boolean) => {
-          client.off("error", onError);
-          client.release(destroy || lost);
-        },
+        release: (destroy?: boolean) => client.release(destroy || lost),
       } as unknown as PostgresPoolClient;
     },
   };

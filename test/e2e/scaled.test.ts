@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { pause } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { type Database, openDatabase } from "../../src/platform/database.ts";
 import { createIds } from "../../src/platform/ids.ts";
@@ -28,7 +29,7 @@ beforeAll(async () => {
     workers: 2,
     slots: 2,
     gatewayEnv: fleetTlsVariables(authority.issue("gateway.test")),
-    workerEnv: { ...fleetTlsVariables(authority.issue("worker.test")), EGRESS_ALLOW: site.host },
+    workerEnv: { ...fleetTlsVariables(authority.issue("worker.test")), EGRESS_ALLOW: site.host, DRAIN_SECONDS: "60" },
   });
   one = deployment.gateway(0);
   other = deployment.gateway(1);
@@ -61,33 +62,43 @@ async function drive(gateway: DeployedGateway, session: string): Promise<string>
   return body.title;
 }
 
+/** Follows the events of a session. */
+async function watch({ url }: DeployedGateway, session: string): Promise<Response> {
+  const headers = { authorization: `Bearer ${deployment.key}` };
+  const events = await fetch(`${url}${session}/events`, { headers, signal: AbortSignal.timeout(30_000) });
+  expect(events.status).toBe(200);
+  return events;
+}
+
+/** Reads a stream until it has said something, and leaves it. */
+async function readUntil({ body }: Response, word: string): Promise<string> {
+  let seen = "";
+  for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    seen += text;
+    if (seen.includes(word)) break;
+  }
+  return seen;
+}
+
 test("a session of one gateway is driven, listed, watched and ended through the other", async () => {
   const session = await create(one);
-  const watching = new AbortController();
-  const { url, rest } = other;
-  const headers = { authorization: `Bearer ${deployment.key}` };
-  const events = await fetch(`${url}${session}/events`, { headers, signal: watching.signal });
-  expect(events.status).toBe(200);
+  const events = await watch(other, session);
   expect(await drive(other, session)).toBe(await drive(one, session));
-  const { body: list } = await rest("/v1/sessions?status=live");
+  const { body: list } = await other.rest("/v1/sessions?status=live");
   expect(list.data.map(({ id }: { id: string }) => `/v1/sessions/${id}`)).toContain(session);
   expect(await destroy(other, session)).toBe(204);
   for (const gateway of [one, other]) {
     const { status, body } = await gateway.rest(`${session}/navigate`, { url: site.url("/plain.html") });
     expect([status, body.ended_reason]).toEqual([410, "destroyed"]);
   }
-  let seen = "";
-  for await (const text of events.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    seen += text;
-    if (seen.includes("session.completed")) break;
-  }
-  watching.abort();
-  expect(seen).toContain("event: session.completed");
+  expect(await readUntil(events, "session.completed")).toContain("event: session.completed");
 }, 60_000);
 
 test("a key revoked on one gateway is refused on another before its cache is old", async () => {
   const key = await deployment.createKey("revoked", "free");
-  const redis = createRedis({ url: deployment.redis.url, log: silentLog, registry: createMetrics().registry });
+  const { registry } = createMetrics();
+  // Patient, so that on a busy machine it does not count Redis as away.
+  const redis = createRedis({ url: deployment.redis.url, log: silentLog, registry, patience: 10_000 });
   const ids = createIds(systemClock);
   const keys = createApiKeys({ db, bus: createRedisBus(redis), ids, clock: systemClock });
   await redis.start();
@@ -117,6 +128,25 @@ test("what is drawn on one gateway is drawn on the other", async () => {
   await expect.poll(drawOnBoth, { timeout: 20_000, interval: 1_500 }).toBe(true);
 }, 30_000);
 
+test("requests go on while Redis is away, on every gateway, and events still come", async () => {
+  const session = await create(one);
+  await deployment.redis.kill();
+  const events = await watch(other, session);
+  expect(await drive(other, session)).toBe("Plain");
+  expect(await destroy(one, session)).toBe(204);
+  // Told by no bus: found in the table, which is looked at once a second.
+  expect(await readUntil(events, "session.completed")).toContain("event: session.completed");
+  expect((await other.rest(`${session}/navigate`, { url: site.url("/plain.html") })).status).toBe(410);
+  expect(await one.metrics()).toContain("\npilothouse_redis_up 0\n");
+  await deployment.redis.restart();
+  for (const gateway of deployment.gateways) {
+    await expect.poll(() => gateway.metrics(), { timeout: 10_000 }).toContain("\npilothouse_redis_up 1\n");
+    const said = (what: RegExp) => gateway.output.match(what)?.length ?? 0;
+    expect(said(/Redis is away/g)).toBeGreaterThan(0);
+    await expect.poll(() => said(/Redis is back/g) - said(/Redis is away/g)).toBe(0);
+  }
+}, 60_000);
+
 test("a process of jobs alone opens no public port, and is the one that does them", async () => {
   await expect(fetch(jobs.url)).rejects.toThrow();
   await expect(fetch(`http://${jobs.grpcAddress}`)).rejects.toThrow();
@@ -126,7 +156,8 @@ test("a process of jobs alone opens no public port, and is the one that does the
   };
   await jobs.stop();
   const last = await sweptAt();
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  // Sweeps come once a second: that none comes can only be waited for.
+  await pause(1_500);
   expect(await sweptAt()).toBe(last);
   await jobs.start();
   await expect.poll(sweptAt, { timeout: 10_000 }).toBeGreaterThan(last);
@@ -149,6 +180,29 @@ test("sessions outlive a gateway that is killed, and then another that is restar
   await other.start();
   for (const session of sessions) expect(await destroy(other, session)).toBe(204);
 }, 90_000);
+
+test("a worker that is told to end takes no session more, and ends with its last one", async () => {
+  const session = await create(one);
+  const [, id] = session.split("/v1/sessions/");
+  const { worker_id: holder } = await db.sql
+    .selectFrom("sessions")
+    .select("worker_id")
+    .where("id", "=", id ?? "")
+    .executeTakeFirstOrThrow();
+  const index = deployment.workers.findIndex(({ output }) => output.includes(holder));
+  const worker = deployment.worker(index);
+  const ended = worker.stop();
+  await expect.poll(() => worker.isReady(), { timeout: 10_000 }).toBe(false);
+  // All slots of the other worker, and none of this one.
+  const others = [await create(other), await create(other)];
+  const placed = db.sql.selectFrom("sessions").select("id").where("worker_id", "=", holder);
+  expect(await placed.where("status", "=", "live").execute()).toEqual([{ id }]);
+  expect(await drive(other, session)).toBe("Plain");
+  expect(await destroy(other, session)).toBe(204);
+  await ended;
+  expect(worker.exitCode).toBe(0);
+  for (const each of others) expect(await destroy(one, each)).toBe(204);
+}, 60_000);
 
 async function databaseTime(): Promise<number> {
   const [row] = await db.named<{ now: Date }>({ name: "test-now", text: "select clock_timestamp() as now" }, []);

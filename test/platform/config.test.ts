@@ -27,6 +27,13 @@ test("should listen on all addresses with a DATABASE_URL", () => {
   expect(readConfig(external, user)).toMatchObject({ embedded: false, host: "0.0.0.0" });
 });
 
+test("should share with other gateways, and divide the work, with a REDIS_URL beside a DATABASE_URL", () => {
+  const scaled = { ...external, REDIS_URL: "rediss://cache:6380/1" };
+  expect(readConfig(scaled, user)).toMatchObject({ redisUrl: "rediss://cache:6380/1", role: "all" });
+  expect(readConfig({ ...scaled, ROLE: "api" }, user)).toMatchObject({ role: "api" });
+  expect(() => readConfig({ ...external, ROLE: "api" }, user)).toThrow(/ROLE accepts `api` only beside REDIS_URL/);
+});
+
 test("should take an empty variable for an absent one, and cut slashes off addresses", () => {
   const config = readConfig(
     { PORT: "", PUBLIC_URL: "https://x.example/", ERRORS_BASE: "https://e.example/err//" },
@@ -60,6 +67,8 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["ERRORS_BASE", "/errors", /address/],
   ["DATABASE_URL", "mysql://x", /`postgres:\/\/`/],
   ["ROLE", "some", /`all`, `api`, `jobs`/],
+  ["ROLE", "jobs", /`jobs` only beside REDIS_URL/],
+  ["REDIS_URL", "redis://cache", /only beside DATABASE_URL/],
   ["LOG_LEVEL", "loud", /`info`/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDRs/],
   ["CORS_ORIGINS", "https://a.example/path", /origins/],

@@ -27,6 +27,11 @@ export class DeployedProcess {
     return this.#process?.pid;
   }
 
+  /** How it ended; null while it runs, and after a signal. */
+  get exitCode(): number | null {
+    return this.#process?.exitCode ?? null;
+  }
+
   /** Everything that it has printed since it was first started. */
   get output(): string {
     return this.#printed;

@@ -147,6 +147,8 @@ export class Deployment implements AsyncDisposable {
         WORKER_LISTEN: `127.0.0.1:${ports.LISTEN}`,
         WORKER_TOKEN: token,
         INTERNAL_PORT: String(ports.INTERNAL_PORT),
+        // A test that leaves sessions behind is not to wait for them.
+        DRAIN_SECONDS: "0",
         ...env,
       },
       internalPort: ports.INTERNAL_PORT,

@@ -195,6 +195,25 @@ test("goes to another gateway when one does not answer", async () => {
   await vi.waitUntil(() => gateway.heartbeats.length > 0, { timeout: 10_000 });
 });
 
+test("goes on with another gateway when its own dies, as the same worker and with its sessions", async () => {
+  const [first, second] = [new TestGateway(), new TestGateway()];
+  onTestFinished(() => second.stop());
+  const { sessions, events, fates, make } = await setUp([
+    await first.start("127.0.0.1:0", 8_000),
+    await second.start("127.0.0.1:0", 8_000),
+  ]);
+  const placement = { sessionId: "ses_1", placementEpoch: 1n };
+  sessions.held = [placement];
+  await make().start();
+  await vi.waitUntil(() => first.heartbeats.length > 0, { timeout: 10_000 });
+  first.stop();
+  events.append(placement, { case: "challengeGone", value: {} });
+  await vi.waitUntil(() => second.heartbeats.length > 0 && second.events.length === 1, { timeout: 8_000 });
+  expect(second.registrations).toEqual([]);
+  expect(second.heartbeats[0]).toMatchObject({ incarnation: 7n, sessions: [placement] });
+  expect([...fates, ...sessions.endings]).toEqual([]);
+});
+
 test("says that another process runs in its name", async () => {
   const gateway = new TestGateway();
   onTestFinished(() => gateway.stop());

@@ -1,0 +1,113 @@
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { BucketState, Buckets } from "../../src/limits/buckets.ts";
+import { createRedisBuckets } from "../../src/limits/redis-buckets.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { createRedis } from "../../src/platform/redis.ts";
+import { createRedisBus } from "../../src/platform/redis-bus.ts";
+import { RedisServer } from "../support/redis-server.ts";
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const soon = { timeout: 20_000, interval: 20 };
+const wish = { bucket: "global", capacity: 60, refillPerSecond: 1 };
+
+/** Milliseconds after which no answer comes any more: on a busy machine 50 would be too few to count outages by. */
+const patience = 10_000;
+
+/** What a gateway has of Redis, and what it says about it. */
+async function connect(options: { patience?: number } = { patience }) {
+  const said: string[] = [];
+  const registry = new Registry();
+  const log = createLog("info", { write: (line) => said.push(JSON.parse(line).msg) });
+  const redis = createRedis({ url: server.url, log, registry, ...options });
+  const bus = createRedisBus(redis);
+  const buckets = createRedisBuckets({ redis });
+  onTestFinished(() => redis.stop());
+  await redis.start();
+  const metric = async (name: string): Promise<number | undefined> => {
+    const found = await registry.getSingleMetric(name)?.get();
+    return found?.values.reduce((sum, { value }) => sum + value, 0);
+  };
+  return { redis, bus, buckets, said, metric };
+}
+
+/** Draws a token, and says how long that took. */
+async function draw(buckets: Buckets, owner: string): Promise<BucketState & { milliseconds: number }> {
+  const since = performance.now();
+  const [state] = await buckets.take(owner, [wish], Date.now());
+  if (!state) throw new Error("there is no state");
+  return { ...state, milliseconds: performance.now() - since };
+}
+
+test("a Redis that is killed costs the bus and half of each bucket, is told once, and heals by itself", async () => {
+  const [one, other] = [await connect(), await connect()];
+  const heard: string[] = [];
+  other.bus.subscribe("session-ended", (id) => heard.push(id));
+  await expect.poll(async () => (await draw(one.buckets, "acc_killed")).capacity, soon).toBe(60);
+
+  await server.kill();
+  await expect.poll(() => [one.redis.isUp, other.redis.isUp], soon).toEqual([false, false]);
+  const own: string[] = [];
+  one.bus.subscribe("session-ended", (id) => own.push(id));
+  one.bus.publish("session-ended", "missed");
+  expect(own).toEqual(["missed"]);
+  const missed = await one.metric("pilothouse_redis_missed_total");
+  const drawn = one.buckets.take("acc_killed", [wish], Date.now());
+  expect(drawn).not.toBeInstanceOf(Promise);
+  expect(await drawn).toMatchObject([{ allowed: true, capacity: 30 }]);
+  expect(await one.metric("pilothouse_redis_missed_total")).toBe((missed ?? 0) + 1);
+  expect(await one.metric("pilothouse_redis_up")).toBe(0);
+
+  await server.restart();
+  await expect.poll(() => [one.redis.isUp, other.redis.isUp], soon).toEqual([true, true]);
+  const publish = () => {
+    one.bus.publish("session-ended", "told");
+    return heard.includes("told");
+  };
+  await expect.poll(publish, soon).toBe(true);
+  expect(heard).not.toContain("missed");
+  await expect.poll(async () => (await draw(one.buckets, "acc_killed")).capacity, soon).toBe(60);
+  expect(await one.metric("pilothouse_redis_up")).toBe(1);
+  expect(await one.metric("pilothouse_redis_outages_total")).toBe(1);
+  expect(one.said).toEqual([expect.stringMatching(/^Redis is away/), "Redis is back"]);
+}, 60_000);
+
+test("a Redis that hangs costs three requests in a row their 50 ms, and all others nothing", async () => {
+  const { redis, buckets, said, metric } = await connect({});
+  await expect.poll(async () => (await draw(buckets, "acc_hung")).capacity, soon).toBe(60);
+  server.hang();
+  onTestFinished(() => server.resume());
+  let waited = 0;
+  while (redis.isUp) {
+    waited += 1;
+    const { allowed, milliseconds } = await draw(buckets, "acc_hung");
+    expect(allowed).toBe(true);
+    expect(milliseconds).toBeGreaterThan(40);
+  }
+  expect(waited).toBeLessThanOrEqual(3);
+  // Of the 60 it has what was left of them, and no more than the share of one gateway of those that were counted.
+  for (let count = 0; count < 20; count += 1) {
+    expect(buckets.take("acc_hung", [wish], Date.now())).toMatchObject([{ allowed: true }]);
+  }
+  expect(await metric("pilothouse_redis_missed_total")).toBeGreaterThanOrEqual(20);
+  server.resume();
+  await expect.poll(() => redis.isUp, soon).toBe(true);
+  expect(said.slice(-2)).toEqual([expect.stringMatching(/^Redis is away/), "Redis is back"]);
+}, 60_000);
+
+test("a gateway starts without Redis, and uses it as soon as it is there", async () => {
+  await server.kill();
+  const { redis, buckets, said } = await connect();
+  expect(redis.isUp).toBe(false);
+  expect((await draw(buckets, "acc_early")).capacity).toBe(30);
+  await server.restart();
+  await expect.poll(() => redis.isUp, soon).toBe(true);
+  await expect.poll(async () => (await draw(buckets, "acc_early")).capacity, soon).toBe(60);
+  expect(said).toEqual([expect.stringMatching(/^Redis is away/), "Redis is back"]);
+}, 60_000);

@@ -1,0 +1,68 @@
+import { spawnSync } from "node:child_process";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ApiKeys, createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+let keys: ApiKeys;
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+  const ids = createIds(systemClock);
+  keys = createApiKeys({ db: database.db, bus: createLocalBus(), ids, clock: systemClock });
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Runs the command on the test's database. */
+function admin(...args: readonly string[]) {
+  const sockets = encodeURIComponent(`${database.directory}/postgres/run`);
+  const DATABASE_URL = `postgres://localhost/postgres?user=postgres&host=${sockets}`;
+  const options = { env: { ...process.env, DATABASE_URL }, encoding: "utf8", timeout: 30_000 } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["tools/admin.ts", ...args], options);
+  return { status, stdout, stderr };
+}
+
+test("should make an account with a key, and further keys for the same account by its name and its id", async () => {
+  const first = admin("create-key", "--account", "Ada & sons", "--tier", "api_scale");
+  expect(first).toEqual({ status: 0, stdout: expect.stringMatching(/^phk_\S+\n$/), stderr: "" });
+  const owner = await keys.authenticate(`Bearer ${first.stdout.trim()}`);
+  expect(owner.tier).toBe("api_scale");
+  expect(owner.scopes).toContain("sessions:write");
+  const second = admin("create-key", "--account", "Ada & sons", "--scopes", "sessions:read,account:read");
+  const reader = await keys.authenticate(`Bearer ${second.stdout.trim()}`);
+  expect([reader.accountId, ...reader.scopes]).toEqual([owner.accountId, "sessions:read", "account:read"]);
+  const third = admin("create-key", "--account", owner.accountId, "--name", "laptop");
+  expect((await keys.authenticate(`Bearer ${third.stdout.trim()}`)).accountId).toBe(owner.accountId);
+});
+
+test("should say what it can do", () => {
+  const { status, stdout } = admin("--help");
+  expect([status, stdout]).toEqual([0, expect.stringContaining("create-key --account")]);
+});
+
+const refused: [args: string, why: RegExp][] = [
+  ["create-key", /--account accepts/],
+  ["create-key --account a --tier gold", /--tier accepts free, personal.*not gold/],
+  ["create-key --account a --scopes sessions:own", /no scope sessions:own/],
+  ["drop-key --account a", /no command drop-key/],
+];
+
+test.each(refused)("should refuse %s in one sentence", (args, why) => {
+  const { status, stdout, stderr } = admin(...args.split(" "));
+  expect([status, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(why);
+  expect(stderr.trim().split("\n")).toHaveLength(1);
+});
+
+test("should not change the tier of an account that is there", async () => {
+  const { sql } = database.db;
+  await sql.insertInto("accounts").values({ id: "acc_here", name: "here", tier: "free" }).execute();
+  expect(admin("create-key", "--account", "here", "--tier", "enterprise").stderr).toMatch(
+    /already, with the tier free/,
+  );
+  const made = await sql.selectFrom("api_keys").select("id").where("account_id", "=", "acc_here").execute();
+  expect(made).toEqual([]);
+});
