@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { create, type DescMessage, type DescMethod, type MessageShape } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
 import {
   GatewayService,
@@ -211,7 +212,11 @@ export class FleetLink {
   async #flush(): Promise<void> {
     const { events } = this.#options;
     for (let { batch } = events; batch.length > 0 && this.#lease; { batch } = events) {
-      const request = create(ReportRequestSchema, { incarnation: this.#lease.incarnation, events: [...batch] });
+      const request = create(ReportRequestSchema, {
+        incarnation: this.#lease.incarnation,
+        events: [...batch],
+        sentAt: timestampNow(),
+      });
       await this.#ask(GatewayService.method.report, request, this.#callOptions());
       events.acknowledge(batch.length);
     }

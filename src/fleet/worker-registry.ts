@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Metadata } from "@grpc/grpc-js";
 import {
   type HeartbeatRequest,
@@ -11,6 +12,7 @@ import {
   type ReportRequest,
   type ReportResponse,
   ReportResponseSchema,
+  type WorkerEvent,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
@@ -69,6 +71,11 @@ function assertSound({ address, runtimes, slots, bootId }: RegisterRequest): voi
   if (address === "" || runtimes.length === 0 || slots === 0 || bootId === "") {
     throw fail("bad-request", {}, { detail: "a worker registers with address, runtimes, slots and boot_id" });
   }
+}
+
+/** How many milliseconds before it was sent an event happened. */
+function agoOf({ at }: WorkerEvent, sentAt: Timestamp | undefined): number {
+  return at && sentAt ? Math.max(0, timestampMs(sentAt) - timestampMs(at)) : 0;
 }
 
 function readText(metadata: Metadata, name: string): string {
@@ -165,11 +172,11 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         throw error;
       }
     },
-    async report(metadata, { incarnation, events }) {
+    async report(metadata, { incarnation, events, sentAt }) {
       const workerId = await identify(metadata);
       await db.transaction(async (tx) => {
         if (!(await holdIncarnation(tx, workerId, incarnation))) throw superseded();
-        for (const event of events) await keeper.apply(tx, { workerId, incarnation }, event);
+        for (const event of events) await keeper.apply(tx, { workerId, incarnation }, event, agoOf(event, sentAt));
       });
       return create(ReportResponseSchema);
     },

@@ -25,6 +25,8 @@ export interface EndCause {
   readonly reason: StoredEndedReason;
   /** What was seen of the cause of a fault. */
   readonly detail?: string;
+  /** How long ago it was, for one that is told late. */
+  readonly agoMs?: number;
   readonly accountId?: string;
   readonly placementEpoch?: bigint;
   readonly workerKey?: WorkerEventKey;
@@ -56,8 +58,8 @@ export async function endSession(
   id: string,
   cause: EndCause,
 ): Promise<SessionRow | undefined> {
-  const { reason, accountId, placementEpoch } = cause;
-  const row = await transition(tx, id, endings[reason], endedPatch(reason), {
+  const { reason, accountId, placementEpoch, agoMs = 0 } = cause;
+  const row = await transition(tx, id, endings[reason], endedPatch(reason, agoMs), {
     ...(accountId !== undefined && { accountId }),
     ...(placementEpoch !== undefined && { placementEpoch }),
   });

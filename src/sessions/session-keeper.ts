@@ -32,13 +32,14 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     session: SessionRow,
     workerKey: WorkerEventKey,
     { event }: WorkerEvent,
+    agoMs: number,
   ): Promise<void> {
     const owner = { accountId: session.account_id, subject: session.id, workerKey };
     const sessionId = session.id;
     switch (event.case) {
       case "ended": {
         const reason = toStoredReason(event.value.reason) ?? "crashed";
-        await endSession(parts, tx, sessionId, { reason, detail: event.value.detail, workerKey });
+        await endSession(parts, tx, sessionId, { reason, detail: event.value.detail, workerKey, agoMs });
         return;
       }
       case "challengeSeen": {
@@ -94,12 +95,12 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
       for (const id of ids) await endSession(parts, tx, id, cause);
       return ids.length;
     },
-    async apply(tx, { workerId, incarnation }: WorkerIncarnation, event) {
+    async apply(tx, { workerId, incarnation }: WorkerIncarnation, event, agoMs) {
       const session = await lockSession(tx, event.sessionId);
       if (!session || isEnded(session.status)) return;
       if (session.worker_id !== workerId || BigInt(session.placement_epoch) !== event.placementEpoch) return;
       const { placementEpoch, sequence } = event;
-      await applyTo(tx, session, { placementEpoch, incarnation, sequence }, event);
+      await applyTo(tx, session, { placementEpoch, incarnation, sequence }, event, agoMs);
     },
     async unwanted(workerId, held) {
       const running = await findRunningOf(db, workerId);

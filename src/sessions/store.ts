@@ -131,9 +131,9 @@ export async function transition(
 /** What a session that becomes live gets. */
 export const livePatch = () => ({ live_at: rightNow() });
 
-/** What a session that ends gets. */
-export const endedPatch = (reason: StoredEndedReason) => ({
-  ended_at: rightNow(),
+/** What a session that ends gets, or has ended so many milliseconds ago. */
+export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
+  ended_at: sql<Date>`greatest(coalesce(live_at, created_at), ${fromNow(-agoMs)})`,
   ended_reason: reason,
   pause_reason: null,
 });

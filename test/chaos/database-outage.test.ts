@@ -1,0 +1,131 @@
+import { readdirSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Deployment } from "../support/deployment.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { descendantsOf } from "../support/process-list.ts";
+
+/** Milliseconds that PostgreSQL is away: longer than a lease. `DATABASE_OUTAGE_SECONDS` makes it longer. */
+const outage = Number(process.env.DATABASE_OUTAGE_SECONDS ?? 12) * 1_000;
+
+/** Sessions that live meanwhile: one of them expires, and one crashes. */
+const sessions = Number(process.env.DATABASE_OUTAGE_SESSIONS ?? 6);
+
+/** How long before the end of the outage the two end, at least. */
+const before = 4_000;
+
+let site: FixtureSite;
+let deployment: Deployment;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  const workerEnv = { EGRESS_ALLOW: site.host, CLOSE_AT_CPU: "100", WARM_BROWSERS: "0" };
+  deployment = await Deployment.start({ gateways: [{}], workers: 1, slots: sessions, workerEnv });
+}, 120_000);
+
+afterAll(async () => {
+  await deployment?.[Symbol.asyncDispose]();
+  await site?.stop();
+}, 120_000);
+
+const rest: Deployment["gateways"][number]["rest"] = (...call) => deployment.gateway(0).rest(...call);
+
+async function create(body: object = {}): Promise<string> {
+  const { status, body: session } = await rest("/v1/sessions", body);
+  expect([status, session.detail]).toEqual([201, undefined]);
+  return `/v1/sessions/${session.id}`;
+}
+
+async function drive(session: string): Promise<number> {
+  return (await rest(`${session}/navigate`, { url: site.url("/plain.html") })).status;
+}
+
+/** The browsers of the one worker, by pid. */
+function browsers(): number[] {
+  const { pid = 0 } = deployment.worker(0);
+  return descendantsOf(pid)
+    .filter(({ parent, command }) => parent === pid && /chrom/.test(command))
+    .map((found) => found.pid);
+}
+
+/** Every process of the server: its own children would go on without the one that is stopped. */
+function signalPostgres(signal: NodeJS.Signals): void {
+  const { pid } = deployment.postgres;
+  const all = [pid, ...descendantsOf(pid).map((found) => found.pid)];
+  for (const each of signal === "SIGCONT" ? all.reverse() : all) process.kill(each, signal);
+}
+
+async function readEnds(ids: readonly string[]) {
+  const client = new pg.Client({ connectionString: deployment.postgres.url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ id: string; ended_at: Date; ended_reason: string; events: number }>(
+      `select s.id, s.ended_at, s.ended_reason, (select count(*)::int from events e
+         where e.subject = s.id and e.type in ('session.completed', 'session.failed')) as events
+       from sessions s where s.id = any($1) order by s.id`,
+      [ids],
+    );
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const idOf = (session: string) => session.replace("/v1/sessions/", "");
+
+describe.each([
+  ["is shut down", () => deployment.postgres.stop(), () => deployment.postgres.start()],
+  ["hangs", async () => signalPostgres("SIGSTOP"), async () => signalPostgres("SIGCONT")],
+])("PostgreSQL that %s for longer than a lease", (_, takeAway, bringBack) => {
+  test("should cost no session, and the ends of meanwhile are recorded as they were", {
+    timeout: 180_000,
+  }, async () => {
+    const doomed = await create();
+    const [browser = 0] = browsers();
+    const steady: string[] = [];
+    for (let left = sessions - 2; left > 0; left -= 1) steady.push(await create());
+    const idle = await create({ idle_timeout_seconds: 10 });
+    for (const session of [doomed, idle, ...steady]) expect(await drive(session)).toBe(200);
+
+    const awayAt = Date.now();
+    await takeAway();
+    process.kill(browser, "SIGKILL");
+    const crashedAt = Date.now();
+    expect(await rest("/v1/sessions?limit=1")).toMatchObject({ status: 500, body: { detail: /database/ } });
+    expect(await Promise.all(steady.map(drive))).toEqual(steady.map(() => 200));
+    await delay(Math.max(0, awayAt + outage - Date.now()));
+    expect(await Promise.all(steady.map(drive))).toEqual(steady.map(() => 200));
+    await bringBack();
+    const backAt = Date.now();
+
+    const ids = [doomed, idle].map(idOf).sort();
+    const areRecorded = async () => (await readEnds(ids)).every(({ ended_at: at }) => at !== null);
+    await expect.poll(areRecorded, { timeout: 20_000, interval: 250 }).toBe(true);
+    const ends = new Map((await readEnds(ids)).map((row) => [row.id, row]));
+    expect(ends.get(idOf(doomed))).toMatchObject({ ended_reason: "crashed", events: 1 });
+    expect(ends.get(idOf(idle))).toMatchObject({ ended_reason: "idle", events: 1 });
+    expect(Math.abs(Number(ends.get(idOf(doomed))?.ended_at) - crashedAt)).toBeLessThan(3_000);
+    expect(Number(ends.get(idOf(idle))?.ended_at)).toBeLessThan(backAt - Math.max(0, outage - 10_000 - before));
+    // A lease later nothing has changed for those that live.
+    await delay(10_000);
+    for (const session of steady) {
+      expect(await drive(session)).toBe(200);
+      expect((await rest(session, undefined, { method: "DELETE" })).status).toBe(204);
+    }
+    expect((await readEnds(steady.map(idOf))).map(({ ended_reason: why }) => why)).toEqual(
+      steady.map(() => "destroyed"),
+    );
+  });
+});
+
+test("a worker that no gateway hears for longer than its lease has no browser left", { timeout: 60_000 }, async () => {
+  await create();
+  expect(browsers()).toHaveLength(1);
+  deployment.gateway(0).signal("SIGSTOP");
+  await expect.poll(browsers, { timeout: 20_000 }).toEqual([]);
+  const { pid = 0 } = deployment.worker(0);
+  expect(readdirSync(`/proc/${pid}/task`).length).toBeGreaterThan(0);
+  deployment.gateway(0).signal("SIGCONT");
+  await expect.poll(async () => (await rest("/v1/sessions?status=live")).body.data, { timeout: 20_000 }).toEqual([]);
+});
