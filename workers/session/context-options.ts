@@ -10,11 +10,14 @@ import {
   isDesktop,
 } from "../../src/platform/archetypes.ts";
 import { failFields } from "../../src/platform/errors.ts";
+import { userAgentOf } from "./device-identity.ts";
 
 /** The device that a session emulates. */
 export interface Device {
   readonly archetype: Archetype;
   readonly viewport: Viewport;
+  /** BCP 47 language tag. */
+  readonly locale: string;
   readonly contextOptions: BrowserContextOptions;
 }
 
@@ -26,18 +29,19 @@ export function makeDevice(request: DeviceWish, browserMajor: number): Device {
   const archetype = archetypeOf(request.archetype ?? DEFAULT_ARCHETYPE);
   const viewport = viewportOf(archetype, request.viewport);
   const { width, height, deviceScaleFactor } = viewport;
+  const { locale = "en-US" } = request;
   const contextOptions: BrowserContextOptions = {
     viewport: { width, height },
     deviceScaleFactor,
     isMobile: archetype.isMobile,
     hasTouch: archetype.hasTouch,
-    userAgent: archetype.userAgent ?? desktopUserAgent(browserMajor),
-    locale: request.locale ?? "en-US",
+    userAgent: userAgentOf(archetype, browserMajor),
+    locale,
     timezoneId: request.timezone ?? "UTC",
     acceptDownloads: true,
     ...(archetype.screen && { screen: archetype.screen }),
   };
-  return { archetype, viewport, contextOptions };
+  return { archetype, viewport, locale, contextOptions };
 }
 
 function archetypeOf(name: string): Archetype {
@@ -55,9 +59,4 @@ function viewportOf(archetype: Archetype, wanted: Viewport | undefined): Viewpor
   const { width, height } = wanted ?? archetype.viewport;
   const deviceScaleFactor = wanted?.deviceScaleFactor || archetype.deviceScaleFactor;
   return create(ViewportSchema, { width, height, deviceScaleFactor });
-}
-
-/** What the browser says of itself when it is not headless: since version 101 only the major version is told. */
-function desktopUserAgent(major: number): string {
-  return `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${major}.0.0.0 Safari/537.36`;
 }

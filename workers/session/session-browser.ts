@@ -7,6 +7,8 @@ import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
 import type { Device } from "./context-options.ts";
+import { dressBrowser, dressPages } from "./device-dresser.ts";
+import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
 import { DialogDesk } from "./dialog-desk.ts";
 import { DownloadShelf } from "./download-shelf.ts";
 import { EventFeed } from "./event-feed.ts";
@@ -28,6 +30,7 @@ export class SessionBrowser {
   readonly challengeWatch = new ChallengeWatch();
   /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
   readonly lost: Promise<string>;
+  readonly #identity: DeviceIdentity;
   readonly #process: BrowserProcess;
   readonly #profile: SessionProfile | undefined;
   /** Gives the browser up, for a reason that its session's end tells. */
@@ -39,6 +42,7 @@ export class SessionBrowser {
     this.#process = process;
     this.viewport = device.viewport;
     this.hasTouch = device.archetype.hasTouch;
+    this.#identity = makeIdentity(device.archetype, process.browser.version(), device.locale);
     const { promise, resolve } = Promise.withResolvers<string>();
     this.lost = promise;
     this.lose = resolve;
@@ -54,12 +58,14 @@ export class SessionBrowser {
     });
   }
 
-  /** Opens the first page. */
+  /** Opens the first page, as the device that it is to be. */
   async start(): Promise<void> {
     this.#process.exited.then(({ reason }) => {
       if (reason === "crashed") this.lose("the browser has died");
     });
+    dressBrowser(this.#process.browser, this.#identity);
     await this.pages.start();
+    await dressPages(this.#process.context, await this.pages.active.cdp, this.#identity);
   }
 
   /** The session's way out. */

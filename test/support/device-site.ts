@@ -1,0 +1,125 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+
+/** What one document or worker says of its device; what it has no word for is absent. */
+export interface DeviceWord {
+  readonly userAgent: string;
+  readonly appVersion: string;
+  readonly platform: string;
+  readonly language: string;
+  readonly languages: string;
+  readonly locale: string;
+  readonly timezone: string;
+  readonly offset: number;
+  readonly hints?: Readonly<Record<string, unknown>>;
+  readonly touchPoints?: number;
+  readonly hasTouchEvents?: boolean;
+  readonly coarse?: boolean;
+  readonly hover?: boolean;
+  readonly ratio?: number;
+  readonly screen?: string;
+  readonly webdriver?: boolean;
+}
+
+/** Headers of a request by which a site could know the device. */
+type DeviceHeaders = Readonly<Record<string, string | undefined>>;
+
+const HEADERS = ["user-agent", "accept-language", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
+
+/** Runs in documents and workers alike. */
+const DESCRIBE = `async () => {
+  const { userAgent, appVersion, platform, language, languages, userAgentData, maxTouchPoints, webdriver } = navigator;
+  const { locale, timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const high = ["architecture", "bitness", "formFactors", "fullVersionList", "model", "platformVersion"];
+  const word = { userAgent, appVersion, platform, language, languages: languages.join(), locale, timezone: timeZone,
+    offset: new Date(2026, 0, 1).getTimezoneOffset(), hints: await userAgentData?.getHighEntropyValues(high) };
+  if (typeof document === "undefined") return word;
+  const coarse = matchMedia("(pointer: coarse)").matches, hover = matchMedia("(hover: hover)").matches;
+  return { ...word, touchPoints: maxTouchPoints, hasTouchEvents: "ontouchstart" in window, coarse, hover, webdriver,
+    ratio: devicePixelRatio, screen: screen.width + "x" + screen.height };
+}`;
+
+const SCRIPTS: Readonly<Record<string, string>> = {
+  "/worker.js": `(${DESCRIBE})().then((word) => { fetch("/by-worker"); postMessage(word) })`,
+  "/shared.js": `onconnect = ({ ports }) => (${DESCRIBE})().then((word) => { fetch("/by-shared"); ports[0].postMessage(word) })`,
+  "/service.js": `addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+    addEventListener("message", (event) => event.waitUntil((${DESCRIBE})().then(async (word) => {
+      await fetch("/by-service"); event.source.postMessage(word) })))`,
+};
+
+const CHILD = `<!DOCTYPE html><script>(${DESCRIBE})().then((word) =>
+  (opener ?? parent).postMessage({ name: new URLSearchParams(location.search).get("name"), word }, "*"))</script>`;
+
+const page = (other: string) => `<!DOCTYPE html><meta name=viewport content="width=device-width"><title>Device</title>
+<script>(async () => {
+  const words = { page: await (${DESCRIBE})() };
+  const hear = (name) => new Promise((resolve) => addEventListener("message", ({ data }) => {
+    if (data.name === name) resolve(words[name] = data.word);
+  }));
+  addEventListener("DOMContentLoaded", async () => {
+    for (const [name, origin] of [["frame", ""], ["otherFrame", "${other}"]]) {
+      const heard = hear(name);
+      document.body.append(Object.assign(document.createElement("iframe"), { src: origin + "/child?name=" + name }));
+      await heard;
+    }
+    for (const [name, origin] of [["popup", ""], ["otherPopup", "${other}"]]) {
+      const heard = hear(name);
+      window.open(origin + "/child?name=" + name);
+      await heard;
+    }
+    const heard = (target) => new Promise((resolve) => { target.onmessage = ({ data }) => resolve(data) });
+    words.worker = await heard(new Worker("/worker.js"));
+    words.shared = await heard(new SharedWorker("/shared.js").port);
+    await navigator.serviceWorker.register("/service.js");
+    const { active } = await navigator.serviceWorker.ready;
+    active.postMessage("");
+    words.service = await heard(navigator.serviceWorker);
+    fetch("/words", { method: "POST", body: JSON.stringify(words) });
+  });
+})()</script>`;
+
+/** A site of two origins whose page has everything that it opens say what device it is on, with what requests told. */
+export class DeviceSite {
+  readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
+  #words = Promise.withResolvers<Readonly<Record<string, DeviceWord>>>();
+  /** Headers by path, as far as something sent them. */
+  readonly headers = new Map<string, DeviceHeaders>();
+
+  /** Begins to listen. */
+  async start(): Promise<this> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    return this;
+  }
+
+  /** `host:port` of both origins. */
+  get hosts(): readonly [string, string] {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the site does not listen");
+    return [`127.0.0.1:${address.port}`, `localhost:${address.port}`];
+  }
+
+  /** Forgets what was said; the promise gives what is said next. */
+  expect(): Promise<Readonly<Record<string, DeviceWord>>> {
+    this.headers.clear();
+    this.#words = Promise.withResolvers();
+    return this.#words.promise;
+  }
+
+  /** Ends every connection. */
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, "close");
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url = "/", headers } = request;
+    const script = SCRIPTS[url];
+    this.headers.set(url, Object.fromEntries(HEADERS.map((name) => [name, headers[name]?.toString()])));
+    if (url === "/words") this.#words.resolve(JSON.parse(await text(request)));
+    response.setHeader("content-type", script ? "text/javascript" : "text/html");
+    response.end(script ?? (url.startsWith("/child") ? CHILD : page(`http://${this.hosts[1]}`)));
+  }
+}
