@@ -8,7 +8,7 @@ let worker: WorkerUnderTest;
 
 beforeAll(async () => {
   site = await new DeviceSite().start();
-  worker = await WorkerUnderTest.start(site.hosts, [], resolveToLoopback);
+  worker = await WorkerUnderTest.start(site.hosts, { resolve: resolveToLoopback });
 });
 
 afterAll(async () => {

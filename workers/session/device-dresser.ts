@@ -5,23 +5,33 @@ import type { DeviceIdentity } from "./device-identity.ts";
 const OVERRIDE = "Emulation.setUserAgentOverride";
 const RESUME = "Runtime.runIfWaitingForDebugger";
 
+/** What each browser wears. */
+const worn = new WeakMap<Browser, { identity: DeviceIdentity }>();
+
 /**
  * Makes whatever a browser opens from now on say the same of its device: popups, frames and workers, from their first
  * script on. Playwright's own override knows nothing of client hints, and of workers that pages share nothing at all.
+ * A browser that was launched ahead may be dressed again, as another device.
  */
 export function dressBrowser(browser: Browser, identity: DeviceIdentity): void {
-  const params = overrideOf(identity);
+  const before = worn.get(browser);
+  if (before) {
+    before.identity = identity;
+    return;
+  }
+  const dress = { identity };
+  worn.set(browser, dress);
   tapWire(browser, (wire) => ({
     outgoing(command) {
-      if (command.method === OVERRIDE) return { ...command, params };
-      if (command.method === RESUME) dressTarget(wire, identity, command.sessionId);
+      if (command.method === OVERRIDE) return { ...command, params: overrideOf(dress.identity) };
+      if (command.method === RESUME) dressTarget(wire, dress.identity, command.sessionId);
       return command;
     },
     incoming(event) {
       const sessionId = sharedWorkerOf(event);
       if (sessionId === undefined) return true;
       // Playwright has no use for it and would let it go, and our override with it.
-      dressTarget(wire, identity, sessionId);
+      dressTarget(wire, dress.identity, sessionId);
       wire.send({ method: RESUME, sessionId });
       return false;
     },
