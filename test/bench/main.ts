@@ -2,6 +2,7 @@
 // run those alone; --quick takes fewer samples.
 import { loadavg } from "node:os";
 import type { Bench } from "./bench.ts";
+import { capacity } from "./capacity.ts";
 import { captureMemory } from "./capture-memory.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { ForeignLoad } from "./foreign-load.ts";
@@ -12,7 +13,7 @@ import { path } from "./path.ts";
 import { printTable } from "./table.ts";
 import { warmStart } from "./warm-start.ts";
 
-const benches: readonly Bench[] = [path, operations, warmStart, endToEnd, outsideCpu, memory, captureMemory];
+const benches: readonly Bench[] = [path, operations, warmStart, endToEnd, outsideCpu, memory, capacity, captureMemory];
 
 async function main(args: readonly string[]): Promise<void> {
   const isQuick = args.includes("--quick");

@@ -33,8 +33,9 @@ export const memory: Bench = {
   },
 };
 
+/** One browser is ready ahead before and after, so that only those of sessions count. */
 async function measureService(host: string, url: string, more: number): Promise<number> {
-  const service = await startService({ EGRESS_ALLOW: host });
+  const service = await startService({ EGRESS_ALLOW: host, WARM_BROWSERS: "1" });
   try {
     using client = new Client(service);
     const begin = async () => client.post(`${await client.create()}/navigate`, { url });

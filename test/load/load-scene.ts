@@ -31,10 +31,10 @@ export class LoadScene {
   }
 
   /** Starts everything. */
-  static async start(slots: number): Promise<LoadScene> {
+  static async start(slots: number, more: Record<string, string> = {}): Promise<LoadScene> {
     const temporary = mkdtempSync(join(tmpdir(), "load-"));
     const site = await new FixtureSite().start();
-    const env = { TMPDIR: temporary, EGRESS_ALLOW: site.host, WORKER_SLOTS: String(slots), QUEUE_MS: "60000" };
+    const env = { TMPDIR: temporary, EGRESS_ALLOW: site.host, WORKER_SLOTS: String(slots), QUEUE_MS: "60000", ...more };
     return new LoadScene(await startService(env), site, temporary);
   }
 

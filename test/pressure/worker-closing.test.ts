@@ -1,4 +1,3 @@
-import { mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { expect, onTestFinished, test } from "vitest";
 import {
@@ -8,6 +7,7 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { freePorts } from "../support/free-port.ts";
+import { MemoryCgroup } from "../support/memory-cgroup.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -18,26 +18,14 @@ const LIMIT = 1_500 * MIB;
 /** Milliseconds in which a loaded machine does what takes a second. */
 const patience = 30_000;
 
-const V1 = "/sys/fs/cgroup/memory";
-const V2 = "/sys/fs/cgroup";
-
-/** Makes a control group with a bound on its memory, of whichever version this machine has. */
-function makeCgroup(): string {
-  const isVersion1 = statSync(V1, { throwIfNoEntry: false }) !== undefined;
-  const directory = `${isVersion1 ? V1 : V2}/pilothouse-test-${process.pid}`;
-  mkdirSync(directory);
-  onTestFinished(() => rmdirSync(directory));
-  writeFileSync(`${directory}/${isVersion1 ? "memory.limit_in_bytes" : "memory.max"}`, String(LIMIT));
-  return directory;
-}
-
 test("a worker in a control group closes itself before a page fills it, and opens again", async () => {
   const site = await new FixtureSite().start();
   onTestFinished(() => site.stop());
+  using cgroup = new MemoryCgroup(LIMIT);
   await using running = await startSessionsApp({ QUEUE_MS: "1500" });
   const { INTERNAL_PORT } = await freePorts("INTERNAL_PORT");
   const env = { EGRESS_ALLOW: site.host, CLOSE_AT_MEMORY: "50", INTERNAL_PORT: String(INTERNAL_PORT) };
-  await using _worker = startWorkerProcess(running.app, env, makeCgroup());
+  await using _worker = startWorkerProcess(running.app, env, cgroup.directory);
   const { sessions, app } = running;
   const call = await running.caller();
   const begin = () => sessions.create(call(), create(CreateSessionRequestSchema, {}));

@@ -206,7 +206,7 @@ test("should refuse a session when the account's storage is full, and keep the l
   const { id: session } = await launch(call, id);
   await destroy(call, session);
   await expect
-    .poll(() => eventsOf(session).then((all) => all.at(-1)))
+    .poll(() => eventsOf(session).then((all) => all.at(-1)), { timeout: 20_000 })
     .toMatchObject({
       type: "session.profile_save_failed",
       data: { session_id: session, profile_id: id, detail: expect.stringContaining("tier free") },

@@ -1,0 +1,53 @@
+import { create } from "@bufbuild/protobuf";
+import { CreateSessionRequestSchema, NavigateRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { MemoryCgroup } from "../support/memory-cgroup.ts";
+import { startSessionsApp } from "../support/sessions-app.ts";
+import { startWorkerProcess } from "../support/worker-process.ts";
+import type { Bench, Row } from "./bench.ts";
+import { startSite } from "./site.ts";
+
+const GIBIBYTE = 2 ** 30;
+
+/** More than any bound lets be. */
+const SLOTS = 256;
+
+/** How long the worker may take to be there. */
+const START_MS = 30_000;
+
+/** How many sessions a worker holds at once until its memory closes it. */
+export const capacity: Bench = {
+  name: "capacity",
+  title: "sessions with one page each that a worker in a control group holds at once, until pressure closes it",
+  async run(scale): Promise<Row[]> {
+    const gibibytes = scale.of(8, 2);
+    await using site = await startSite();
+    using cgroup = new MemoryCgroup(gibibytes * GIBIBYTE);
+    await using running = await startSessionsApp({ QUEUE_MS: "0" });
+    const env = { EGRESS_ALLOW: site.host, WORKER_SLOTS: String(SLOTS), WARM_BROWSERS: "1" };
+    await using worker = startWorkerProcess(running.app, env, cgroup.directory);
+    const call = await running.caller();
+    const begin = async (): Promise<boolean> => {
+      const session = await running.sessions
+        .create(call(), create(CreateSessionRequestSchema, {}))
+        .catch(() => undefined);
+      if (!session) return false;
+      await running.sessions.navigate(call(), create(NavigateRequestSchema, { id: session.id, url: site.formUrl }));
+      return true;
+    };
+    if (!(await waitUntil(begin, { timeout: START_MS, every: 100 }))) throw new Error("the worker takes no session");
+    let held = 1;
+    const beganAt = performance.now();
+    while (held < SLOTS && (await begin())) held += 1;
+    const seconds = (performance.now() - beganAt) / 1_000;
+    const closed = /"closedBy":"(\w+)"/.exec(worker.output())?.[1] ?? "nothing";
+    return [
+      {
+        what: `a group of ${gibibytes} GiB`,
+        ours: `${held} sessions`,
+        bare: "",
+        verdict: `closed by ${closed} after ${seconds.toFixed(0)} s; ${((gibibytes * 1_024) / held).toFixed(0)} MiB each (no bar)`,
+      },
+    ];
+  },
+};
