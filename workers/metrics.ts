@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
+import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";
 
@@ -26,10 +27,11 @@ interface Measured {
   sessions(): SessionTable;
   browsers(): BrowserPool;
   readonly slots: SlotPool;
+  readonly profiles?: ProfileShelf;
 }
 
 /** Makes a worker's metrics. */
-export function createWorkerMetrics({ sessions, browsers, slots }: Measured): WorkerMetrics {
+export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Measured): WorkerMetrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -38,6 +40,11 @@ export function createWorkerMetrics({ sessions, browsers, slots }: Measured): Wo
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
   gauge(registry, "pilothouse_worker_warm_browsers", "Browsers that wait for a session.", () => browsers().warm);
   gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
+  if (profiles) {
+    gauge(registry, "pilothouse_worker_waiting_profiles", "Profiles that wait to be taken.", async () => {
+      return (await profiles.pending()).length;
+    });
+  }
   countEgress(registry, slots);
   return {
     registry,
@@ -123,13 +130,13 @@ function countEgress(registry: Registry, slots: SlotPool): void {
   });
 }
 
-function gauge(registry: Registry, name: string, help: string, read: () => number): void {
+function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
   new Gauge({
     name,
     help,
     registers: [registry],
-    collect() {
-      this.set(read());
+    async collect() {
+      this.set(await read());
     },
   });
 }

@@ -65,7 +65,7 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   await profiles.start();
   await slots.start();
   const events = new EventLog();
-  const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots });
+  const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots, profiles });
   const watchdog = new BoundsWatchdog({
     bounds: sessionBounds,
     onOver: (bound) => metrics.sessionsOverBound.inc({ bound }),

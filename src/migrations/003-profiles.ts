@@ -20,6 +20,7 @@ const statements = [
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now()
   )`,
+  "create index profiles_store on profiles (store_id)",
   "create index profiles_account on profiles (account_id, id desc)",
 
   `create table profile_stores (

@@ -19,6 +19,7 @@ import { findOverdue, findOwing, findPlacedUse, type ProfileUse, settleUse } fro
 const times = {
   /** For a store on its way from a worker, the packing of up to 10 s included. */
   take: 45_000,
+  /** How often it is looked for saves that come no more. */
   sweep: 5_000,
   /** No upload takes this long: a store of that age to which no profile points is of one that was interrupted. */
   orphan: 300_000,
@@ -59,6 +60,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   const stopping = new AbortController();
   let sweeper: NodeJS.Timeout | undefined;
   let sweeping: Promise<void> | undefined;
+  let cleanedAt = performance.now();
 
   const fail = (sessionId: string, detail: string): Promise<void> =>
     db.transaction((tx) => uses.fail(tx, sessionId, detail));
@@ -142,6 +144,9 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
 
   async function sweep(): Promise<void> {
     for (const sessionId of await findOverdue(db, 100)) await fail(sessionId, "its worker did not come back in time");
+    // Every store is looked at for that, so not each time.
+    if (performance.now() - cleanedAt < times.orphan) return;
+    cleanedAt = performance.now();
     const orphans = await deleteOrphans(db, times.orphan);
     if (orphans > 0) log.info({ stores: orphans }, "stores of interrupted saves were deleted");
   }

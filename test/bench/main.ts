@@ -10,10 +10,23 @@ import { memory } from "./memory.ts";
 import { operations } from "./operations.ts";
 import { outsideCpu } from "./outside-cpu.ts";
 import { path } from "./path.ts";
+import { profileCreate } from "./profile-create.ts";
+import { profileSurvival } from "./profile-survival.ts";
 import { printTable } from "./table.ts";
 import { warmStart } from "./warm-start.ts";
 
-const benches: readonly Bench[] = [path, operations, warmStart, endToEnd, outsideCpu, memory, capacity, captureMemory];
+const benches: readonly Bench[] = [
+  path,
+  operations,
+  warmStart,
+  endToEnd,
+  outsideCpu,
+  memory,
+  capacity,
+  captureMemory,
+  profileCreate,
+  profileSurvival,
+];
 
 async function main(args: readonly string[]): Promise<void> {
   const isQuick = args.includes("--quick");

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
@@ -10,6 +11,7 @@ import {
 } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { CreateSessionRequestSchema, DestroySessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
+import type { FakeWorker } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const mebibyte = 2 ** 20;
@@ -17,6 +19,7 @@ const mebibyte = 2 ** 20;
 /** What the fake worker has of ended sessions: the size of the store that it gives. */
 let storeSize = 1_000;
 let running: SessionsApp;
+let worker: FakeWorker;
 let profiles: ReturnType<typeof createProfileService>;
 /** Stores that were put in place, by session. */
 const restored = new Map<string, Buffer>();
@@ -26,7 +29,7 @@ let packing: Promise<void> = Promise.resolve();
 beforeAll(async () => {
   running = await startSessionsApp();
   profiles = createProfileService(running.app);
-  await running.worker({
+  worker = await running.worker({
     slots: 100,
     handlers: {
       async putProfile(_call, chunks) {
@@ -153,11 +156,13 @@ test("should give a profile to one of many sessions, and keep it while it is in 
   await expect(profiles.delete(call(), deletion)).rejects.toMatchObject({ slug: "conflict" });
   await destroy(call, winner?.id ?? "");
   await expect
-    .poll(() =>
-      profiles.delete(call(), deletion).then(
-        () => "deleted",
-        ({ slug }) => slug,
-      ),
+    .poll(
+      () =>
+        profiles.delete(call(), deletion).then(
+          () => "deleted",
+          ({ slug }) => slug,
+        ),
+      { timeout: 10_000 },
     )
     .toBe("deleted");
 });
@@ -217,4 +222,43 @@ test("should refuse a session when the account's storage is full, and keep the l
     slug: "storage-quota-exceeded",
     extensions: { used_bytes: 10 * mebibyte, cap_bytes: 10 * mebibyte, tier: "free" },
   });
+});
+
+/** Has the worker start again: its sessions are lost, and it has their profiles. */
+async function restartWorker(shelved: readonly string[], failure = ""): Promise<void> {
+  worker.held.clear();
+  await worker.register({ bootId: randomUUID() });
+  for (const id of shelved) worker.shelved.set(id, { placementEpoch: 1n, failure });
+  await worker.heartbeat();
+}
+
+test("should take the save of a worker that comes back, unless a newer session has started with the profile", async () => {
+  const call = await running.caller();
+  storeSize = 1_000;
+  const [saved, late] = [(await createProfile(call)).id, (await createProfile(call)).id];
+  const [first, second] = [(await launch(call, saved)).id, (await launch(call, late)).id];
+  await restartWorker([]);
+  const third = await launch(call, late);
+  for (const id of [first, second]) worker.shelved.set(id, { placementEpoch: 1n, failure: "" });
+  await expect.poll(() => [...worker.shelved.keys()], { timeout: 10_000 }).toEqual([]);
+
+  expect((await get(call, saved)).sizeBytes).toBe(1_000n);
+  const { sizeBytes, activeSessionId } = await get(call, late);
+  expect([sizeBytes, activeSessionId]).toEqual([0n, third.id]);
+  const ends = ["session.created", "session.live", "session.failed"];
+  expect((await eventsOf(first)).map(({ type }) => type)).toEqual(ends);
+  expect((await eventsOf(second)).map(({ type }) => type)).toEqual([...ends, "session.profile_save_failed"]);
+  await destroy(call, third.id);
+});
+
+test("should tell once that a worker could not save, and let the profile go", async () => {
+  const call = await running.caller();
+  const { id } = await createProfile(call);
+  const session = await launch(call, id);
+  await restartWorker([session.id], "the disk is full");
+  await restartWorker([session.id], "the disk is full");
+  const told = (await eventsOf(session.id)).filter(({ type }) => type === "session.profile_save_failed");
+  expect(told).toMatchObject([{ data: { profile_id: id, detail: "the disk is full" } }]);
+  expect((await get(call, id)).activeSessionId).toBeUndefined();
+  expect([...worker.shelved.keys()]).toEqual([]);
 });

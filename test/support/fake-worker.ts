@@ -40,6 +40,8 @@ export interface FakeWorkerOptions {
 /** Speaks the real gRPC of a worker, without browsers. */
 export class FakeWorker {
   readonly held = new Map<string, bigint>();
+  /** Sessions whose profiles wait to be taken, with why there is nothing to take. */
+  readonly shelved = new Map<string, { placementEpoch: bigint; failure: string }>();
   readonly bootId = randomUUID();
   id = "";
   secret = "";
@@ -100,10 +102,17 @@ export class FakeWorker {
   /** Sends one heartbeat and ends what the gateway does not want. */
   async heartbeat(): Promise<void> {
     const sessions = [...this.held].map(([sessionId, placementEpoch]) => ({ sessionId, placementEpoch }));
-    const request = create(HeartbeatRequestSchema, { incarnation: this.incarnation, sessions });
+    const profiles = [...this.shelved].map(([sessionId, profile]) => ({ sessionId, ...profile }));
+    const request = create(HeartbeatRequestSchema, { incarnation: this.incarnation, sessions, profiles });
     const options = { metadata: this.metadata(), timeoutMs: 2_000 };
-    const { unwanted } = await callUnary(this.#gateway, GatewayService.method.heartbeat, request, options);
+    const { unwanted, settledProfiles } = await callUnary(
+      this.#gateway,
+      GatewayService.method.heartbeat,
+      request,
+      options,
+    );
     for (const { sessionId } of unwanted) this.held.delete(sessionId);
+    for (const { sessionId } of settledProfiles) this.shelved.delete(sessionId);
   }
 
   async report(...events: MessageInitShape<typeof WorkerEventSchema>[]): Promise<void> {

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { expect } from "vitest";
 import type { Rest } from "./rest.ts";
 
 const page = readFileSync(new URL("pages/profile.html", import.meta.url), "utf8");
@@ -84,11 +83,15 @@ async function go(
 ): Promise<string[]> {
   const { found = "", left = "" } = visit;
   const query = new URLSearchParams([["found", found], ["left", left], ...next.map((site) => ["next", site])]);
-  const arrival = await rest(`${session}/navigate`, { url: `http://${first}/?${query}`, wait_until: "commit" });
-  expect([arrival.status, arrival.body.detail]).toEqual([200, undefined]);
-  const done = await rest(`${session}/wait`, { condition: { kind: "selector", selector: "#done" } });
-  expect([done.status, done.body.detail]).toEqual([200, undefined]);
-  return done.body.title.split(";");
+  await succeed(rest, `${session}/navigate`, { url: `http://${first}/?${query}`, wait_until: "commit" });
+  const { title } = await succeed(rest, `${session}/wait`, { condition: { kind: "selector", selector: "#done" } });
+  return title.split(";");
+}
+
+async function succeed(rest: Rest, path: string, request: object): Promise<{ title: string }> {
+  const { status, body } = await rest(path, request);
+  if (status !== 200) throw new Error(`${path}: ${status} ${body.detail}`);
+  return body;
 }
 
 function hostOf(server: Server): string {

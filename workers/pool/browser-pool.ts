@@ -178,7 +178,8 @@ export class BrowserPool {
       const launch = { runtime, device, extraFlags, timeoutMs, signal, profile };
       return await raceSignal(WarmBrowser.launch(slot, launch), signal);
     } catch (error) {
-      this.#track(Promise.all([slot.release(), profile?.discard()]));
+      // Before the slot is another session's, whose files would else be taken for the profile's.
+      this.#track((profile?.discard() ?? Promise.resolve()).finally(() => slot.release()));
       throw error;
     }
   }

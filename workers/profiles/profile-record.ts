@@ -1,4 +1,5 @@
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { profileRecordOf } from "../slots/slot-block.ts";
 import type { Cookie } from "./profile-manifest.ts";
 import type { UsedProfile } from "./profile-shelf.ts";
 
@@ -12,14 +13,9 @@ export interface ProfileRecord extends UsedProfile {
   readonly cookies: readonly Cookie[];
 }
 
-/** Where the record of a slot is, beside that of its launch. */
-function pathOf(launchRecord: string): string {
-  return launchRecord.replace(/\.launch$/, ".profile");
-}
-
 /** Writes a slot's record so that a crash leaves the old or the new one. */
 export async function writeRecord(launchRecord: string, record: ProfileRecord): Promise<void> {
-  const path = pathOf(launchRecord);
+  const path = profileRecordOf(launchRecord);
   const text = JSON.stringify(record, (_key, value) => (typeof value === "bigint" ? String(value) : value));
   await writeFile(`${path}.new`, text, { mode: 0o600 });
   await rename(`${path}.new`, path);
@@ -29,14 +25,9 @@ export async function writeRecord(launchRecord: string, record: ProfileRecord): 
 export async function readRecord(launchRecord: string): Promise<ProfileRecord | undefined> {
   try {
     // The boundary where JSON becomes what `writeRecord` wrote: nobody else can write here.
-    const record = JSON.parse(await readFile(pathOf(launchRecord), "utf8")) as ProfileRecord;
+    const record = JSON.parse(await readFile(profileRecordOf(launchRecord), "utf8")) as ProfileRecord;
     return { ...record, placementEpoch: BigInt(record.placementEpoch), version: BigInt(record.version) };
   } catch {
     return undefined;
   }
-}
-
-/** Removes a slot's record. */
-export async function removeRecord(launchRecord: string): Promise<void> {
-  for (const path of [`${pathOf(launchRecord)}.new`, pathOf(launchRecord)]) await rm(path, { force: true });
 }

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { PendingProfile } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
@@ -8,6 +8,12 @@ import type { Placement } from "../session/placement.ts";
 
 /** What a gateway takes at once. */
 const CHUNK = 256 * 1024;
+
+/** A store that is put in place for a create that does not come is kept this long, in milliseconds. */
+const INCOMING_MS = 60_000;
+
+/** Nobody writes at a store for longer than this, in milliseconds. */
+const UNFINISHED_MS = 60_000;
 
 /** The largest store that a gateway puts in place. */
 const LARGEST = 32 * 2 ** 20;
@@ -73,7 +79,13 @@ export class ProfileShelf {
   async start(): Promise<void> {
     await this.makeDirectory();
     const unfinished = (await readdir(this.directory)).filter((name) => /\.(incoming|new)$/.test(name));
-    for (const name of unfinished) await rm(join(this.directory, name), { force: true });
+    for (const path of unfinished.map((name) => join(this.directory, name))) {
+      const age = await stat(path)
+        .then(({ mtimeMs }) => Date.now() - mtimeMs)
+        .catch(() => 0);
+      // A younger one may be what another worker of the machine packs at this moment for us.
+      if (age > UNFINISHED_MS) await rm(path, { force: true });
+    }
   }
 
   /** Makes the directory, for its owner alone. */
@@ -100,6 +112,7 @@ export class ProfileShelf {
       await rm(path, { force: true });
       throw error;
     }
+    setTimeout(() => void rm(path, { force: true }), INCOMING_MS).unref();
   }
 
   /** Expects the profile of a session that is being created. */

@@ -1,6 +1,6 @@
 import type { Log } from "../slots/log.ts";
 import { type ProfileDirectory, packProfile } from "./profile-files.ts";
-import { type ProfileRecord, readRecord, removeRecord } from "./profile-record.ts";
+import { type ProfileRecord, readRecord } from "./profile-record.ts";
 import { ProfileShelf } from "./profile-shelf.ts";
 
 /** Packs the directory of a browser that has ended onto the shelf of its worker; a failure is shelved as such. */
@@ -22,13 +22,20 @@ export async function saveProfile(
   }
 }
 
-/** Saves the profile that a dead worker's session has left in a slot, if it had one, onto the shelf of that worker. */
+/**
+ * Saves the profile that a dead worker's session has left in a slot, if it had one, onto the shelf of that worker. What
+ * goes wrong is told and nothing more: the slot has to be cleared all the same.
+ */
 export async function salvageProfile(directory: ProfileDirectory, launchRecord: string, log: Log): Promise<void> {
   const record = await readRecord(launchRecord);
   if (!record) return;
-  const shelf = new ProfileShelf(record.dataDir, record.index);
-  await shelf.makeDirectory();
-  await saveProfile(shelf, directory, record, log);
-  log.info({ session: record.sessionId, profile: record.profileId }, "the profile of a lost session was saved");
-  await removeRecord(launchRecord);
+  const { sessionId: session, profileId: profile } = record;
+  try {
+    const shelf = new ProfileShelf(record.dataDir, record.index);
+    await shelf.makeDirectory();
+    await saveProfile(shelf, directory, record, log);
+    log.info({ session, profile }, "the profile of a lost session was put on the shelf");
+  } catch (error) {
+    log.error({ err: error, session, profile }, "the profile of a lost session could not be saved");
+  }
 }

@@ -5,10 +5,10 @@ import { within } from "../session/progress.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
-import { profileDirectory } from "../slots/slot-block.ts";
+import { profileDirectory, removeProfileRecord } from "../slots/slot-block.ts";
 import { unpackProfile } from "./profile-files.ts";
 import { type Cookie, readCookies, setCookies } from "./profile-manifest.ts";
-import { type ProfileRecord, removeRecord, writeRecord } from "./profile-record.ts";
+import { type ProfileRecord, writeRecord } from "./profile-record.ts";
 import type { ProfileShelf, UsedProfile } from "./profile-shelf.ts";
 import { saveProfile } from "./save-profile.ts";
 
@@ -117,9 +117,10 @@ export class SessionProfile {
     await writeRecord(record, this.#record);
   }
 
+  /** From now on what lies in the slot is nobody's: before it is cleared, and another session's files lie there. */
   async #forget(slot: Slot): Promise<void> {
     this.#options.shelf.expectNoMore(this.#options.profile);
     const entrance = await slot.ready.catch(() => undefined);
-    if (entrance) await removeRecord(entrance.record);
+    if (entrance) removeProfileRecord(entrance.record);
   }
 }

@@ -107,6 +107,7 @@ async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async (
     for (const slot of slots) {
       removeSlotDirectory(block.directoryOf(slot), block.uidOf(slot));
       rmSync(block.recordOf(slot), { force: true });
+      removeProfileRecord(block.recordOf(slot));
     }
   } catch (error) {
     log.warn({ block: block.index, err: error }, "a block of slots is left alone");
@@ -121,6 +122,17 @@ export function matchSlots(block: SlotBlock, slots: readonly number[]): (entry: 
   if (uids.size > 0) return ({ uid }) => uids.has(uid);
   const records = slots.map((slot) => readLaunchRecord(block.recordOf(slot))).filter((record) => record !== undefined);
   return matchLaunches(records, new Set(slots.map((slot) => block.directoryOf(slot))));
+}
+
+/** Where it is noted which profile a slot's browser has, beside the record of its launch. */
+export function profileRecordOf(launchRecord: string): string {
+  return launchRecord.replace(/\.launch$/, ".profile");
+}
+
+/** Removes that note, before another session's files lie in the slot: they must not be taken for those of the profile. */
+export function removeProfileRecord(launchRecord: string): void {
+  const path = profileRecordOf(launchRecord);
+  for (const each of [path, `${path}.new`]) rmSync(each, { force: true });
 }
 
 /** Makes a slot's directory anew, for its browser alone, with places for temporary files, downloads and a profile. */

@@ -7,7 +7,13 @@ import type { Log } from "./log.ts";
 import { createNamespace, RELAY_PORT } from "./namespace.ts";
 import { killProcesses, killUid, networkNamespaceOf, type ProcessEntry } from "./processes.ts";
 import type { SlotEntrance } from "./slot.ts";
-import { makeSlotDirectory, matchSlots, removeSlotDirectory, type SlotBlock } from "./slot-block.ts";
+import {
+  makeSlotDirectory,
+  matchSlots,
+  removeProfileRecord,
+  removeSlotDirectory,
+  type SlotBlock,
+} from "./slot-block.ts";
 
 /** How long processes may take to be gone after SIGKILL before an operator is told. */
 const KILL_MS = 10_000;
@@ -79,6 +85,7 @@ export class SlotPlace {
     this.#entrance = undefined;
     removeSlotDirectory(this.directory, this.uid);
     rmSync(this.#record, { force: true });
+    removeProfileRecord(this.#record);
   }
 
   /** Lets go of the namespace and its socket. */

@@ -1,0 +1,21 @@
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import type { Rest } from "../support/rest.ts";
+
+/** Milliseconds in which a save has come, that of a worker which has to start again included. */
+const savedWithin = 60_000;
+
+/** Makes a profile; gives its identifier. */
+export async function createProfile(rest: Rest): Promise<string> {
+  const { status, body } = await rest("/v1/profiles", { name: "bench" });
+  if (status !== 201) throw new Error(`a profile could not be created: ${status} ${body.detail}`);
+  return body.id;
+}
+
+/** Resolves when no session has a profile any more, and it was saved since the given time. */
+export async function awaitSaved(rest: Rest, profile: string, since = new Date(0)): Promise<void> {
+  const isSaved = async (): Promise<boolean> => {
+    const { body } = await rest(`/v1/profiles/${profile}`);
+    return !body.active_session_id && new Date(body.saved_at ?? 0) > since;
+  };
+  if (!(await waitUntil(isSaved, { timeout: savedWithin, every: 20 }))) throw new Error("a profile was not saved");
+}

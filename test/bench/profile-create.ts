@@ -1,0 +1,80 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { ProfileSites } from "../support/profile-sites.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+import { startService } from "../support/service.ts";
+import { type Bench, type Row, ratioVerdict, type Scale } from "./bench.ts";
+import { browserPath, sandboxFlags } from "./browsers.ts";
+import { awaitSaved, createProfile } from "./profile-client.ts";
+import { interleave, median, spread } from "./samples.ts";
+
+const BAR = 1.3;
+
+/** What a profile of 20 sites adds to the creation of a session. */
+export const profileCreate: Bench = {
+  name: "profile-create",
+  title:
+    "create with a profile of 20 sites through REST, against Playwright's launch of the same runtime on an empty directory",
+  async run(scale): Promise<Row[]> {
+    const sites = await new ProfileSites().start();
+    const service = await startService({ EGRESS_ALLOW: "127.0.0.0/8" });
+    try {
+      const rest = restClient(service);
+      const rows = [];
+      for (const runtime of ["headless-shell", "chromium"] as const)
+        rows.push(await compare(rest, sites, runtime, scale));
+      return rows;
+    } finally {
+      await service.stop();
+      await sites.stop();
+    }
+  },
+};
+
+async function compare(rest: Rest, sites: ProfileSites, runtime: BrowserRuntime, scale: Scale): Promise<Row> {
+  const profile = await createProfile(rest);
+  const create = async (): Promise<{ session: string; took: number }> => {
+    const beganAt = performance.now();
+    const { status, body } = await rest("/v1/sessions", { profile_id: profile, runtime });
+    if (status !== 201) throw new Error(`a session could not be created: ${status} ${body.detail}`);
+    return { session: `/v1/sessions/${body.id}`, took: performance.now() - beganAt };
+  };
+  const end = async (session: string): Promise<void> => {
+    await rest(session, undefined, { method: "DELETE" });
+    await awaitSaved(rest, profile);
+  };
+  const { session } = await create();
+  await sites.visit(rest, session, { left: "bench" });
+  await end(session);
+  const ours = async (): Promise<number> => {
+    const created = await create();
+    await end(created.session);
+    return created.took;
+  };
+  const samples = await interleave({ ours, bare: () => launchBare(runtime) }, { rounds: scale.of(20, 6), warmUp: 2 });
+  return {
+    what: `create with a profile, ${runtime}`,
+    ours: spread(samples.ours),
+    bare: spread(samples.bare),
+    verdict: ratioVerdict(median(samples.ours) / median(samples.bare), BAR),
+  };
+}
+
+/** Launches a browser on an empty directory until its page is there; gives the milliseconds of that. */
+async function launchBare(runtime: BrowserRuntime): Promise<number> {
+  const directory = await mkdtemp(join(tmpdir(), "bare-"));
+  const args = [...(runtime === "chromium" ? ["--headless=new"] : []), ...sandboxFlags];
+  try {
+    const beganAt = performance.now();
+    const context = await chromium.launchPersistentContext(directory, { executablePath: browserPath(runtime), args });
+    if (context.pages().length === 0) await context.newPage();
+    const took = performance.now() - beganAt;
+    await context.close();
+    return took;
+  } finally {
+    await rm(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

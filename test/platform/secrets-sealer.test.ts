@@ -1,0 +1,81 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { parseSecretsKeys, type SecretsKey } from "../../src/platform/secrets-keys.ts";
+import { createSealer, type Sealer } from "../../src/platform/secrets-sealer.ts";
+
+const key = (id: string): SecretsKey => ({ id, secret: randomBytes(32) });
+const sealerOf = (...keys: SecretsKey[]): Sealer => createSealer({ keys, file: undefined });
+const context = { accountId: "acc_1", purpose: "test" };
+const plain = Buffer.from("a secret");
+
+test("should open what it has sealed, for the same account and purpose only", () => {
+  const sealer = sealerOf(key("one"));
+  const sealed = sealer.seal(plain, context);
+  expect(sealed.includes(plain)).toBe(false);
+  expect(sealer.open(sealed, context)).toEqual(plain);
+  expect(sealer.seal(plain, context)).not.toEqual(sealed);
+  for (const other of [{ accountId: "acc_2" }, { purpose: "other" }]) {
+    expect(() => sealer.open(sealed, { ...context, ...other })).toThrow();
+  }
+});
+
+test("should open nothing that was changed or cut short", () => {
+  const sealer = sealerOf(key("one"));
+  const sealed = sealer.seal(plain, context);
+  for (let at = 0; at < sealed.length; at += 1) {
+    const changed = Buffer.from(sealed);
+    changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
+    expect(() => sealer.open(changed, context)).toThrow();
+    expect(() => sealer.open(sealed.subarray(0, at), context)).toThrow();
+  }
+});
+
+test("should seal anew by the newest key, and then do without the old one", () => {
+  const [old, next] = [key("old"), key("next")];
+  const sealed = sealerOf(old).seal(plain, context);
+  const both = sealerOf(next, old);
+  expect(both.open(sealed, context)).toEqual(plain);
+  const rewrapped = both.rewrap(sealed, context);
+  expect(rewrapped && sealerOf(next).open(rewrapped, context)).toEqual(plain);
+  expect(rewrapped && both.rewrap(rewrapped, context)).toBeUndefined();
+  expect(() => sealerOf(next).open(sealed, context)).toThrow("SECRETS_KEYS lacks the key old");
+});
+
+test("should seal a secret in parts, none of which can be left out, repeated or put elsewhere", () => {
+  const sealer = sealerOf(key("one"));
+  const { dataKey, sealed } = sealer.makeDataKey(context);
+  const parts = ["a", "b", "c"].map((text, index) => dataKey.sealPart(index, index === 2, Buffer.from(text)));
+  const opened = sealer.openDataKey(sealed, context);
+  expect(parts.map((part, index) => String(opened.openPart(index, index === 2, part)))).toEqual(["a", "b", "c"]);
+  const [first = plain, second = plain] = parts;
+  expect(() => opened.openPart(0, false, second)).toThrow();
+  expect(() => opened.openPart(1, true, second)).toThrow();
+  expect(() => sealer.makeDataKey(context).dataKey.openPart(0, false, first)).toThrow();
+});
+
+test("should say that nothing can be sealed without a key", () => {
+  expect(() => sealerOf().seal(plain, context)).toThrow("this deployment has no SECRETS_KEYS");
+});
+
+test("should make a key of its own in a file that nobody else can read, and find it again", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "sealer-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const file = join(directory, "secrets-key");
+  const first = createSealer({ keys: [], file });
+  await first.start();
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  const again = createSealer({ keys: [], file });
+  await again.start();
+  expect(again.open(first.seal(plain, context), context)).toEqual(plain);
+  expect(parseSecretsKeys(await readFile(file, "utf8"))).toHaveLength(1);
+});
+
+test.for(["one", "one:short", `one two:${"A".repeat(43)}=`, `a:${"A".repeat(43)}=,a:${"A".repeat(43)}=`])(
+  "should refuse the keys %s without repeating them",
+  (text) => {
+    expect(() => parseSecretsKeys(text)).toThrow(/^SECRETS_KEYS accepts (?!.*AAAA)/);
+  },
+);
