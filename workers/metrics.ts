@@ -1,7 +1,10 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
+import type { Happening } from "./event-log.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
+import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";
 
@@ -10,14 +13,12 @@ export interface WorkerMetrics {
   readonly registry: Registry;
   /** Seconds of each command, its wait for its turn included, by `method` and `outcome` (`ok` or the error's slug). */
   readonly commands: Histogram<"method" | "outcome">;
-  /** Sessions that have ended by themselves, by `reason`. */
-  readonly sessionsEnded: Counter<"reason">;
+  /** Counts what became of a session by itself: its end, by `reason`, and bot checks, by `kind`. */
+  count(event: Happening): void;
   /** Seconds until a session had its browser, by `how`: `adopted`, `context` (of its own, in a warm browser), `launched`. */
   readonly browserReady: Histogram<"how">;
   /** Sessions that took more of the machine than they may, by `bound`. */
   readonly sessionsOverBound: Counter<"bound">;
-  /** Bot checks that sessions came upon, by `kind`. */
-  readonly challenges: Counter<"kind">;
   /** Shows what a watch sees. */
   tellPressure(watch: PressureWatch): void;
 }
@@ -62,25 +63,35 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Mea
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
     }),
-    sessionsEnded: new Counter({
-      name: "pilothouse_worker_sessions_ended_total",
-      help: "Sessions that have ended by themselves.",
-      labelNames: ["reason"],
-      registers,
-    }),
+    count: happeningCounter(registers),
     sessionsOverBound: new Counter({
       name: "pilothouse_worker_sessions_over_bound_total",
       help: "Sessions that were ended because they took more memory, tasks or disk than a session may.",
       labelNames: ["bound"],
       registers,
     }),
-    challenges: new Counter({
-      name: "pilothouse_worker_challenges_total",
-      help: "Bot checks that sessions came upon.",
-      labelNames: ["kind"],
-      registers,
-    }),
     tellPressure: (watch) => tellPressure(registry, watch),
+  };
+}
+
+function happeningCounter(registers: Registry[]): (event: Happening) => void {
+  const ended = new Counter({
+    name: "pilothouse_worker_sessions_ended_total",
+    help: "Sessions that have ended by themselves.",
+    labelNames: ["reason"],
+    registers,
+  });
+  const challenges = new Counter({
+    name: "pilothouse_worker_challenges_total",
+    help: "Bot checks that sessions came upon.",
+    labelNames: ["kind"],
+    registers,
+  });
+  return (event) => {
+    if (event.case === "ended") {
+      ended.inc({ reason: endedReasonName(event.value.reason ?? SessionEndedReason.UNSPECIFIED) });
+    }
+    if (event.case === "challengeSeen") challenges.inc({ kind: event.value.challenge ?? "generic" });
   };
 }
 

@@ -22,7 +22,6 @@ import { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { salvageProfile } from "./profiles/save-profile.ts";
 import { probeRuntimes } from "./runtimes.ts";
 import { WorkerServer } from "./server.ts";
-import { endedReasonName } from "./session/ended-reason.ts";
 import { SessionTable } from "./session/session-table.ts";
 import { SlotPool } from "./slots/slot-pool.ts";
 
@@ -48,7 +47,40 @@ export interface Worker {
 }
 
 /** Starts a worker: finds its browsers, makes its slots, listens, and makes itself known to the gateways. */
-export async function startWorker({ config, env, log, onFate }: WorkerOptions): Promise<Worker> {
+export async function startWorker(options: WorkerOptions): Promise<Worker> {
+  const { config, log } = options;
+  const ground = await layGround(options);
+  const { runtimes, slots } = ground;
+  const sessionParts = makeSessions(options, ground, () => void link.sayNow());
+  const { sessions, browsers, metrics } = sessionParts;
+  const link: FleetLink = await makeLink(options, ground, sessions);
+  const server = new WorkerServer({ ...ground, sessions, log, secretHash: () => link.secretHash, metrics });
+  await listenOn(server, config);
+  const pressure = watchPressure({ config, sessions, link, log });
+  metrics.tellPressure(pressure);
+  const internal = await startInternal(config, metrics.registry, () => link.isRegistered && !sessions.isDraining);
+  pressure.start();
+  browsers.start();
+  await link.start();
+  log.info(
+    { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
+    "the worker has started",
+  );
+  return {
+    drain: (patience, signal) => drain({ sessions, link }, patience, signal),
+    stop: () => stopAll({ ...ground, ...sessionParts, link, server, internal, pressure }),
+  };
+}
+
+/** What sessions stand on. */
+interface Ground {
+  readonly runtimes: Awaited<ReturnType<typeof probeRuntimes>>;
+  readonly slots: SlotPool;
+  readonly profiles: ProfileShelf;
+  readonly events: EventLog;
+}
+
+async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   const executables = findBrowsers({ env, dataDirectory: config.dataDir, platform: process.platform, disk: realDisk });
   const runtimes = await probeRuntimes(executables);
   if (runtimes.size === 0) throw new Error("no browser is installed: set HEADLESS_SHELL_PATH or CHROMIUM_PATH");
@@ -64,7 +96,12 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
   const profiles = new ProfileShelf(config.dataDir, config.index);
   await profiles.start();
   await slots.start();
-  const events = new EventLog();
+  return { runtimes, slots, profiles, events: new EventLog() };
+}
+
+/** Makes what holds the sessions; `onRoom` hears that a worker that was full has room again. */
+function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
+  const { runtimes, slots, profiles, events } = ground;
   const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots, profiles });
   const watchdog = new BoundsWatchdog({
     bounds: sessionBounds,
@@ -85,18 +122,21 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     log,
     watchdog,
     profiles,
+    onRoom,
     onEvent: (placement, event) => {
-      if (event.case === "ended") {
-        metrics.sessionsEnded.inc({ reason: endedReasonName(event.value.reason ?? SessionEndedReason.UNSPECIFIED) });
-      }
-      if (event.case === "challengeSeen") metrics.challenges.inc({ kind: event.value.challenge ?? "generic" });
+      metrics.count(event);
       events.append(placement, event);
     },
-    onRoom: () => void link.sayNow(),
   });
+  return { sessions, browsers, watchdog, metrics };
+}
+
+async function makeLink(options: WorkerOptions, ground: Ground, sessions: SessionTable): Promise<FleetLink> {
+  const { config, log, onFate } = options;
+  const { runtimes, slots, profiles, events } = ground;
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
-  const link: FleetLink = new FleetLink({
+  return new FleetLink({
     gateways: new GatewayRound(config.gateways),
     tls: config.fleetTls,
     token: config.token,
@@ -114,22 +154,6 @@ export async function startWorker({ config, env, log, onFate }: WorkerOptions): 
     onLeaseLost: () => onFate("lease lost"),
     onSuperseded: () => onFate("superseded"),
   });
-  const server = new WorkerServer({ sessions, slots, profiles, log, secretHash: () => link.secretHash, metrics });
-  await listenOn(server, config);
-  const pressure = watchPressure({ config, sessions, link, log });
-  metrics.tellPressure(pressure);
-  const internal = await startInternal(config, metrics.registry, () => link.isRegistered && !sessions.isDraining);
-  pressure.start();
-  browsers.start();
-  await link.start();
-  log.info(
-    { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
-    "the worker has started",
-  );
-  return {
-    drain: (patience, signal) => drain({ sessions, link }, patience, signal),
-    stop: () => stopAll({ sessions, profiles, link, server, browsers, slots, internal, pressure, watchdog }),
-  };
 }
 
 /** Closes the worker to new sessions while its machine is under pressure, and tells the gateways at once. */

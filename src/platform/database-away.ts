@@ -28,8 +28,8 @@ const systemCodes = new Set([
   "EAI_AGAIN",
 ]);
 
-/** SQLSTATEs of a server that shuts down, starts, recovers or is full (classes 57P, 08 and 53300). */
-const isAwayState = (code: string): boolean => /^(57P0[1-5]|08...|53300)$/.test(code);
+/** SQLSTATEs of a server that shuts down, starts, recovers, or has no disk, memory or connection left (classes 57P, 08, 53). */
+const isAwayState = (code: string): boolean => /^(57P0[1-5]|08...|53...)$/.test(code);
 
 /** What pg says, without a code, of a connection that ended, could not be made in time or does not answer. */
 const messages =

@@ -85,7 +85,7 @@ function rethrow(error: unknown): never {
   if (isUnstorable(error))
     throw failFields("validation-failed", { request: "contains U+0000, which cannot be stored" });
   if (!isConnectionLoss(error)) throw error;
-  const detail = "the database cannot be reached";
+  const detail = "the database cannot be reached, or has no room";
   throw fail("internal", {}, { detail, retryAfter: 1, cause: new DatabaseAway(error) });
 }
 

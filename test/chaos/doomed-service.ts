@@ -45,12 +45,12 @@ export class DoomedService {
   }
 
   /** Starts one, whose pages may reach a fixture site. */
-  static async start(env: Record<string, string> = {}): Promise<DoomedService> {
+  static async start(env: Record<string, string> = {}, directory?: string): Promise<DoomedService> {
     const temporary = mkdtempSync(join(tmpdir(), "chaos-"));
     const site = await new FixtureSite().start();
     const ground = { TMPDIR: temporary, EGRESS_ALLOW: site.host, WORKER_SLOTS: "6" };
     try {
-      return new DoomedService(await startService({ ...ground, ...env }), site, temporary);
+      return new DoomedService(await startService({ ...ground, ...env }, directory), site, temporary);
     } catch (error) {
       await site.stop();
       throw error;

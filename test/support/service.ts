@@ -24,9 +24,9 @@ export interface Service {
 const START_MS = 60_000;
 const STOP_MS = 45_000;
 
-/** Starts a service of its own for a test; `env` adds to its environment. */
-export async function startService(env: Record<string, string> = {}): Promise<Service> {
-  const dataDir = await makeDataDirectory();
+/** Starts a service of its own for a test; `env` adds to its environment, `directory` is where its data is put. */
+export async function startService(env: Record<string, string> = {}, directory?: string): Promise<Service> {
+  const dataDir = directory ?? (await makeDataDirectory());
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   return run(dataDir, { ...variables, ...env }, ports);
