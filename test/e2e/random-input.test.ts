@@ -9,7 +9,7 @@ import { type RandomRequest, RandomRequests } from "./support/random-requests.ts
 
 // The same requests in every run; SEED=<number> tries others, and names a run that failed.
 const seed = Number(process.env.SEED ?? 4);
-const REQUESTS = 600;
+const REQUESTS = 900;
 // Commands of one session queue, so more at a time would only wait.
 const AT_A_TIME = 4;
 
