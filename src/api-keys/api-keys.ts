@@ -14,6 +14,7 @@ import { type KeyToken, newSecret, parseAuthorization, writeToken } from "./toke
 /** Milliseconds. */
 const freshFor = 5_000;
 const staleFor = 60_000;
+const patience = 300;
 
 /** Keys kept in memory: at about 500 bytes each, 5 MB. */
 const cacheCapacity = 10_000;
@@ -91,6 +92,7 @@ export function createApiKeys({ db, bus, ids, clock }: ApiKeysParts): ApiKeys {
     isAway: isDatabaseAway,
     freshFor,
     staleFor,
+    patience,
     capacity: cacheCapacity,
   });
   let unsubscribe: (() => void) | undefined;

@@ -14,6 +14,7 @@ import {
   ReportResponseSchema,
   type WorkerEvent,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { pause } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
 import { isDatabaseAway } from "../platform/database-away.ts";
@@ -35,6 +36,9 @@ import {
 
 /** Five bits a character: 200 random bits. */
 const secretLength = 40;
+
+/** Milliseconds that a heartbeat waits for PostgreSQL: the worker waits for 2 s. */
+const patience = 1_000;
 
 /** What workers ask of gateways. */
 export interface WorkerRegistry {
@@ -89,6 +93,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   const tokenHash = hashSecret(parts.workerToken);
   const secretHashes = new Map<string, Buffer>();
   const heard = new Map<string, bigint>();
+  const noting = new Map<string, Promise<HeartbeatResponse>>();
 
   /** Finds out which worker calls. Its secret is known in memory after the first call: a heartbeat must do without PostgreSQL. */
   async function identify(metadata: Metadata): Promise<string> {
@@ -139,6 +144,34 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
 
   const superseded = () => fail("conflict", {}, { detail: "the worker has been started again since" });
 
+  /** Notes a heartbeat, and finds what the worker has to hear. */
+  function note(id: string, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+    const noted = take(id, request).finally(() => noting.delete(id));
+    noting.set(id, noted);
+    return noted;
+  }
+
+  async function take(id: string, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+    try {
+      await renew(id, request);
+      const unwanted = await keeper.unwanted(id, request.sessions);
+      const settledProfiles = await keeper.settledProfiles(id, request.profiles);
+      return create(HeartbeatResponseSchema, { unwanted, settledProfiles });
+    } catch (error) {
+      if (isDatabaseAway(error)) return create(HeartbeatResponseSchema);
+      throw error;
+    }
+  }
+
+  /**
+   * An outage of ours kills no session: the worker is told that all is well when PostgreSQL is away, or hangs, and leases
+   * are renewed afterwards.
+   */
+  async function allIsWell(): Promise<HeartbeatResponse> {
+    await pause(patience);
+    return create(HeartbeatResponseSchema);
+  }
+
   return {
     async register(request) {
       if (!matchesHash(request.workerToken, tokenHash))
@@ -161,16 +194,9 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     },
     async heartbeat(metadata, request) {
       const id = await identify(metadata);
-      try {
-        await renew(id, request);
-        const unwanted = await keeper.unwanted(id, request.sessions);
-        const settledProfiles = await keeper.settledProfiles(id, request.profiles);
-        return create(HeartbeatResponseSchema, { unwanted, settledProfiles });
-      } catch (error) {
-        // An outage of ours kills no session: the worker is told that all is well, and leases are renewed afterwards.
-        if (isDatabaseAway(error)) return create(HeartbeatResponseSchema);
-        throw error;
-      }
+      // One at a time: heartbeats must not pile up on a PostgreSQL that hangs.
+      const noted = noting.get(id) ?? note(id, request);
+      return Promise.race([noted, allIsWell()]);
     },
     async report(metadata, { incarnation, events, sentAt }) {
       const workerId = await identify(metadata);

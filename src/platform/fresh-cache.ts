@@ -8,6 +8,8 @@ export interface FreshCacheOptions<V> {
   freshFor: number;
   /** Milliseconds that an answer is good for while the truth cannot be read. */
   staleFor: number;
+  /** Milliseconds that an answer is waited for while an old one would do: the truth may hang rather than fail. */
+  patience: number;
   /** How many answers are kept; the least recently used go first. */
   capacity: number;
   /** Monotonic milliseconds. */
@@ -32,7 +34,7 @@ interface Kept<V> {
 
 /** Makes a cache. */
 export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {
-  const { freshFor, staleFor, capacity } = options;
+  const { freshFor, staleFor, capacity, patience } = options;
   const now = options.now ?? (() => performance.now());
   const kept = new Map<string, Kept<V>>();
   const loading = new Map<string, Promise<V | undefined>>();
@@ -74,6 +76,19 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
     return loaded;
   }
 
+  /** Waits for what is loaded; not for long where an old answer is good while the truth is away. */
+  function loaded(key: string, loading: Promise<V | undefined>): Promise<V | undefined> {
+    const old = younger(key, staleFor);
+    if (old === undefined) return loading;
+    const { promise, resolve } = Promise.withResolvers<V | undefined>();
+    const timer = setTimeout(() => resolve(old), patience);
+    return Promise.race([loading, promise]).finally(() => {
+      clearTimeout(timer);
+      // Nobody may be left to hear that it has failed.
+      loading.catch(() => undefined);
+    });
+  }
+
   return {
     async get(key) {
       const found = kept.get(key);
@@ -82,7 +97,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
         kept.set(key, found);
         return found.value;
       }
-      return loading.get(key) ?? load(key);
+      return loaded(key, loading.get(key) ?? load(key));
     },
     peek: (key) => younger(key, freshFor),
     peekStale: (key) => younger(key, staleFor),

@@ -33,6 +33,7 @@ export interface SessionRoutes {
 /** Milliseconds. */
 const freshFor = 5_000;
 const staleFor = 60_000;
+const patience = 300;
 const capacity = 10_000;
 
 const sessionId = new RegExp(`^ses_${idPattern}$`);
@@ -58,6 +59,7 @@ export function createSessionRoutes(db: Database, bus: Bus): SessionRoutes {
     isAway: isDatabaseAway,
     freshFor,
     staleFor,
+    patience,
     capacity,
   });
 

@@ -7,10 +7,10 @@ import { FixtureSite } from "../support/fixture-site.ts";
 import { descendantsOf } from "../support/process-list.ts";
 
 /** Milliseconds that PostgreSQL is away: longer than a lease. `DATABASE_OUTAGE_SECONDS` makes it longer. */
-const outage = Number(process.env.DATABASE_OUTAGE_SECONDS ?? 12) * 1_000;
+const outage = Number(process.env.DATABASE_OUTAGE_SECONDS ?? 10) * 1_000;
 
 /** Sessions that live meanwhile: one of them expires, and one crashes. */
-const sessions = Number(process.env.DATABASE_OUTAGE_SESSIONS ?? 6);
+const sessions = Number(process.env.DATABASE_OUTAGE_SESSIONS ?? 4);
 
 /** How long before the end of the outage the two end, at least. */
 const before = 4_000;
@@ -92,7 +92,10 @@ describe.each([
     await takeAway();
     process.kill(browser, "SIGKILL");
     const crashedAt = Date.now();
-    expect(await rest("/v1/sessions?limit=1")).toMatchObject({ status: 500, body: { detail: /database/ } });
+    expect(await rest("/v1/sessions?limit=1")).toMatchObject({
+      status: 500,
+      body: { detail: expect.stringMatching(/database/) },
+    });
     expect(await Promise.all(steady.map(drive))).toEqual(steady.map(() => 200));
     await delay(Math.max(0, awayAt + outage - Date.now()));
     expect(await Promise.all(steady.map(drive))).toEqual(steady.map(() => 200));
@@ -107,8 +110,8 @@ describe.each([
     expect(ends.get(idOf(idle))).toMatchObject({ ended_reason: "idle", events: 1 });
     expect(Math.abs(Number(ends.get(idOf(doomed))?.ended_at) - crashedAt)).toBeLessThan(3_000);
     expect(Number(ends.get(idOf(idle))?.ended_at)).toBeLessThan(backAt - Math.max(0, outage - 10_000 - before));
-    // A lease later nothing has changed for those that live.
-    await delay(10_000);
+    // Sweeps that would end them have come by now.
+    await delay(3_000);
     for (const session of steady) {
       expect(await drive(session)).toBe(200);
       expect((await rest(session, undefined, { method: "DELETE" })).status).toBe(204);

@@ -8,6 +8,7 @@ function cacheOf(load: (key: string) => Promise<number | undefined>) {
     isAway: (error) => error === "away",
     freshFor: 5,
     staleFor: 60,
+    patience: 20,
     capacity: 2,
     now: () => time,
   });
@@ -62,4 +63,16 @@ test("should forget the least recently used beyond its capacity", async () => {
   const { cache } = cacheOf(async () => 1);
   for (const key of ["a", "b", "a", "c"]) await cache.get(key);
   expect([cache.peek("a"), cache.peek("b"), cache.peek("c")]).toEqual([1, undefined, 1]);
+});
+
+test("should not wait long for a truth that hangs, while an old answer is good", async () => {
+  let answer: () => Promise<number> = async () => 1;
+  const { cache, wait } = cacheOf(() => answer());
+  await cache.get("a");
+  const hanging = Promise.withResolvers<number>();
+  answer = () => hanging.promise;
+  wait(59);
+  expect(await cache.get("a")).toBe(1);
+  hanging.resolve(2);
+  await expect.poll(() => cache.peek("a")).toBe(2);
 });
