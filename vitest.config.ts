@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { SlowestFirst } from "./test/support/slowest-first.ts";
 
 export default defineConfig({
   test: {
@@ -8,6 +9,7 @@ export default defineConfig({
     globalSetup: "test/support/global-setup.ts",
     // Tests drive real browsers and a real database: two files at a time are what two cores carry.
     maxWorkers: 2,
+    sequence: { sequencer: SlowestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     retry: 0,

@@ -19,39 +19,48 @@ interface Route {
 
 const brokenBodies = ["", "{", "[]", "null", '"text"', '{"a":1,}', '{"a":NaN}', "[".repeat(10_000), "\u{feff}{}"];
 
-/** Makes requests to all operations of a document, about one session; `urls` are addresses that it can load. */
+/** Makes requests to all operations of a document, about things that are there; `urls` are addresses that pages can load. */
 export class RandomRequests {
   readonly #random: Random;
   readonly #values: RandomValues;
   readonly #routes: readonly Route[];
-  readonly #sessionId: string;
+  readonly #known: Readonly<Record<string, string>>;
 
-  constructor(document: OpenApiDocument, random: Random, sessionId: string, urls: readonly string[]) {
+  /** `known` has the identifier of one thing of each collection, such as `sessions`. */
+  constructor(
+    document: OpenApiDocument,
+    random: Random,
+    known: Readonly<Record<string, string>>,
+    urls: readonly string[],
+  ) {
     this.#random = random;
     this.#values = new RandomValues(document, random, urls);
-    this.#sessionId = sessionId;
+    this.#known = known;
     this.#routes = Object.entries(document.paths).flatMap(([template, item]) =>
       Object.entries(item).map(([verb, operation]) => ({ verb: verb.toUpperCase(), template, operation })),
     );
   }
 
-  /** The next request. */
-  next(): RandomRequest {
+  /** The next request, to any operation or to the one that is named. */
+  next(operationId?: string): RandomRequest {
     const random = this.#random;
-    const { verb, template, operation } = random.pick(this.#routes);
+    const routes = this.#routes.filter(
+      ({ operation }) => operation.operationId === (operationId ?? operation.operationId),
+    );
+    const { verb, template, operation } = random.pick(routes);
     // Half of the requests are nearly right, so that the other half is not all that is ever tried.
     const wildness = random.pick([0, 0.02, 0.1, 0.4]);
     const body = this.#body(operation, wildness);
     return {
       operation,
       method: verb,
-      path: template.replace("{id}", this.#id(verb)) + this.#query(operation, wildness),
+      path: template.replace("{id}", this.#id(verb, template)) + this.#query(operation, wildness),
       headers: this.#headers(body, wildness),
       body,
     };
   }
 
-  #id(verb: string): string {
+  #id(verb: string, template: string): string {
     const ids = [
       "ses_",
       "ses_01jd2z5r1v7k9m3q8t4w6x0y2b",
@@ -63,7 +72,8 @@ export class RandomRequests {
       "null",
     ];
     const isKept = verb !== "DELETE" && this.#random.chance(0.85);
-    return isKept ? this.#sessionId : this.#random.pick(ids);
+    const [, , collection = ""] = template.split("/");
+    return (isKept && this.#known[collection]) || this.#random.pick(ids);
   }
 
   #query({ parameters = [] }: Operation, wildness: number): string {
