@@ -16,8 +16,11 @@ const LAUNCH_MS = 30_000;
 /** How often the pool is fitted to demand when nobody asks, and how long it waits after a launch that failed. */
 const TICK_MS = 5_000;
 
-/** How long after a session has its browser the next one is launched. */
-const SOON_MS = 20;
+/**
+ * How long after a session has its browser the next one is launched: a launch holds the worker for some 20 ms and takes
+ * a core for 200, which the session's first page wants as well.
+ */
+const SOON_MS = 400;
 
 /** How a session came to its browser: as it was, with a context of its own in it, or by a launch. */
 export type Readiness = "adopted" | "context" | "launched";
@@ -109,7 +112,6 @@ export class BrowserPool {
       this.#options.onReady?.(how, (performance.now() - began) / 1_000);
       return browser;
     } finally {
-      // Behind the answer: a launch keeps the worker busy for some milliseconds.
       this.#soon ??= setTimeout(() => this.#fit(), SOON_MS);
     }
   }
