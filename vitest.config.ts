@@ -4,7 +4,8 @@ import { SlowestFirst } from "./test/support/slowest-first.ts";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/bench/**"],
+    // Minutes each: `npm run test-long`.
+    exclude: ["test/bench/**", ...(process.env.LONG_TESTS ? [] : ["test/**/*.long.test.ts"])],
     environment: "node",
     globalSetup: "test/support/global-setup.ts",
     // Tests drive real browsers and a real database: two files at a time are what two cores carry.

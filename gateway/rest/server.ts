@@ -1,4 +1,6 @@
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import type { IncomingMessage } from "node:http";
+import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { pause } from "../../src/platform/bounded-wait.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { ServedService } from "../../src/registry.ts";
 import { peerOf } from "../front.ts";
@@ -6,6 +8,8 @@ import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { mountRest, type RestContext, type RestRoute } from "./mount.ts";
 
 const BODY_LIMIT = 1024 * 1024;
+// How long a client that sends more may go on before it is answered, in milliseconds.
+const LINGER_MS = 1_000;
 // No shorter than what Node lets through as a path: how long an id may be, its field says.
 const LONGEST_PATH_VARIABLE = 65_536;
 
@@ -38,7 +42,10 @@ export function createRestServer(services: readonly ServedService[], context: Re
     );
     done(null, payload);
   });
-  app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, context));
+  app.setErrorHandler(async (error: FastifyError, request, reply) => {
+    if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") await discardRest(request.raw);
+    return sendProblem(error, request, reply, context);
+  });
   app.setNotFoundHandler(
     {
       preHandler: async (request: FastifyRequest) => {
@@ -67,6 +74,17 @@ function readBodies(app: FastifyInstance): void {
     { parseAs: "buffer", bodyLimit: BODY_LIMIT },
     asBuffer,
   );
+}
+
+/**
+ * Reads on, for a while, what a client still sends: a connection that is closed meanwhile may be reset before the client
+ * has read its answer (RFC 9112, section 9.6).
+ */
+async function discardRest(body: IncomingMessage): Promise<void> {
+  const over = new AbortController();
+  body.once("close", () => over.abort()).once("end", () => over.abort());
+  body.resume();
+  if (!body.readableEnded) await pause(LINGER_MS, over.signal);
 }
 
 function sendProblem(

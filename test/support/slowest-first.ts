@@ -8,7 +8,6 @@ const SLOWEST = [
   "start/start",
   "contract/check-refuses",
   "chaos/gateway",
-  "chaos/database-outage",
   "e2e/bad-input",
   "isolation/ways-out",
   "e2e/scaled",
