@@ -4,7 +4,6 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const SLOWEST = [
   "start/unprivileged",
   "e2e/hostile",
-  "profiles/save",
   "start/start",
   "contract/check-refuses",
   "chaos/gateway",

@@ -10,9 +10,7 @@ const timeout = 90_000;
 const backWithin = 45_000;
 
 let doomed: DoomedService;
-/** `npm run test-long` has the time for twenty sites and both runtimes. */
-const isLong = process.env.LONG_TESTS !== undefined;
-const count = isLong ? 20 : 4;
+const count = 20;
 const sites = new ProfileSites(count);
 
 const rest: DoomedService["rest"] = (path, body, init) => doomed.rest(path, body, init);
@@ -41,12 +39,10 @@ afterAll(async () => {
   await sites.stop();
 });
 
-const pairs = [
+describe.for([
   ["headless-shell", "chromium"],
   ["chromium", "headless-shell"],
-] as const;
-
-describe.for(isLong ? pairs : pairs.slice(0, 1))("a profile of many sites, used by %s", ([runtime, other]) => {
+] as const)("a profile of many sites, used by %s", ([runtime, other]) => {
   let profile_id = "";
   /** The session that has the profile, and what its visit left there. */
   let session = "";
