@@ -34,6 +34,7 @@ export function compileWriter(desc: DescMessage): MessageWriter {
   const flatten = flattening(desc);
   const write: MessageWriter = (message) => {
     const json: JsonObject = {};
+    // The boundary where a message is read field by field.
     const source = message as unknown as Record<string, unknown>;
     for (const member of members) {
       member(source, json);

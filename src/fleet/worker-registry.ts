@@ -94,6 +94,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   const secretHashes = new Map<string, Buffer>();
   const heard = new Map<string, bigint>();
   const noting = new Map<string, Promise<HeartbeatResponse>>();
+  const latest = new Map<string, HeartbeatRequest>();
 
   /** Finds out which worker calls. Its secret is known in memory after the first call: a heartbeat must do without PostgreSQL. */
   async function identify(metadata: Metadata): Promise<string> {
@@ -151,6 +152,13 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return noted;
   }
 
+  /** One at a time, and then only the latest: heartbeats must not pile up on a PostgreSQL that hangs. */
+  async function noteInTurn(id: string, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+    latest.set(id, request);
+    await noting.get(id)?.catch(() => undefined);
+    return latest.get(id) === request ? note(id, request) : create(HeartbeatResponseSchema);
+  }
+
   async function take(id: string, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     try {
       await renew(id, request);
@@ -167,9 +175,14 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
    * An outage of ours kills no session: the worker is told that all is well when PostgreSQL is away, or hangs, and leases
    * are renewed afterwards.
    */
-  async function allIsWell(): Promise<HeartbeatResponse> {
-    await pause(patience);
-    return create(HeartbeatResponseSchema);
+  async function unlessItHangs(noted: Promise<HeartbeatResponse>): Promise<HeartbeatResponse> {
+    const settled = new AbortController();
+    const late = pause(patience, settled.signal).then(() => create(HeartbeatResponseSchema));
+    try {
+      return await Promise.race([noted, late]);
+    } finally {
+      settled.abort();
+    }
   }
 
   return {
@@ -194,9 +207,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     },
     async heartbeat(metadata, request) {
       const id = await identify(metadata);
-      // One at a time: heartbeats must not pile up on a PostgreSQL that hangs.
-      const noted = noting.get(id) ?? note(id, request);
-      return Promise.race([noted, allIsWell()]);
+      return unlessItHangs(noteInTurn(id, request));
     },
     async report(metadata, { incarnation, events, sentAt }) {
       const workerId = await identify(metadata);

@@ -58,6 +58,7 @@ export function addGrpcService<Methods extends GenServiceMethods>(
   handlers: GrpcHandlers<Methods>,
   options: GrpcServiceOptions,
 ): void {
+  // The boundary where per-method types become one, as in the public registry.
   const untyped = handlers as unknown as UntypedHandlers;
   const implementation: Record<string, UntypedHandleCall> = {};
   for (const method of service.methods) {

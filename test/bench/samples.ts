@@ -37,7 +37,7 @@ export async function interleave<Side extends string>(
   { rounds, warmUp }: { readonly rounds: number; readonly warmUp: number },
 ): Promise<Record<Side, number[]>> {
   const names = Object.keys(sides) as Side[];
-  const samples = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Side, number[]>;
+  const samples = Object.fromEntries(names.map((name): [string, number[]] => [name, []])) as Record<Side, number[]>;
   for (let round = -warmUp; round < rounds; round += 1) {
     const first = Math.abs(round) % names.length;
     for (const name of [...names.slice(first), ...names.slice(0, first)]) {

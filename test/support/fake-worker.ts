@@ -100,10 +100,10 @@ export class FakeWorker {
   }
 
   /** Sends one heartbeat and ends what the gateway does not want. */
-  async heartbeat(): Promise<void> {
+  async heartbeat(changes: MessageInitShape<typeof HeartbeatRequestSchema> = {}): Promise<void> {
     const sessions = [...this.held].map(([sessionId, placementEpoch]) => ({ sessionId, placementEpoch }));
     const profiles = [...this.shelved].map(([sessionId, profile]) => ({ sessionId, ...profile }));
-    const request = create(HeartbeatRequestSchema, { incarnation: this.incarnation, sessions, profiles });
+    const request = create(HeartbeatRequestSchema, { incarnation: this.incarnation, sessions, profiles, ...changes });
     const options = { metadata: this.metadata(), timeoutMs: 2_000 };
     const { unwanted, settledProfiles } = await callUnary(
       this.#gateway,

@@ -4,6 +4,7 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { freePorts } from "./free-port.ts";
 
 /** Name and password that the proxies with a login take. */
@@ -37,12 +38,11 @@ export class RealProxy {
     const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
     const child = spawn(program, parameters, { env, stdio: "ignore", detached: true });
     this.#process = child;
-    const deadline = performance.now() + START_MS;
-    while (!(await listens(this.port))) {
-      if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}:\n${this.log()}`);
-      if (performance.now() > deadline) throw new Error(`${program} does not listen:\n${this.log()}`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
+    const isThere = async () => child.exitCode !== null || (await listens(this.port));
+    if (!(await waitUntil(isThere, { timeout: START_MS, every: 20 }))) {
+      throw new Error(`${program} does not listen:\n${this.log()}`);
     }
+    if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}:\n${this.log()}`);
     return this;
   }
 

@@ -105,14 +105,18 @@ export class BrowserPool {
   /** Gives a session its browser, with its first page open. Throws `capacity-unavailable` when there is no slot for it. */
   async take(wish: BrowserWish): Promise<SessionBrowser> {
     const began = performance.now();
-    this.#demand.get(wish.runtime)?.note(began);
+    // What needs a launch of its own is no demand for one ahead.
+    if (!wish.makeProfile) this.#demand.get(wish.runtime)?.note(began);
     try {
       const warm = wish.makeProfile ? undefined : await this.#takeWarm(wish);
       const { how, browser } = warm ?? (await this.#launch(wish));
       this.#options.onReady?.(how, (performance.now() - began) / 1_000);
       return browser;
     } finally {
-      this.#soon ??= setTimeout(() => this.#fit(), SOON_MS);
+      this.#soon ??= setTimeout(() => {
+        this.#soon = undefined;
+        this.#fit();
+      }, SOON_MS);
     }
   }
 
@@ -188,7 +192,6 @@ export class BrowserPool {
 
   /** Launches the next browser that demand is worth, or ends one that it is not worth any more. */
   #fit(): void {
-    this.#soon = undefined;
     const now = performance.now();
     if (this.#stopping.signal.aborted || this.#launching || now < this.#quietUntil) return;
     for (const [runtime, demand] of this.#demand) {

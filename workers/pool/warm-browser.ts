@@ -42,7 +42,7 @@ export class WarmBrowser {
     this.#browser = browser;
   }
 
-  /** Launches one and opens its page; gives its slot back when that fails. */
+  /** Launches one and opens its page; what a failure leaves in the slot is the caller's to clear. */
   static async launch(slot: Slot, launch: WarmLaunch): Promise<WarmBrowser> {
     const { device, profile, ...rest } = launch;
     const { contextOptions } = device;

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { startSessionsApp } from "../support/sessions-app.ts";
+
+test("heartbeats are answered while PostgreSQL hangs, and the latest of them is noted afterwards", async () => {
+  await using running = await startSessionsApp();
+  const { db } = running.app;
+  const worker = await running.worker();
+  worker.fallSilent();
+  await worker.heartbeat();
+  const row = db.sql.selectFrom("workers").select(["draining", "closed_by"]).where("id", "=", worker.id);
+  const { promise: hanging, resolve: goOn } = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const lock = db.transaction(async (tx) => {
+    await tx.sql.selectFrom("workers").select("id").where("id", "=", worker.id).forUpdate().execute();
+    held.resolve();
+    await hanging;
+  });
+  await held.promise;
+  // Each within the 2 s that a worker waits for.
+  await Promise.all([
+    worker.heartbeat(),
+    worker.heartbeat({ closedBy: "cpu" }),
+    worker.heartbeat({ closedBy: "memory", draining: true }),
+  ]);
+  goOn();
+  await lock;
+  await expect.poll(() => row.executeTakeFirst(), { timeout: 10_000 }).toEqual({ draining: true, closed_by: "memory" });
+}, 30_000);
