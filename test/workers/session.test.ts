@@ -267,6 +267,19 @@ describe("a watch", () => {
   });
 });
 
+test.each(["#close", "#close-early"])(
+  "a tap on %s of a popup has been done although the popup closes by it",
+  async (selector) => {
+    const session = await worker.open();
+    await session.navigate({ url: site.url("/popups.html") });
+    await session.interact(tap("#open-self"));
+    await vi.waitUntil(async () => (await session.state()).pages.length === 2, { timeout: 10_000 });
+    await session.interact(tap(selector));
+    await vi.waitUntil(async () => (await session.state()).pages.length === 1, { timeout: 10_000 });
+    await session.destroy();
+  },
+);
+
 function endOf(session: DrivenSession) {
   const { sessionId } = session.placement;
   const ends = worker.happenings.filter((happening) => happening.sessionId === sessionId);

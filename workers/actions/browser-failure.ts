@@ -14,6 +14,7 @@ const COLOURS = /\u001b\[\d+m/g;
 
 const CRASHED = /(?:Target|Page) crashed/;
 const CLOSED = /(?:Target page, context or browser|Target|Browser|Page|Frame) (?:has been closed|closed|was detached)/;
+const PERFORMED = /performing \w+ action/;
 const NET_ERROR = /net::(ERR_[A-Z0-9_]+)/;
 const NOT_CSS =
   /while parsing (?:css )?selector|is not a valid selector|Unknown pseudo-class|Malformed selector|unexpected symbol/i;
@@ -37,6 +38,13 @@ export function pageFailure(thrown: unknown): Failure | undefined {
   if (netError !== undefined) return netFailure(netError);
   if (CLOSED.test(message)) return fail("driver-error", { target_closed: true }, { detail: "the page has closed" });
   return undefined;
+}
+
+/** Whether a page has closed when an action had reached it already, as a popup does by a button of its own. */
+export function hasClosedByIt(thrown: unknown, page: Page, aims: readonly Aim[]): boolean {
+  const message = messageOf(thrown);
+  const isPerformed = aims.length === 0 || PERFORMED.test(message);
+  return CLOSED.test(message) && isPerformed && page.context().browser()?.isConnected() === true;
 }
 
 /** What is answered while the renderer of a page is gone. */

@@ -1,6 +1,6 @@
 import type { InteractRequest, Place, Tap } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { crashedFailure, elementFailure } from "./browser-failure.ts";
+import { crashedFailure, elementFailure, hasClosedByIt } from "./browser-failure.ts";
 import { drag, swipe } from "./pointer.ts";
 import { limits, type Scene } from "./scene.ts";
 import { scroll } from "./scroll.ts";
@@ -16,7 +16,9 @@ export async function interact(scene: Scene, action: Action): Promise<void> {
   try {
     await act(scene, action);
   } catch (thrown) {
-    throw await elementFailure(thrown, scene.page, aimsOf(action));
+    const aims = aimsOf(action);
+    if (hasClosedByIt(thrown, scene.page, aims)) return;
+    throw await elementFailure(thrown, scene.page, aims);
   }
 }
 
