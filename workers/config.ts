@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { availableParallelism, homedir, totalmem } from "node:os";
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, type Environment, readerOf } from "../src/platform/environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "../src/platform/fleet-tls.ts";
@@ -30,6 +30,8 @@ export interface WorkerConfig {
   readonly gateways: readonly string[];
   /** Certificates of the fleet link; in clear text without. */
   readonly fleetTls: FleetTlsFiles | undefined;
+  /** Where the files of running sessions lie, if the operator says so. */
+  readonly scratch: string | undefined;
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
   readonly isolation: Isolation | undefined;
@@ -64,6 +66,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: MAX_SLOTS, absent: 8 }),
     gateways,
     fleetTls: readFleetTls(read),
+    scratch: readDirectory(env, "SCRATCH_DIR"),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isException),
     isolation: isolation === "auto" ? undefined : isolation,
     // Ctrl-C ends all that `npm start` began.
@@ -91,6 +94,12 @@ function readToken(token: string | undefined): string {
     );
   }
   return token;
+}
+
+function readDirectory(env: Environment, name: string): string | undefined {
+  const value = env[name] || undefined;
+  if (value !== undefined && !isAbsolute(value)) throw new ConfigError(name, "accepts an absolute path");
+  return value;
 }
 
 function readAddress(env: Environment, name: string, absent: string | undefined): string {

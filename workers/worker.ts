@@ -92,6 +92,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
     showRemedy: config.embedded,
     salvage: (directory, launchRecord) => salvageProfile(directory, launchRecord, log),
     ...(config.isolation && { isolation: config.isolation }),
+    scratch: config.scratch,
   });
   const profiles = new ProfileShelf(config.dataDir, config.index);
   await profiles.start();

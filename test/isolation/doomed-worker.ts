@@ -1,9 +1,10 @@
-// A worker that is going to be killed: launches a browser in each runtime, says so, and waits.
+// A worker that is going to be killed: launches a browser in each runtime, says so, and waits. Its argument is where the
+// files of its browsers lie.
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog, RUNTIMES } from "./world.ts";
 
-const pool = new SlotPool({ size: RUNTIMES.length, executables, log: keepingLog() });
+const pool = new SlotPool({ size: RUNTIMES.length, executables, log: keepingLog(), scratch: process.argv[2] });
 await pool.start();
 const launched = await Promise.all(
   RUNTIMES.map(async (runtime) => {

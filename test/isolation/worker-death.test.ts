@@ -14,9 +14,11 @@ interface Launched {
 }
 
 /** Starts a worker in a process of its own and waits until its browsers run. */
-async function startDoomedWorker() {
+async function startDoomedWorker(scratch: readonly string[] = []) {
   const script = new URL("doomed-worker.ts", import.meta.url).pathname;
-  const worker = spawn(process.execPath, ["--no-warnings", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const worker = spawn(process.execPath, ["--no-warnings", script, ...scratch], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   onTestFinished(() => void worker.kill("SIGKILL"));
   const [line] = (await once(createInterface(worker.stdout), "line")) as [string];
   const launched = JSON.parse(line) as Launched[];
@@ -37,7 +39,8 @@ test("browsers end by themselves when their worker is killed", async () => {
 });
 
 test("the next worker kills what a killed one left, even what does not notice, and removes its files", async () => {
-  const { kill, pids, directories } = await startDoomedWorker();
+  // Where the next one would not have them.
+  const { kill, pids, directories } = await startDoomedWorker(["/tmp"]);
   expect(directories.every((directory) => existsSync(directory))).toBe(true);
   for (const pid of pids) process.kill(pid, "SIGSTOP");
   await kill();

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readProcess } from "../../workers/slots/processes.ts";
+import { findScratch } from "../../workers/slots/scratch.ts";
 import { BLOCK_SIZE } from "../../workers/slots/uid-range.ts";
 import { descendantsOf, isStillThere, type ListedProcess, listProcesses, openFilesOf } from "./process-list.ts";
 
@@ -80,7 +81,7 @@ export class Footprint {
 /** Says what is left of temporary files. An ordinary user's locks and directories of records stay for the next worker. */
 function leftInTemporary(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: "utf8" })
-    .filter((path) => !/^pilothouse-user-\d+(\/block-\d+(\.lock)?)?$/.test(path))
+    .filter((path) => !/^pilothouse-user-\d+(\/block-\d+(\.lock|\.scratch)?)?$/.test(path))
     .map((path) => `temporary file ${path}`);
 }
 
@@ -96,7 +97,9 @@ function leftInBlock(block: number): string[] {
     if (status !== 0) return [];
     const from = firstUid + block * BLOCK_SIZE;
     const uids = Array.from({ length: BLOCK_SIZE }, (_, slot) => from + slot);
-    const directories = uids.map((uid) => `/tmp/pilothouse-${uid}`).filter((directory) => existsSync(directory));
+    const directories = uids
+      .map((uid) => join(findScratch(true), `pilothouse-${uid}`))
+      .filter((path) => existsSync(path));
     const records = readdirSync(join(locks, `block-${block}`)).map((name) => `record ${name} of block ${block}`);
     const processes = readdirSync("/proc")
       .map((name) => readProcess(Number(name)))

@@ -1,6 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { chownSync, closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { confineCommand } from "./confinement.ts";
 import { matchLaunches, readLaunchRecord } from "./launch-record.ts";
@@ -31,8 +41,18 @@ export interface SlotBlock {
 export interface BlockOptions {
   /** The first uid for slots of this machine, where slots have uids of their own. */
   uidBase: number | undefined;
+  /** Where the directories of slots lie. */
+  scratch: string;
   log: Log;
   salvage?: Salvage | undefined;
+}
+
+interface BlockPlace {
+  readonly base: string;
+  readonly index: number;
+  readonly uidBase: number | undefined;
+  readonly scratch: string;
+  release(): void;
 }
 
 /** Saves what a dead worker's session has left in a slot before it is removed; its processes have ended. */
@@ -42,24 +62,29 @@ export type Salvage = (profile: { path: string; uid: number | undefined }, launc
  * Takes the first free block, and clears every free one of what dead workers left.
  * Nothing is ever killed or removed but in a block whose lock is held.
  */
-export async function takeBlock({ uidBase, log, salvage }: BlockOptions): Promise<SlotBlock> {
-  const base = uidBase !== undefined ? "/run/pilothouse" : join(tmpdir(), `pilothouse-user-${process.getuid?.() ?? 0}`);
+export async function takeBlock({ uidBase, scratch, log, salvage }: BlockOptions): Promise<SlotBlock> {
+  // Uids are the machine's, whatever the scratch directory of a worker is.
+  const base = uidBase !== undefined ? "/run/pilothouse" : join(scratch, `pilothouse-user-${process.getuid?.() ?? 0}`);
   makeOwnDirectory(base);
   let taken: SlotBlock | undefined;
   for (let index = 0; index < MAX_BLOCKS; index += 1) {
     const known = readdirSync(base).includes(`block-${index}.lock`);
     if (taken && !known) continue;
-    const block = lockBlock(base, index, uidBase);
-    if (!block) continue;
-    const isClear = await clearBlock(block, log, salvage);
-    if (taken || !isClear) block.release();
-    else taken = block;
+    const release = lockBlock(base, index);
+    if (!release) continue;
+    const place = { base, index, uidBase, release };
+    const used = makeBlock({ ...place, scratch: notedScratch(base, index) ?? scratch });
+    if ((await clearBlock(used, log, salvage)) && !taken) {
+      noteScratch(base, index, scratch);
+      taken = makeBlock({ ...place, scratch });
+    } else release();
   }
   if (!taken) throw new Error(`all ${MAX_BLOCKS} blocks of slots in ${base} are taken by other workers`);
   return taken;
 }
 
-function lockBlock(base: string, index: number, uidBase: number | undefined): SlotBlock | undefined {
+/** Locks a block; gives what lets it go, or undefined when another worker has it. */
+function lockBlock(base: string, index: number): (() => void) | undefined {
   const descriptor = openSync(join(base, `block-${index}.lock`), "a", 0o600);
   // A lock belongs to the open file, which flock(1) shares with us: it stays when flock ends and goes when we end.
   const { status, error } = spawnSync("flock", ["--exclusive", "--nonblock", "3"], {
@@ -71,17 +96,33 @@ function lockBlock(base: string, index: number, uidBase: number | undefined): Sl
       throw new Error("flock(1) is needed to share a machine between workers (package util-linux)", { cause: error });
     return undefined;
   }
-  const records = join(base, `block-${index}`);
-  makeOwnDirectory(records);
+  makeOwnDirectory(join(base, `block-${index}`));
+  return () => closeSync(descriptor);
+}
+
+function makeBlock({ base, index, uidBase, scratch, release }: BlockPlace): SlotBlock {
   const uidOf = (slot: number) => (uidBase === undefined ? undefined : uidBase + index * BLOCK_SIZE + slot);
   return {
     index,
     uidOf,
     directoryOf: (slot) =>
-      uidBase !== undefined ? `/tmp/pilothouse-${uidOf(slot)}` : join(base, `block-${index}-slot-${slot}`),
-    recordOf: (slot) => join(records, `${slot}.launch`),
-    release: () => closeSync(descriptor),
+      uidBase === undefined ? join(base, `block-${index}-slot-${slot}`) : join(scratch, `pilothouse-${uidOf(slot)}`),
+    recordOf: (slot) => join(base, `block-${index}`, `${slot}.launch`),
+    release,
   };
+}
+
+/** Reads where the last worker of a block had the directories of its slots: it may have been told of another place. */
+function notedScratch(base: string, index: number): string | undefined {
+  try {
+    return readFileSync(join(base, `block-${index}.scratch`), "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function noteScratch(base: string, index: number, scratch: string): void {
+  writeFileSync(join(base, `block-${index}.scratch`), scratch, { mode: 0o600 });
 }
 
 async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async () => undefined): Promise<boolean> {

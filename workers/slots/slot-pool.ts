@@ -7,6 +7,7 @@ import type { EgressBytes } from "../egress/socket-tally.ts";
 import { confineCommand, type Isolation, probeSandbox, type Sandbox } from "./confinement.ts";
 import type { Log } from "./log.ts";
 import { createNamespace } from "./namespace.ts";
+import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";
 import { type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
 import { SlotPlace } from "./slot-place.ts";
@@ -33,6 +34,8 @@ export interface SlotPoolOptions {
   isolation?: Isolation;
   /** Saves what dead workers' sessions have left before it is cleared. */
   salvage?: Salvage;
+  /** Where the files of running sessions lie; by `findScratch` unless given. */
+  scratch?: string | undefined;
   /** Resolves names; the system's resolver unless given. */
   resolve?: Resolve;
 }
@@ -96,7 +99,9 @@ export class SlotPool {
   /** Takes a block of slots, clears what dead workers left, and finds out what the kernel grants. */
   async start(): Promise<void> {
     if (this.#block) return;
-    this.#block = await takeBlock({ ...this.#options, uidBase: findUidBase() });
+    const uidBase = findUidBase();
+    const { scratch = findScratch(uidBase !== undefined) } = this.#options;
+    this.#block = await takeBlock({ ...this.#options, uidBase, scratch });
     await this.#probe(this.#block);
     this.#places = this.#makePlaces(this.#block);
     this.#free.push(...this.#places);
