@@ -31,8 +31,18 @@ const QUIET_FLAGS = [
   "--component-updater=url-source=http://127.0.0.1:1/",
 ];
 
+/**
+ * What Chromium 156 does for nobody. Full Chromium loads two pages of its address bar's popup in a renderer of their own:
+ * 1.3 s of CPU and 50 MB. The network service's own process has no sandbox on Linux, so it keeps nothing in: inside the
+ * browser's it saves 60 ms of CPU, 13 MB and a tenth of a launch.
+ */
+const THRIFTY_FLAGS = [
+  "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",
+  "--enable-features=NetworkServiceInProcess2",
+];
+
 /** Gives the flags of a browser in a slot, besides Playwright's own. */
 export function browserFlags(runtime: BrowserRuntime, relayPort: number): string[] {
   const newHeadless = runtime === "chromium" ? ["--headless=new"] : [];
-  return [...newHeadless, ...egressFlags(relayPort), ...QUIET_FLAGS];
+  return [...newHeadless, ...egressFlags(relayPort), ...QUIET_FLAGS, ...THRIFTY_FLAGS];
 }

@@ -7,6 +7,7 @@
 #   PILOTHOUSE_RECORD    where to note this process, which the browser replaces
 #   PILOTHOUSE_TASKS     how many tasks the slot's uid may have at once; empty where the slot has none of its own
 #   PILOTHOUSE_PROFILE   "none": the browser keeps nothing, and Playwright's empty directory goes away at once
+#   PILOTHOUSE_AWAITED   a file to wait for, at most 10 s, before the browser starts; or empty
 set -eu
 umask 077
 ulimit -c 0
@@ -16,9 +17,11 @@ confine=$PILOTHOUSE_CONFINE
 record=$PILOTHOUSE_RECORD
 profile=$PILOTHOUSE_PROFILE
 tasks=$PILOTHOUSE_TASKS
-unset PILOTHOUSE_BROWSER PILOTHOUSE_CONFINE PILOTHOUSE_RECORD PILOTHOUSE_PROFILE PILOTHOUSE_TASKS
+awaited=$PILOTHOUSE_AWAITED
+unset PILOTHOUSE_BROWSER PILOTHOUSE_CONFINE PILOTHOUSE_RECORD PILOTHOUSE_PROFILE PILOTHOUSE_TASKS PILOTHOUSE_AWAITED
 
-features=
+enabled=
+disabled=
 for argument do
   shift
   case $argument in
@@ -28,15 +31,19 @@ for argument do
         continue
       fi
       ;;
+    --enable-features=*)
+      enabled=$enabled,${argument#--enable-features=}
+      continue
+      ;;
     --disable-features=*)
-      features=$features,${argument#--disable-features=}
+      disabled=$disabled,${argument#--disable-features=}
       continue
       ;;
   esac
   set -- "$@" "$argument"
 done
 # Chromium obeys the last of several such lists alone: Playwright's and ours become one.
-set -- "$@" "--disable-features=${features#,}"
+set -- "$@" "--enable-features=${enabled#,}" "--disable-features=${disabled#,}"
 
 # Shells spell it differently: -u is bash's, -p dash's and busybox's.
 if [ -n "$tasks" ]; then
@@ -52,6 +59,13 @@ else
   stat=$$
 fi
 printf '%s\n' "$stat" > "$record"
+
+tries=2000
+while [ -n "$awaited" ] && [ ! -e "$awaited" ]; do
+  tries=$((tries - 1))
+  [ "$tries" -gt 0 ] || exit 1
+  sleep 0.002
+done
 
 # The words of the command are meant to be split.
 # shellcheck disable=SC2086
