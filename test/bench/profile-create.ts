@@ -9,6 +9,7 @@ import { type Rest, restClient } from "../support/rest.ts";
 import { startService } from "../support/service.ts";
 import { type Bench, type Row, ratioVerdict, type Scale } from "./bench.ts";
 import { browserPath, sandboxFlags } from "./browsers.ts";
+import { Client } from "./client.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
 import { interleave, median, spread } from "./samples.ts";
 
@@ -26,10 +27,10 @@ export const profileCreate: Bench = {
     const sites = await new ProfileSites().start();
     const service = await startService({ EGRESS_ALLOW: "127.0.0.0/8" });
     try {
-      const rest = restClient(service);
+      using client = new Client(service);
+      const scene = { rest: restClient(service), client, sites, scale };
       const rows = [];
-      for (const runtime of ["headless-shell", "chromium"] as const)
-        rows.push(await compare(rest, sites, runtime, scale));
+      for (const runtime of ["headless-shell", "chromium"] as const) rows.push(await compare(scene, runtime));
       return rows;
     } finally {
       await service.stop();
@@ -38,26 +39,30 @@ export const profileCreate: Bench = {
   },
 };
 
-async function compare(rest: Rest, sites: ProfileSites, runtime: BrowserRuntime, scale: Scale): Promise<Row> {
+interface Scene {
+  readonly rest: Rest;
+  readonly client: Client;
+  readonly sites: ProfileSites;
+  readonly scale: Scale;
+}
+
+async function compare({ rest, client, sites, scale }: Scene, runtime: BrowserRuntime): Promise<Row> {
   const profile = await createProfile(rest);
-  const create = async (): Promise<{ session: string; took: number }> => {
-    const beganAt = performance.now();
-    const { status, body } = await rest("/v1/sessions", { profile_id: profile, runtime });
-    if (status !== 201) throw new Error(`a session could not be created: ${status} ${body.detail}`);
-    return { session: `/v1/sessions/${body.id}`, took: performance.now() - beganAt };
-  };
+  const create = () => client.create({ profile_id: profile, runtime });
   const end = async (session: string): Promise<void> => {
-    await rest(session, undefined, { method: "DELETE" });
+    await client.destroy(session);
     await awaitSaved(rest, profile);
     await delay(TEARDOWN_MS);
   };
-  const { session } = await create();
+  const session = await create();
   await sites.visit(rest, session, { left: "bench" });
   await end(session);
   const ours = async (): Promise<number> => {
+    const beganAt = performance.now();
     const created = await create();
-    await end(created.session);
-    return created.took;
+    const took = performance.now() - beganAt;
+    await end(created);
+    return took;
   };
   const samples = await interleave({ ours, bare: () => launchBare(runtime) }, { rounds: scale.of(20, 6), warmUp: 2 });
   return {

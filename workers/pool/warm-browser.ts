@@ -46,11 +46,10 @@ export class WarmBrowser {
   static async launch(slot: Slot, launch: WarmLaunch): Promise<WarmBrowser> {
     const { device, profile, ...rest } = launch;
     const { contextOptions } = device;
-    await profile?.restore();
-    const process = await launchBrowser(slot, { ...rest, contextOptions, keepsFiles: profile !== undefined });
-    await profile?.attach(process);
+    const awaited = await profile?.restore();
+    const process = await launchBrowser(slot, { ...rest, contextOptions, keepsFiles: profile !== undefined, awaited });
     const browser = new SessionBrowser(slot, process, device, profile);
-    await browser.start();
+    await Promise.all([profile?.attach(process), browser.start()]);
     return new WarmBrowser(launch, slot, process, browser);
   }
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress, createZstdDecompress } from "node:zlib";
@@ -13,10 +14,22 @@ const LARGEST = 32 * 2 ** 20;
 const PACK_MS = 5_000;
 const UNPACK_MS = 10_000;
 
-/** Where both runtimes keep localStorage and IndexedDB. Links, sockets and the like are left behind. */
-const PACK = `find "Default/Local Storage" Default/IndexedDB Default/WebStorage -type f -print0 2>/dev/null |
-  tar --create --format=pax --no-recursion --null --files-from=- --file=-`;
-const UNPACK = "exec tar --extract --no-same-owner --no-same-permissions --file=-";
+/**
+ * Where both runtimes keep localStorage and IndexedDB, as two archives one behind the other: first what they open when
+ * they start. Links, sockets and the like are left behind, and times, which would take a second header for each file.
+ */
+const PACK = `
+  pack() {
+    tar --create --format=pax --pax-option=delete=atime,delete=ctime --mtime=@0 --no-recursion --null --files-from=- \\
+      --file=- "$@"
+  }
+  files() { find "$@" -type f -print0 2>/dev/null; }
+  files "Default/Local Storage" | pack --blocking-factor=1 && files Default/WebStorage Default/IndexedDB | pack`;
+
+/** Says when the first archive is unpacked, of which it reads no block too many. */
+const UNPACK = `
+  unpack() { tar --extract --touch --no-same-owner --no-same-permissions --file=- "$@"; }
+  unpack --blocking-factor=1 && echo startable && unpack`;
 
 /** A browser's directory, which pages have filled: whoever looks into it does so as the slot's uid. */
 export interface ProfileDirectory {
@@ -40,13 +53,27 @@ export async function packProfile(
   return file.bytesWritten;
 }
 
-/** Unpacks a store into the empty directory of a browser that is to be launched. Gives the manifest. */
-export async function unpackProfile(source: string, directory: ProfileDirectory): Promise<ProfileManifest> {
+/** A store that is being unpacked; given up when it is disposed. */
+export interface Unpacking extends Disposable {
+  readonly manifest: ProfileManifest;
+  /** Resolves when what a browser opens at its start lies there. */
+  readonly startable: Promise<void>;
+  /** Resolves when all of it does; no runtime opens the rest before its first page asks for it (seen with 156). */
+  readonly whole: Promise<void>;
+}
+
+/** Begins to unpack a store into the empty directory of a browser. */
+export async function unpackProfile(source: string, directory: ProfileDirectory): Promise<Unpacking> {
   const store = createReadStream(source).pipe(createZstdDecompress());
   const { manifest, files } = await readManifest(store);
-  using tar = new ConfinedShell(directory, UNPACK, UNPACK_MS);
-  await tar.input(guardTar(files));
-  return manifest;
+  const tar = new ConfinedShell(directory, UNPACK, UNPACK_MS);
+  const whole = tar.input(guardTar(files)).finally(() => tar[Symbol.dispose]());
+  return {
+    manifest,
+    startable: Promise.race([whole, tar.said()]),
+    whole,
+    [Symbol.dispose]: () => tar[Symbol.dispose](),
+  };
 }
 
 async function* boundSize(store: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
@@ -95,6 +122,11 @@ class ConfinedShell implements Disposable {
     // A command that ends early says why by its status.
     if (stdin) await pipeline(source, stdin).catch((error: NodeJS.ErrnoException) => this.#explain(error));
     await this.#exit;
+  }
+
+  /** Resolves when the command has written something. */
+  async said(): Promise<void> {
+    if (this.#child.stdout) await once(this.#child.stdout, "data");
   }
 
   [Symbol.dispose](): void {

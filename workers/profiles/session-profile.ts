@@ -1,4 +1,5 @@
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { CDPSession } from "playwright-core";
 import { fail } from "../../src/platform/errors.ts";
 import { within } from "../session/progress.ts";
@@ -6,7 +7,7 @@ import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
 import { profileDirectory, removeProfileRecord } from "../slots/slot-block.ts";
-import { unpackProfile } from "./profile-files.ts";
+import { type Unpacking, unpackProfile } from "./profile-files.ts";
 import { type Cookie, readCookies, setCookies } from "./profile-manifest.ts";
 import { type ProfileRecord, writeRecord } from "./profile-record.ts";
 import type { ProfileShelf, UsedProfile } from "./profile-shelf.ts";
@@ -32,7 +33,9 @@ export interface SessionProfileOptions {
 export class SessionProfile {
   readonly #options: SessionProfileOptions;
   #cookies: readonly Cookie[] = [];
+  #unpacking: Unpacking | undefined;
   #session: CDPSession | undefined;
+  #isDiscarded = false;
   #timer: NodeJS.Timeout | undefined;
   #noting: Promise<void> = Promise.resolve();
 
@@ -41,32 +44,44 @@ export class SessionProfile {
     options.shelf.expect(options.profile);
   }
 
-  /** Unpacks the store that was put in place into the slot. */
-  async restore(): Promise<void> {
+  /**
+   * Begins to unpack the store that was put in place into the slot. Gives the file that is there when a browser may start
+   * on it: its launch takes its time as well.
+   */
+  async restore(): Promise<string | undefined> {
     const { shelf, slot, profile, browserMajor } = this.#options;
-    const { record } = await slot.ready;
+    if (profile.version === 0n) return undefined;
+    await slot.ready;
     const source = shelf.incomingOf(profile);
-    if (profile.version > 0n) {
-      const manifest = await unpackProfile(source, this.#directory);
-      await rm(source, { force: true });
-      if (manifest.browserMajor > browserMajor) {
-        const detail = `the profile was written by version ${manifest.browserMajor} of the browser, this one is ${browserMajor}`;
-        throw fail("driver-not-integrated", {}, { detail });
-      }
-      this.#cookies = manifest.cookies;
+    const unpacking = await unpackProfile(source, this.#directory);
+    this.#unpacking = unpacking;
+    const { manifest, startable, whole } = unpacking;
+    if (manifest.browserMajor > browserMajor) {
+      const detail = `the profile was written by version ${manifest.browserMajor} of the browser, this one is ${browserMajor}`;
+      throw fail("driver-not-integrated", {}, { detail });
     }
-    await writeRecord(record, this.#record);
+    this.#cookies = manifest.cookies;
+    // Where it fails the launch comes to its end all the same; `attach` hears of it.
+    const sign = join(slot.directory, "startable");
+    void startable.catch(() => undefined).then(() => writeFile(sign, ""));
+    whole.finally(() => rm(source, { force: true })).catch(() => undefined);
+    return sign;
   }
 
-  /** Gives the launched browser the cookies, and keeps a copy of them from now on. */
+  /** Gives the launched browser the cookies, and keeps a copy of them from now on; waits until the files are there. */
   async attach({ browserSession }: BrowserProcess): Promise<void> {
     this.#session = browserSession;
-    if (this.#cookies.length > 0) await setCookies(browserSession, this.#cookies);
+    const cookies = this.#cookies.length > 0 ? setCookies(browserSession, this.#cookies) : undefined;
+    await Promise.all([cookies, this.#unpacking?.whole]);
+    if (this.#isDiscarded) return;
     this.#timer = setInterval(() => {
       this.#noting = this.#note(COOKIES_MS).catch((error: unknown) => {
         this.#options.log.warn({ err: error, session: this.#options.profile.sessionId }, "cookies could not be noted");
       });
     }, COOKIES_MS);
+    // Only what is whole may ever be saved, be it by who finds it after our death.
+    this.#noting = this.#write();
+    await this.#noting;
   }
 
   /** Reads the cookies a last time and has the browser end in order, so that it writes what it holds; all of it bounded. */
@@ -92,7 +107,10 @@ export class SessionProfile {
   /** The session has never begun: there is nothing to save. */
   async discard(): Promise<void> {
     const { shelf, slot, profile } = this.#options;
+    this.#isDiscarded = true;
     clearInterval(this.#timer);
+    await this.#noting.catch(() => undefined);
+    this.#unpacking?.[Symbol.dispose]();
     await rm(shelf.incomingOf(profile), { force: true });
     await this.#forget(slot);
   }
@@ -109,11 +127,14 @@ export class SessionProfile {
 
   /** Notes the cookies beside the slot when they have changed. */
   async #note(patienceMs: number): Promise<void> {
-    const { slot } = this.#options;
     const cookies = this.#session && (await within(readCookies(this.#session), patienceMs, undefined));
     if (!cookies || JSON.stringify(cookies) === JSON.stringify(this.#cookies)) return;
     this.#cookies = cookies;
-    const { record } = await slot.ready;
+    await this.#write();
+  }
+
+  async #write(): Promise<void> {
+    const { record } = await this.#options.slot.ready;
     await writeRecord(record, this.#record);
   }
 

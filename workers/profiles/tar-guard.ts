@@ -3,6 +3,9 @@ const limits = { bytes: 512 * 2 ** 20, files: 50_000, attributes: 64 * 2 ** 10 }
 
 const BLOCK = 512;
 
+/** Such blocks end an archive. */
+const END = Buffer.alloc(BLOCK);
+
 /** Types of entries (POSIX ustar and pax): a regular file has two names, and may have attributes before it. */
 const REGULAR = new Set(["0", "\0"]);
 const ATTRIBUTES = "x";
@@ -32,8 +35,7 @@ class TarScan {
     this.#filled += part.length;
     if (this.#filled < BLOCK) return;
     this.#filled = 0;
-    // Blocks of zeros end the archive.
-    if (this.#header.some((byte) => byte !== 0)) this.#enter();
+    if (!this.#header.equals(END)) this.#enter();
   }
 
   #enter(): void {

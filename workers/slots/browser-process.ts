@@ -37,6 +37,8 @@ export interface BrowserLaunch {
   extraFlags?: readonly string[];
   /** The browser keeps its files in the slot's profile directory; full Chromium always does. */
   keepsFiles?: boolean;
+  /** A file without which the browser must not start; it may come 10 s late. */
+  awaited?: string | undefined;
   signal?: AbortSignal;
   timeoutMs?: number;
 }
@@ -119,6 +121,7 @@ function launchOptions(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch
       PILOTHOUSE_RECORD: entrance.record,
       PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(MOST_TASKS),
       PILOTHOUSE_PROFILE: hasDirectory(launch) ? "directory" : "none",
+      PILOTHOUSE_AWAITED: launch.awaited ?? "",
     },
     // The worker ends its sessions itself, and the deadline is ours.
     handleSIGINT: false,
