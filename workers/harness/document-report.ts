@@ -23,17 +23,26 @@ export interface DocumentReport {
   readonly isPerimeterX: boolean;
 }
 
-/** Looks at the main document of a page, whose main frame goes by the name of its target, from a world of its own. */
-export async function reportDocument(cdp: CDPSession, frameId: string): Promise<DocumentReport> {
+/**
+ * Looks at the main document of a page, whose main frame goes by the name of its target, from a world of its own: now, or
+ * when it has loaded. Asked for ahead, the report comes with the load, and not two rounds to a busy renderer later.
+ */
+export async function reportDocument(cdp: CDPSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: WORLD });
   const { result, exceptionDetails } = await cdp.send("Runtime.evaluate", {
-    expression: `(${describeDocument})()`,
+    expression: when === "now" ? `(${describeDocument})()` : `(${awaitLoad})().then(${describeDocument})`,
     contextId: executionContextId,
+    awaitPromise: when === "load",
     returnByValue: true,
     timeout: SCRIPT_MS,
   });
   if (exceptionDetails) throw new Error(`the document cannot be described: ${exceptionDetails.text}`);
   return result.value;
+}
+
+/** Runs in the page. */
+async function awaitLoad(): Promise<void> {
+  if (document.readyState !== "complete") await new Promise((resolve) => addEventListener("load", resolve));
 }
 
 /**

@@ -10,6 +10,9 @@ import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } fr
 /** How long one look at a page may take: 3 ms on a quiet machine, for ever behind an endless script. */
 const LOOK_MS = 1_000;
 
+/** How long after a document has loaded its report may come that was asked for ahead: `document.open` makes it never come. */
+const AHEAD_MS = 100;
+
 /** How long a navigation waits for a vendor's script, when one was asked for, to show what it makes of the page. */
 const VENDOR_VERDICT_MS = 500;
 
@@ -69,6 +72,9 @@ export class PageHarness {
   #judged = 0;
   #committedAt = 0;
   #isVendorNear = false;
+  /** What is reported of the document when it has loaded; of use to the look that its load asks for. */
+  #atLoad: Promise<DocumentReport | undefined> | undefined;
+  #hasLoaded = false;
 
   constructor(options: PageHarnessOptions) {
     this.#options = options;
@@ -115,6 +121,8 @@ export class PageHarness {
       this.#committedAt = performance.now();
       this.#isVendorNear = false;
       this.#timer.follow(LOADING_MS);
+      this.#hasLoaded = false;
+      this.#atLoad = this.#report("load").catch(() => undefined);
       return;
     }
     const check = checkFrameOf(frame.url());
@@ -125,7 +133,20 @@ export class PageHarness {
 
   #onLoad(): void {
     this.#generation += 1;
+    this.#hasLoaded = true;
     this.#timer.now();
+  }
+
+  async #report(when: "now" | "load"): Promise<DocumentReport> {
+    const { cdp, targetId } = this.#options;
+    return reportDocument(await cdp, await targetId, when);
+  }
+
+  /** Takes the report that was asked for ahead, if it is of the document as it is. */
+  async #takeReport(): Promise<DocumentReport | undefined> {
+    const ahead = this.#hasLoaded ? this.#atLoad : undefined;
+    if (ahead) this.#atLoad = undefined;
+    return within(ahead ?? Promise.resolve(undefined), AHEAD_MS, undefined);
   }
 
   async #look(): Promise<void> {
@@ -141,8 +162,7 @@ export class PageHarness {
   }
 
   async #judge(): Promise<Look> {
-    const { cdp, targetId } = this.#options;
-    const report = await reportDocument(await cdp, await targetId);
+    const report = (await this.#takeReport()) ?? (await this.#report("now"));
     const kind = this.#vendorOf(report) ?? (await this.#unsolvedFrame());
     return { kind: kind ?? (isAboutBeingHuman(report) ? "generic" : undefined), isLoading: report.isLoading };
   }
