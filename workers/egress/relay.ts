@@ -1,7 +1,6 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { Server as ProxyServer } from "proxy-chain";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import type { Log } from "../slots/log.ts";
@@ -50,7 +49,9 @@ export class Relay {
   readonly #tally = new SocketTally();
   readonly #refusals = new Journal<JournalEntry>();
   readonly #failures = new Journal<EgressFailure>();
-  readonly #server: RelayServer;
+  /** Listens nowhere: it is handed the browser's connections. An upload may take longer than Node's 5 minutes. */
+  readonly #server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requestTimeout: 0 });
+  readonly #connections = new Set<Socket>();
   readonly #direct: DirectWay;
   #way: WayOut;
   #refused = 0;
@@ -61,9 +62,10 @@ export class Relay {
     this.#guard = { rules: options.rules, resolve: takeTurns(options.resolve) };
     this.#direct = new DirectWay(this.#guard, this.#isAllowed, this.#tally);
     this.#way = this.#direct;
-    this.#server = new RelayServer({
-      request: (request, response) => this.#contain(response, this.#onRequest(request, response)),
-      connect: (request, socket, head) => this.#contain(socket, this.#onConnect(request, socket, head)),
+    this.#server.on("request", (request, response) => this.#contain(response, this.#onRequest(request, response)));
+    this.#server.on("connect", (request, socket, head) => {
+      // The boundary where the server's stream is the socket that it was handed.
+      void this.#contain(socket, this.#onConnect(request, socket as Socket, head));
     });
   }
 
@@ -97,8 +99,15 @@ export class Relay {
 
   /** Takes over a connection of the browser's. */
   accept(socket: Socket): void {
-    if (this.#isClosed) socket.destroy();
-    else this.#server.server.emit("connection", socket);
+    if (this.#isClosed) {
+      socket.destroy();
+      return;
+    }
+    this.#connections.add(socket);
+    socket.once("close", () => this.#connections.delete(socket));
+    // A browser that dies breaks its connections, and tunnels are not the server's to look after.
+    socket.on("error", () => socket.destroy());
+    this.#server.emit("connection", socket);
   }
 
   /** Tells whether a request to this host and port was refused since a time (milliseconds since 1970). */
@@ -114,7 +123,7 @@ export class Relay {
   /** Ends every connection and takes no more. */
   close(): void {
     this.#isClosed = true;
-    this.#server.closeConnections();
+    for (const socket of this.#connections) socket.destroy();
     this.#way.close();
     this.#direct.close();
     this.#tally.close();
@@ -205,36 +214,6 @@ export class Relay {
     const proxyFault = error instanceof ProxyFailure && { proxyFault: error.what };
     this.#failures.add({ ...target, at: Date.now(), netError: netErrorOf(error), ...proxyFault });
     exit?.onSilence?.(error);
-  }
-}
-
-interface Handlers {
-  request(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  connect(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void>;
-}
-
-/**
- * proxy-chain's server with our own ways out. Its own would pass a refused connection on as a page (status 594), connect
- * without a deadline, share one pool of connections among all sessions, resolve a SOCKS proxy unpinned, and tell why a
- * proxy failed by nothing but the status that it shows to the browser.
- */
-class RelayServer extends ProxyServer {
-  readonly #handlers: Handlers;
-
-  constructor(handlers: Handlers) {
-    super();
-    this.#handlers = handlers;
-    // An upload may take longer than Node's 5 minutes; the session's own deadlines end it.
-    this.server.requestTimeout = 0;
-    Object.assign(this.server, { maxHeaderSize: MAX_HEADER_BYTES });
-  }
-
-  override onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    return this.#handlers.request(request, response);
-  }
-
-  override onConnect(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    return this.#handlers.connect(request, socket, head);
   }
 }
 

@@ -27,8 +27,7 @@ const REPLIES: Readonly<Record<number, string>> = {
 
 /**
  * Asks a SOCKS5 proxy for a tunnel (RFC 1928, login by RFC 1929). Names travel as names: the proxy resolves them.
- * Ours because `socks`, which proxy-chain uses, tells a refused login from a refused target only by the prose of its
- * errors.
+ * Ours because the package `socks` tells a refused login from a refused target only by the prose of its errors.
  */
 export async function openSocks5Tunnel(socket: Socket, target: Target, login: ProxyLogin | undefined): Promise<void> {
   const methods = login ? [METHOD.none, METHOD.login] : [METHOD.none];
