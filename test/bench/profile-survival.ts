@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { descendantsOf } from "../support/process-list.ts";
@@ -8,6 +9,9 @@ import { type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 import type { Bench, Row, Scale } from "./bench.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
+
+/** Cookies are noted beside the slot every 10 s; so long after a visit its cookies are. */
+const NOTED_MS = 11_000;
 
 /** Milliseconds for a session that has to be created while the worker starts again, and for one whose time runs out. */
 const patience = { create: 60_000, expiry: 80_000 };
@@ -22,7 +26,7 @@ interface Stage {
 /** What of a profile of 20 sites comes back after the hard ends of its session. */
 export const profileSurvival: Bench = {
   name: "profile-survival",
-  title: "sites of 20 that come back whole after kill -9, at once after the last visit; one figure for each run",
+  title: "sites of 20 that come back whole after a hard end, one figure for each run",
   async run(scale): Promise<Row[]> {
     const sites = await new ProfileSites().start();
     const service = await startService({ EGRESS_ALLOW: "127.0.0.0/8" });
@@ -30,7 +34,7 @@ export const profileSurvival: Bench = {
       const stage = { service, rest: restClient(service), sites, scale };
       const rows = [];
       for (const runtime of ["headless-shell", "chromium"] as const) {
-        for (const end of Object.keys(ends)) rows.push(await surviveAll(stage, runtime, end));
+        for (const trial of trials) rows.push(await surviveAll(stage, runtime, trial));
       }
       return rows;
     } finally {
@@ -40,21 +44,36 @@ export const profileSurvival: Bench = {
   },
 };
 
-/** How sessions end, and how often that is tried. */
-const ends: Readonly<Record<string, (stage: Stage, session: string) => Promise<void>>> = {
-  "kill -9 of the browser": async ({ service }) => {
-    const worker = workerOf(service);
-    const browsers = descendantsOf(worker).filter(({ parent, command }) => parent === worker && /chrom/.test(command));
-    for (const { pid } of browsers) process.kill(pid, "SIGKILL");
-  },
-  "kill -9 of the worker": async ({ service }) => {
-    process.kill(workerOf(service), "SIGKILL");
-  },
-  expiry: async ({ rest }, session) => {
-    const isExpired = async (): Promise<boolean> => (await rest(session)).body.ended_reason === "expired";
-    if (!(await waitUntil(isExpired, { timeout: patience.expiry, every: 200 }))) throw new Error("no expiry");
-  },
+/** How sessions end, how long after the last visit, and how often that is tried. */
+interface Trial {
+  readonly what: string;
+  readonly end: (stage: Stage, session: string) => Promise<void>;
+  readonly afterMs: number;
+  readonly runs: readonly [full: number, quick: number];
+}
+
+const killBrowser: Trial["end"] = async ({ service }) => {
+  const worker = workerOf(service);
+  const browsers = descendantsOf(worker).filter(({ parent, command }) => parent === worker && /chrom/.test(command));
+  for (const { pid } of browsers) process.kill(pid, "SIGKILL");
 };
+
+const killWorker: Trial["end"] = async ({ service }) => {
+  process.kill(workerOf(service), "SIGKILL");
+};
+
+const expire: Trial["end"] = async ({ rest }, session) => {
+  const isExpired = async (): Promise<boolean> => (await rest(session)).body.ended_reason === "expired";
+  if (!(await waitUntil(isExpired, { timeout: patience.expiry, every: 200 }))) throw new Error("no expiry");
+};
+
+const trials: readonly Trial[] = [
+  { what: "kill -9 of the browser, at once", end: killBrowser, afterMs: 0, runs: [10, 2] },
+  { what: "kill -9 of the worker, at once", end: killWorker, afterMs: 0, runs: [10, 2] },
+  { what: "kill -9 of the browser, 11 s later", end: killBrowser, afterMs: NOTED_MS, runs: [3, 1] },
+  { what: "kill -9 of the worker, 11 s later", end: killWorker, afterMs: NOTED_MS, runs: [3, 1] },
+  { what: "expiry", end: expire, afterMs: 0, runs: [1, 1] },
+];
 
 function workerOf({ dataDir }: Service): number {
   return Number.parseInt(readFileSync(join(dataDir, "worker.pid"), "utf8"), 10);
@@ -72,14 +91,15 @@ async function create({ rest }: Stage, request: object): Promise<string> {
   return path;
 }
 
-async function survive(stage: Stage, runtime: BrowserRuntime, end: string): Promise<Found> {
+async function survive(stage: Stage, runtime: BrowserRuntime, { end, afterMs }: Trial): Promise<Found> {
   const { rest, sites } = stage;
   const profile_id = await createProfile(rest);
-  const request = { profile_id, runtime, timeout_seconds: end === "expiry" ? 60 : 600 };
+  const request = { profile_id, runtime, timeout_seconds: end === expire ? 60 : 600 };
   const session = await create(stage, request);
   await sites.visit(rest, session, { left: "one", isApart: true });
+  await delay(afterMs);
   const since = new Date();
-  await ends[end]?.(stage, session);
+  await end(stage, session);
   await awaitSaved(rest, profile_id, since);
   const again = await create(stage, request);
   const found = await sites.visit(rest, again, { found: "one" });
@@ -87,15 +107,15 @@ async function survive(stage: Stage, runtime: BrowserRuntime, end: string): Prom
   return found;
 }
 
-async function surviveAll(stage: Stage, runtime: BrowserRuntime, end: string): Promise<Row> {
-  const runs = end === "expiry" ? 1 : stage.scale.of(10, 2);
+async function surviveAll(stage: Stage, runtime: BrowserRuntime, trial: Trial): Promise<Row> {
+  const runs = stage.scale.of(...trial.runs);
   const found: Found[] = [];
-  while (found.length < runs) found.push(await survive(stage, runtime, end));
+  while (found.length < runs) found.push(await survive(stage, runtime, trial));
   const figures = (part: keyof Found): string => found.map((one) => one[part]).join(" ");
   return {
-    what: `${end}, ${runtime}`,
+    what: `${trial.what}, ${runtime}`,
     ours: `IndexedDB ${figures("indexedDb")}; localStorage ${figures("localStorage")}`,
     bare: "-",
-    verdict: `cookies, those of the last 10 s excepted: ${figures("lastingCookies")}; of the session: ${figures("sessionCookies")}`,
+    verdict: `lasting cookies ${figures("lastingCookies")}; cookies of the session ${figures("sessionCookies")}`,
   };
 }
