@@ -107,7 +107,7 @@ describe.each(ISOLATIONS)("with %s", (isolation) => {
       const launched = await launchBrowser(slot, { runtime });
       // A busy machine starts the browser's helpers after its launch has been answered.
       const living = async () => livingIn(slot, [...(await pidsOf(launched)).keys()]).length;
-      await expect.poll(living, { timeout: 10_000 }).toBeGreaterThan(2);
+      await expect.poll(living, { timeout: 10_000 }).toBeGreaterThan(1);
       const pids = [...(await pidsOf(launched)).keys()];
       const left = join(slot.directory, "left by the session");
       writeFileSync(left, "something");

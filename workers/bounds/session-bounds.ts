@@ -4,7 +4,7 @@ export interface SessionBounds {
   readonly memoryBytes: number;
   /** Processes and threads. */
   readonly tasks: number;
-  /** What its files take on disk. */
+  /** What its files take on disk; where the scratch directory lies in memory, of memory besides. */
   readonly diskBytes: number;
 }
 
