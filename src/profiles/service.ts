@@ -12,6 +12,7 @@ import type { Tiers } from "../limits/tiers.ts";
 import type { Database } from "../platform/database.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { type Ids, idPattern } from "../platform/ids.ts";
+import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { toProfileMessage } from "./profile-message.ts";
 import { noProfile } from "./profile-reservation.ts";
@@ -38,14 +39,6 @@ export interface ProfileServiceParts {
 const defaultPage = 20;
 
 const profileId = new RegExp(`^prf_${idPattern}$`);
-
-/** Reads a cursor: the identifier of the last profile of the page before. */
-function readCursor(cursor: string | undefined): string | undefined {
-  if (cursor === undefined) return undefined;
-  const id = Buffer.from(cursor, "base64url").toString();
-  if (!profileId.test(id)) throw failFields("validation-failed", { cursor: "is not a next_cursor of this list" });
-  return id;
-}
 
 /** Reads what an update changes: what its mask names, cleared where there is no value. */
 function readChanges({ updateMask, name, description, labels }: UpdateProfileRequest): Partial<ProfileFields> {
@@ -79,16 +72,9 @@ export function createProfileService({
   }
 
   async function list({ principal }: Call, { limit = defaultPage, cursor }: ListProfilesRequest) {
-    const query = { accountId: principal.accountId, before: readCursor(cursor) };
-    const rows = await listProfiles(db, { ...query, limit: limit + 1 });
-    const page = rows.slice(0, limit);
-    const hasMore = rows.length > limit;
-    const last = page.at(-1);
-    return create(ListProfilesResponseSchema, {
-      data: page.map(toProfileMessage),
-      hasMore,
-      ...(hasMore && last && { nextCursor: Buffer.from(last.id).toString("base64url") }),
-    });
+    const query = { accountId: principal.accountId, before: readCursor(cursor, profileId) };
+    const { rows, position } = cutPage(await listProfiles(db, { ...query, limit: limit + 1 }), limit);
+    return create(ListProfilesResponseSchema, { data: rows.map(toProfileMessage), ...position });
   }
 
   async function destroy({ principal }: Call, id: string): Promise<void> {

@@ -10,9 +10,9 @@ import {
 } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tiers } from "../limits/tiers.ts";
 import type { Database } from "../platform/database.ts";
-import { failFields } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc-codec.ts";
 import { idPattern } from "../platform/ids.ts";
+import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Log } from "../platform/log.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { collectCapture } from "./capture-file.ts";
@@ -46,14 +46,6 @@ const destroyPatience = 2_000;
 
 const sessionId = new RegExp(`^ses_${idPattern}$`);
 
-/** Reads a cursor: the identifier of the last session of the page before. */
-function readCursor(cursor: string | undefined): string | undefined {
-  if (cursor === undefined) return undefined;
-  const id = Buffer.from(cursor, "base64url").toString();
-  if (!sessionId.test(id)) throw failFields("validation-failed", { cursor: "is not a next_cursor of this list" });
-  return id;
-}
-
 /** Makes the implementation of SessionService. */
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
   const { db, channels, routes, tiers, log, errorsBase } = parts;
@@ -64,16 +56,13 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
   const drive = createDrive({ commands, follow, routes, errorsBase });
 
   async function list({ principal }: Call, { limit = defaultPage, cursor, status }: ListSessionsRequest) {
-    const query = { accountId: principal.accountId, status: toStoredStatus(status), before: readCursor(cursor) };
-    const rows = await listSessions(db, { ...query, limit: limit + 1 });
-    const page = rows.slice(0, limit);
-    const hasMore = rows.length > limit;
-    const last = page.at(-1);
-    return create(ListSessionsResponseSchema, {
-      data: page.map(toSessionMessage),
-      hasMore,
-      ...(hasMore && last && { nextCursor: Buffer.from(last.id).toString("base64url") }),
-    });
+    const query = {
+      accountId: principal.accountId,
+      status: toStoredStatus(status),
+      before: readCursor(cursor, sessionId),
+    };
+    const { rows, position } = cutPage(await listSessions(db, { ...query, limit: limit + 1 }), limit);
+    return create(ListSessionsResponseSchema, { data: rows.map(toSessionMessage), ...position });
   }
 
   /** Has the worker end the browser. When it cannot be told now, the next heartbeat tells it. */

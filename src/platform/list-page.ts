@@ -1,0 +1,26 @@
+import { failFields } from "./errors.ts";
+
+/** A page of a list, newest first, and where the next one begins. */
+export interface ListPage<Row> {
+  readonly rows: readonly Row[];
+  readonly position: { readonly hasMore: boolean; readonly nextCursor?: string };
+}
+
+/** Reads a cursor: the identifier of the last item of the page before. Throws `validation-failed` for one of another list. */
+export function readCursor(cursor: string | undefined, identifier: RegExp): string | undefined {
+  if (cursor === undefined) return undefined;
+  const id = Buffer.from(cursor, "base64url").toString();
+  if (!identifier.test(id)) throw failFields("validation-failed", { cursor: "is not a next_cursor of this list" });
+  return id;
+}
+
+/** Cuts a page from rows of which one more was read than it holds, if there was one. */
+export function cutPage<Row extends { readonly id: string }>(found: readonly Row[], limit: number): ListPage<Row> {
+  const rows = found.slice(0, limit);
+  const last = found.length > limit ? rows.at(-1) : undefined;
+  return { rows, position: last ? { hasMore: true, nextCursor: encode(last.id) } : { hasMore: false } };
+}
+
+function encode(id: string): string {
+  return Buffer.from(id).toString("base64url");
+}
