@@ -16,9 +16,12 @@ import { saveProfile } from "./save-profile.ts";
 /** How often cookies are read, for the case that there is no asking at the end; as often as the browser flushes its own. */
 const COOKIES_MS = 10_000;
 
-/** How long cookies are waited for at the end, and then the browser's own end; both take 100 ms on a quiet machine. */
+/**
+ * How long cookies are waited for at the end, and then the browser's own end; both take 100 ms on a quiet machine. One
+ * that does not end, as behind an endless script, writes localStorage down all the same, 5 s after its change.
+ */
 const LAST_COOKIES_MS = 1_000;
-const CLOSE_MS = 3_000;
+const CLOSE_MS = 6_000;
 
 /** What a session's profile is made of. */
 export interface SessionProfileOptions {
