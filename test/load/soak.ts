@@ -1,5 +1,6 @@
 // npm run soak: drives sessions of all kinds, four at a time, against one service, prints what it holds after every
 // hundred, and says in the end whether anything was left. The argument is how many sessions.
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { treePssBytes } from "../bench/processes.ts";
 import { type Insides, lookInside } from "./inspector.ts";
 import { LoadScene } from "./load-scene.ts";
@@ -12,6 +13,9 @@ const AT_ONCE = 4;
 
 /** Sessions of a line of the table: of 20 one is killed, one left alone, and one runs in full Chromium. */
 const LINE = 100;
+
+/** Milliseconds between looks at whether browsers launched ahead still go: longer than demand is remembered. */
+const CALM_MS = 40_000;
 
 /** How much larger than after the second line a process may be in the end. */
 const GROWTH = 1.1;
@@ -30,7 +34,8 @@ async function main(argument: string | undefined): Promise<void> {
   const total = Number(argument ?? SESSIONS);
   if (!(Number.isInteger(total) && total > 0)) throw new Error("the argument is a number of sessions");
   const scene = await LoadScene.start(2 * AT_ONCE);
-  const lines: Line[] = [];
+  let warm: Line | undefined;
+  let last: Line | undefined;
   const complaints: string[] = [];
   try {
     process.stdout.write("sessions  per s  PSS gateway  worker  postgres (MB)  descriptors  running  errors\n");
@@ -41,19 +46,32 @@ async function main(argument: string | undefined): Promise<void> {
       const rate = count / ((performance.now() - beganAt) / 1_000);
       done += count;
       complaints.push(...faults.messages);
-      lines.push(await readLine(scene));
-      process.stdout.write(await describe(scene, { done, rate, faults, line: lines.at(-1) }));
+      process.stdout.write(await describe(scene, { done, rate, faults, line: await readLine(scene) }));
+      if (done === 2 * LINE) warm = await readCalm(scene);
     }
-    await scene.endAll();
-    lines.push(await readLine(scene));
+    last = await readCalm(scene);
   } finally {
-    complaints.push(...compare(lines), ...(await scene.stop()));
+    complaints.push(...compare(warm, last), ...(await scene.stop()));
   }
   for (const complaint of complaints) process.stdout.write(`  ${complaint}\n`);
   process.stdout.write(
     complaints.length === 0 ? "passed: nothing was left\n" : `failed: ${complaints.length} faults\n`,
   );
   if (complaints.length > 0) process.exitCode = 1;
+}
+
+/** Reads what is held when no session runs, and no browser waits for one but those that always do. */
+async function readCalm(scene: LoadScene): Promise<Line> {
+  await scene.endAll();
+  let children = -1;
+  const isCalm = async () => {
+    const before = children;
+    ({ children } = vitalsOf(scene.pids.worker));
+    return children === before;
+  };
+  if (!(await waitUntil(isCalm, { timeout: 5 * CALM_MS, every: CALM_MS })))
+    throw new Error("the worker does not calm down");
+  return readLine(scene);
 }
 
 async function readLine({ pids }: LoadScene): Promise<Line> {
@@ -80,11 +98,9 @@ async function describe(
   return `${cells.join(" ")}\n`;
 }
 
-/** Says what the last line holds that the second one did not. A shorter run has nothing to compare. */
-function compare(lines: readonly Line[]): string[] {
-  const warm = lines[1];
-  const last = lines.at(-1);
-  if (!warm || !last || last === warm) return [];
+/** Says what is held in the end that was not after the second line. A shorter run has nothing to compare. */
+function compare(warm: Line | undefined, last: Line | undefined): string[] {
+  if (!warm || !last) return [];
   return (["gateway", "worker"] as const).flatMap((name) => {
     const sizes = (["pssBytes", "heapBytes"] as const)
       .filter((size) => last[name][size] > warm[name][size] * GROWTH)
