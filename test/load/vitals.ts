@@ -21,11 +21,12 @@ export function vitalsOf(pid: number): Vitals {
   return { pssBytes: pssBytes(pid), descriptors, children: descendantsOf(pid).length };
 }
 
-/** Says in words what `now` holds that `before` did not. */
-export function excessOf(now: Vitals, before: Vitals): string[] {
+/** Says in words what `now` holds that `before` did not, where it is more than `slack` of a kind. */
+export function excessOf(now: Vitals, before: Vitals, slack = 0): string[] {
   const descriptors = Object.entries(now.descriptors)
-    .filter(([kind, count]) => count > (before.descriptors[kind] ?? 0))
+    .filter(([kind, count]) => count > (before.descriptors[kind] ?? 0) + slack)
     .map(([kind, count]) => `${count} ${kind} descriptors instead of ${before.descriptors[kind] ?? 0}`);
-  const children = now.children > before.children ? [`${now.children} children instead of ${before.children}`] : [];
+  const children =
+    now.children > before.children + slack ? [`${now.children} children instead of ${before.children}`] : [];
   return [...descriptors, ...children];
 }
