@@ -209,9 +209,10 @@ export class BrowserPool {
     const device = this.#options.devices.get(runtime);
     const slot = device && this.#options.slots.acquire();
     if (!slot) return false;
-    const { signal } = this.#stopping;
+    const stopping = this.#stopping.signal;
+    const signal = AbortSignal.any([stopping, AbortSignal.timeout(LAUNCH_MS)]);
     const warm = this.#launchIn(slot, { runtime, device, signal, timeoutMs: LAUNCH_MS }).catch((error: unknown) => {
-      if (!signal.aborted) this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
+      if (!stopping.aborted) this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
       this.#quietUntil = performance.now() + TICK_MS;
       return undefined;
     });

@@ -3,7 +3,7 @@ import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import { type Device, makeDevice } from "../session/context-options.ts";
 import { SessionBrowser } from "../session/session-browser.ts";
-import { type BrowserProcess, launchBrowser } from "../slots/browser-process.ts";
+import { type BrowserProcess, beforeExit, launchBrowser } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 
 /** The runtime of sessions whose creator names none. */
@@ -49,7 +49,7 @@ export class WarmBrowser {
     const awaited = await profile?.restore();
     const process = await launchBrowser(slot, { ...rest, contextOptions, keepsFiles: profile !== undefined, awaited });
     const browser = new SessionBrowser(slot, process, device, profile);
-    await Promise.all([profile?.attach(process), browser.start()]);
+    await beforeExit(process, Promise.all([profile?.attach(process), browser.start()]));
     return new WarmBrowser(launch, slot, process, browser);
   }
 
@@ -69,7 +69,7 @@ export class WarmBrowser {
     if (this.fitOf(device) === "adopted") return this.#browser;
     const context = await this.#process.browser.newContext(device.contextOptions);
     const browser = new SessionBrowser(this.#slot, { ...this.#process, context }, device);
-    await browser.start();
+    await beforeExit(this.#process, browser.start());
     this.#browser.leave();
     return browser;
   }

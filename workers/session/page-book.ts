@@ -1,6 +1,6 @@
 import type { BrowserContext, CDPSession, Page } from "playwright-core";
 import { fail } from "../../src/platform/errors.ts";
-import { within } from "./progress.ts";
+import { raceSignal, within } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";
 
 /** How many pages a session may have: a page that opens popups without end must not take the machine. */
@@ -8,6 +8,9 @@ const MAX_PAGES = 32;
 
 /** How long a tab that is of no use any more may take to close. */
 const CLOSE_MS = 5_000;
+
+/** How long a page may take to open: some 10 ms on a quiet machine, and for ever when its renderer dies meanwhile. */
+const OPEN_MS = 15_000;
 
 /** What becomes known of a session's pages. */
 export interface PageListener {
@@ -136,7 +139,7 @@ export class PageBook {
       this.#announced = announced;
       let page: Page | undefined;
       try {
-        page = await this.#context.newPage();
+        page = await raceSignal(this.#context.newPage(), AbortSignal.timeout(OPEN_MS));
         return page;
       } finally {
         this.#announced = undefined;

@@ -13,6 +13,8 @@ import {
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { MOST_TASKS } from "../bounds/session-bounds.ts";
 import { browserFlags } from "./browser-flags.ts";
+import { readLaunchRecord } from "./launch-record.ts";
+import { isRunning } from "./processes.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { artifactsDirectory, profileDirectory, temporaryDirectory } from "./slot-block.ts";
 
@@ -23,6 +25,9 @@ const LAUNCH_MS = 30_000;
 
 /** How often an abandoned launch is looked after until it has come to its end. */
 const ABANDONED_MS = 50;
+
+/** How often it is looked whether a browser lives that is being launched. */
+const LOOK_MS = 250;
 
 /**
  * Full Chromium would ask a person for a name and a password, in a window that nobody sees and behind which the page
@@ -65,12 +70,26 @@ export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<
   const timeout = AbortSignal.timeout(launch.timeoutMs ?? LAUNCH_MS);
   const signal = launch.signal ? AbortSignal.any([launch.signal, timeout]) : timeout;
   const launching = start(slot, launch, signal);
+  const over = new AbortController();
   try {
-    return await beforeAbort(launching, signal);
+    return await Promise.race([beforeAbort(launching, signal), untilDead(slot, over.signal)]);
   } catch (error) {
     await abandon(slot, launching);
     throw error;
+  } finally {
+    over.abort();
   }
+}
+
+/**
+ * Gives a promise's outcome, or rejects when the browser goes first: Playwright leaves a page that is being opened when
+ * its browser dies without an answer (seen with 1.6).
+ */
+export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<Value>): Promise<Value> {
+  const gone = exited.then(({ reason }) => {
+    throw new Error(`the browser was ${reason}`);
+  });
+  return Promise.race([promise, gone]);
 }
 
 async function start(slot: Slot, launch: BrowserLaunch, signal: AbortSignal): Promise<BrowserProcess> {
@@ -157,8 +176,23 @@ function beforeAbort<Value>(promise: Promise<Value>, signal: AbortSignal): Promi
   });
 }
 
-/** Kills what an unwanted launch has started and what it may yet start, until it has come to its end. */
+/** Rejects when the process that a launch has noted has gone, of which Playwright may say nothing: see `beforeExit`. */
+async function untilDead(slot: Slot, signal: AbortSignal): Promise<never> {
+  const { record } = await slot.ready;
+  for (;;) {
+    await delay(LOOK_MS, undefined, { signal });
+    const noted = readLaunchRecord(record);
+    if (noted?.startedAt !== undefined && !isRunning(noted)) throw new Error("the browser died while it was launched");
+  }
+}
+
+/**
+ * Kills what an unwanted launch has started and what it may yet start, until it has come to its end: one that has noted
+ * its process starts no other.
+ */
 async function abandon(slot: Slot, launching: Promise<BrowserProcess>): Promise<void> {
+  const entrance = await slot.ready.catch(() => undefined);
+  if (!entrance) return;
   let isOver = false;
   const end = launching.then(
     (browser) => browser.kill(),
@@ -168,7 +202,9 @@ async function abandon(slot: Slot, launching: Promise<BrowserProcess>): Promise<
     isOver = true;
   });
   while (!isOver) {
+    const isNoted = readLaunchRecord(entrance.record) !== undefined;
     await slot.killProcesses();
+    if (isNoted) return;
     await Promise.race([over, delay(ABANDONED_MS)]);
   }
 }

@@ -113,7 +113,7 @@ export async function killProcesses(
     const doomed = left.map(({ pid, startedAt }) => ({ pid, startedAt }));
     for (const { pid } of doomed) sendKill(pid);
     await delay(POLL_MS);
-    while (performance.now() < endsAt && doomed.some(isSame)) await delay(POLL_MS);
+    while (performance.now() < endsAt && doomed.some(isRunning)) await delay(POLL_MS);
   }
 }
 
@@ -131,7 +131,8 @@ export async function killUid(confine: readonly string[]): Promise<void> {
   }
 }
 
-function isSame({ pid, startedAt }: Pick<ProcessEntry, "pid" | "startedAt">): boolean {
+/** Tells whether a process has not ended; its pid alone may have become another's. */
+export function isRunning({ pid, startedAt }: { pid: number; startedAt: number | undefined }): boolean {
   return readProcess(pid)?.startedAt === startedAt;
 }
 

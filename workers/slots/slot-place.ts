@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import type { Relay } from "../egress/relay.ts";
 import { confineCommand, type Isolation, type Sandbox } from "./confinement.ts";
+import { readLaunchRecord } from "./launch-record.ts";
 import type { Log } from "./log.ts";
 import { createNamespace, RELAY_PORT } from "./namespace.ts";
 import { killProcesses, killUid, networkNamespaceOf, type ProcessEntry } from "./processes.ts";
@@ -122,9 +123,15 @@ export class SlotPlace {
     return exit;
   }
 
-  /** Whoever is in the slot's namespace is ours too; an inode is given anew once its namespace is gone, but we hold it. */
+  /**
+   * Whoever is in the slot's namespace is ours too; an inode is given anew once its namespace is gone, but we hold it. So
+   * is a launch that has not yet become the slot's user.
+   */
   #matchOurs(): (entry: ProcessEntry) => boolean {
-    const isOurs = matchSlots(this.#options.block, [this.index]);
+    const noted = readLaunchRecord(this.#record);
+    const isOfSlot = matchSlots(this.#options.block, [this.index]);
+    const isOurs = (entry: ProcessEntry) =>
+      isOfSlot(entry) || (entry.pid === noted?.pid && entry.startedAt === noted.startedAt);
     const inode = this.#inode;
     if (this.uid !== undefined || inode === undefined) return isOurs;
     const own = process.getuid?.();

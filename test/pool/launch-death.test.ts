@@ -1,0 +1,65 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { devicesOf, WarmBrowser } from "../../workers/pool/warm-browser.ts";
+import { probeRuntimes } from "../../workers/runtimes.ts";
+import type { Device } from "../../workers/session/context-options.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { executables, keepingLog, RUNTIMES } from "../isolation/world.ts";
+import { killBrowsers } from "../support/kill-browsers.ts";
+
+type Runtime = (typeof RUNTIMES)[number];
+
+/** In how many parts a launch is cut, at the end of each of which a browser dies. */
+const PARTS = 16;
+
+/** A launch whose browser has died must be over long before its deadline. */
+const DEADLINE_MS = 20_000;
+const SOON_MS = 5_000;
+
+const log = keepingLog();
+const slots = new SlotPool({ size: 2, executables, log });
+let devices: ReadonlyMap<Runtime, Device>;
+
+beforeAll(async () => {
+  await slots.start();
+  devices = devicesOf(await probeRuntimes(executables));
+});
+
+afterAll(async () => {
+  await slots.stop();
+  expect(log.complaints).toEqual([]);
+});
+
+/** Launches a browser, and kills it after a time; gives in milliseconds how long the launch took, and was still to take. */
+async function launch(runtime: Runtime, killAfterMs = DEADLINE_MS) {
+  await expect.poll(() => slots.free, { timeout: SOON_MS }).toBeGreaterThan(0);
+  const slot = slots.acquire();
+  const device = devices.get(runtime);
+  if (!slot || !device) throw new Error(`${runtime} cannot be launched`);
+  await slot.ready;
+  const beganAt = performance.now();
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  const how = { runtime, device, signal, timeoutMs: DEADLINE_MS, extraFlags: [], profile: undefined };
+  const over = WarmBrowser.launch(slot, how).then(
+    () => performance.now(),
+    () => performance.now(),
+  );
+  await Promise.race([over, delay(killAfterMs)]);
+  const killedAt = performance.now();
+  killBrowsers();
+  const overAt = await over;
+  await slot.release();
+  return { took: overAt - beganAt, rest: overAt - killedAt };
+}
+
+test.each(RUNTIMES)(
+  "a launch of %s is over soon after its browser has died, whenever that was",
+  async (runtime) => {
+    const { took } = await launch(runtime);
+    for (let part = 1; part <= PARTS; part += 1) {
+      const { rest } = await launch(runtime, (took * part) / PARTS);
+      expect(rest, `after ${part} parts of ${PARTS}`).toBeLessThan(SOON_MS);
+    }
+  },
+  120_000,
+);
