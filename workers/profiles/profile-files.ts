@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
+import { pipeline as chain } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress, createZstdDecompress } from "node:zlib";
 import { confineCommand } from "../slots/confinement.ts";
@@ -56,24 +57,35 @@ export async function packProfile(
 /** A store that is being unpacked; given up when it is disposed. */
 export interface Unpacking extends Disposable {
   readonly manifest: ProfileManifest;
-  /** Resolves when what a browser opens at its start lies there. */
+  /** Resolves when what a browser opens at its start lies there, or nothing more comes. */
   readonly startable: Promise<void>;
-  /** Resolves when all of it does; no runtime opens the rest before its first page asks for it (seen with 156). */
+  /**
+   * Resolves when all of it does; no runtime opens the rest before its first page asks for it (seen with 156). Rejects
+   * when it cannot be unpacked.
+   */
   readonly whole: Promise<void>;
 }
 
-/** Begins to unpack a store into the empty directory of a browser. */
-export async function unpackProfile(source: string, directory: ProfileDirectory): Promise<Unpacking> {
-  const store = createReadStream(source).pipe(createZstdDecompress());
-  const { manifest, files } = await readManifest(store);
-  const tar = new ConfinedShell(directory, UNPACK, UNPACK_MS);
-  const whole = tar.input(guardTar(files)).finally(() => tar[Symbol.dispose]());
-  return {
-    manifest,
-    startable: Promise.race([whole, tar.said()]),
-    whole,
-    [Symbol.dispose]: () => tar[Symbol.dispose](),
-  };
+/** Begins to unpack a store into the empty directory of a browser; `check` throws on one that must not be. */
+export async function unpackProfile(
+  source: string,
+  directory: ProfileDirectory,
+  check: (manifest: ProfileManifest) => void,
+): Promise<Unpacking> {
+  // What goes wrong on the way is told by the last stream.
+  const store = chain(createReadStream(source), createZstdDecompress(), () => undefined);
+  try {
+    const { manifest, files } = await readManifest(store);
+    check(manifest);
+    const tar = new ConfinedShell(directory, UNPACK, UNPACK_MS);
+    const whole = tar.input(guardTar(files)).finally(() => tar[Symbol.dispose]());
+    // Whoever gives the launch up hears of it no more.
+    const startable = Promise.race([whole, tar.said()]).catch(() => undefined);
+    return { manifest, startable, whole, [Symbol.dispose]: () => tar[Symbol.dispose]() };
+  } catch (error) {
+    store.destroy();
+    throw error;
+  }
 }
 
 async function* boundSize(store: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {

@@ -37,6 +37,7 @@ export class SessionProfile {
   readonly #options: SessionProfileOptions;
   #cookies: readonly Cookie[] = [];
   #unpacking: Unpacking | undefined;
+  #signing: Promise<void> = Promise.resolve();
   #session: CDPSession | undefined;
   #isDiscarded = false;
   #timer: NodeJS.Timeout | undefined;
@@ -56,17 +57,16 @@ export class SessionProfile {
     if (profile.version === 0n) return undefined;
     await slot.ready;
     const source = shelf.incomingOf(profile);
-    const unpacking = await unpackProfile(source, this.#directory);
-    this.#unpacking = unpacking;
-    const { manifest, startable, whole } = unpacking;
-    if (manifest.browserMajor > browserMajor) {
+    this.#unpacking = await unpackProfile(source, this.#directory, (manifest) => {
+      if (manifest.browserMajor <= browserMajor) return;
       const detail = `the profile was written by version ${manifest.browserMajor} of the browser, this one is ${browserMajor}`;
       throw fail("driver-not-integrated", {}, { detail });
-    }
+    });
+    const { manifest, startable, whole } = this.#unpacking;
     this.#cookies = manifest.cookies;
-    // Where it fails the launch comes to its end all the same; `attach` hears of it.
-    const sign = join(slot.directory, "startable");
-    void startable.catch(() => undefined).then(() => writeFile(sign, ""));
+    const sign = join(slot.directory, `startable-${profile.sessionId}`);
+    // Where it fails the launch comes to its end all the same; `attach` hears of it, and of what cannot be unpacked.
+    this.#signing = startable.then(() => writeFile(sign, "", { flag: "wx" })).catch(() => undefined);
     whole.finally(() => rm(source, { force: true })).catch(() => undefined);
     return sign;
   }
@@ -114,6 +114,7 @@ export class SessionProfile {
     clearInterval(this.#timer);
     await this.#noting.catch(() => undefined);
     this.#unpacking?.[Symbol.dispose]();
+    await this.#signing;
     await rm(shelf.incomingOf(profile), { force: true });
     await this.#forget(slot);
   }

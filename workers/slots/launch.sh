@@ -60,6 +60,7 @@ else
 fi
 printf '%s\n' "$stat" > "$record"
 
+# Some 5 ms a turn.
 tries=2000
 while [ -n "$awaited" ] && [ ! -e "$awaited" ]; do
   tries=$((tries - 1))

@@ -1,0 +1,62 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { packProfile } from "../../workers/profiles/profile-files.ts";
+import { ProfileShelf } from "../../workers/profiles/profile-shelf.ts";
+import { SessionProfile } from "../../workers/profiles/session-profile.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { executables, keepingLog } from "../isolation/world.ts";
+
+const BROWSER_MAJOR = 150;
+
+const log = keepingLog();
+const slots = new SlotPool({ size: 1, executables, log });
+let directory: string;
+let shelf: ProfileShelf;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "profile-"));
+  shelf = new ProfileShelf(directory, 0);
+  await shelf.start();
+  await slots.start();
+});
+
+afterAll(async () => {
+  await slots.stop();
+  await rm(directory, { recursive: true });
+  expect(log.complaints).toEqual([]);
+});
+
+/** Makes the profile of a session to come, in a slot of its own, whose store was written by some version of the browser. */
+async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number | undefined }) {
+  const slot = await vi.waitUntil(() => slots.acquire());
+  onTestFinished(() => slot.release());
+  const profile = { sessionId, placementEpoch: 1n, profileId: "prof_1", version: 1n, engine: "chromium" };
+  if (writtenBy !== undefined) {
+    const source = join(directory, sessionId);
+    await mkdir(join(source, "Default/IndexedDB"), { recursive: true });
+    await writeFile(join(source, "Default/IndexedDB/large"), Buffer.alloc(20 * 2 ** 20, sessionId));
+    const manifest = { format: 1, engine: "chromium", browserMajor: writtenBy, cookies: [] } as const;
+    await packProfile({ path: source, uid: undefined }, manifest, shelf.incomingOf(profile));
+  }
+  return new SessionProfile({ shelf, slot, profile, browserMajor: BROWSER_MAJOR, log });
+}
+
+test("a store that a newer browser has written is refused, and leaves the worker as it was", async () => {
+  const profile = await makeProfile("ses_newer", { writtenBy: BROWSER_MAJOR + 1 });
+  await expect(profile.restore()).rejects.toMatchObject({ slug: "driver-not-integrated" });
+  await profile.discard();
+});
+
+test("a store that is not there is an error of its session alone", async () => {
+  const profile = await makeProfile("ses_lost", { writtenBy: undefined });
+  await expect(profile.restore()).rejects.toMatchObject({ code: "ENOENT" });
+  await profile.discard();
+});
+
+test("a profile may be given up while it is unpacked", async () => {
+  const profile = await makeProfile("ses_given_up", { writtenBy: BROWSER_MAJOR });
+  await profile.restore();
+  await profile.discard();
+});
