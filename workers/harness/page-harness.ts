@@ -72,6 +72,8 @@ export class PageHarness {
   #judged = 0;
   #committedAt = 0;
   #isVendorNear = false;
+  /** A document was asked for: what a script navigates within one costs no look ahead. */
+  #isDocumentComing = false;
   /** What is reported of the document when it has loaded; of use to the look that its load asks for. */
   #atLoad: Promise<DocumentReport | undefined> | undefined;
   #hasLoaded = false;
@@ -110,6 +112,7 @@ export class PageHarness {
   }
 
   #onRequest(request: Request): void {
+    if (request.isNavigationRequest()) this.#isDocumentComing = true;
     if (!isVendorAddress(request.url())) return;
     this.#isVendorNear = true;
     this.#timer.follow(VENDOR_MS);
@@ -122,7 +125,8 @@ export class PageHarness {
       this.#isVendorNear = false;
       this.#timer.follow(LOADING_MS);
       this.#hasLoaded = false;
-      this.#atLoad = this.#report("load").catch(() => undefined);
+      this.#atLoad = this.#isDocumentComing ? this.#report("load").catch(() => undefined) : undefined;
+      this.#isDocumentComing = false;
       return;
     }
     const check = checkFrameOf(frame.url());
