@@ -196,6 +196,14 @@ describe.each(ISOLATIONS)("with %s", (isolation) => {
 
 // An ordinary user's slots share one uid, which cannot be killed as a whole: there only what stays to be seen is killed.
 if (isRoot) {
+  test("a pool does not start where its slots could not reach their files", async () => {
+    const place = mkdtempSync(join(tmpdir(), "private-"));
+    onTestFinished(() => rmSync(place, { recursive: true }));
+    const pool = new SlotPool({ size: 1, executables, log, scratch: place });
+    onTestFinished(() => pool.stop());
+    await expect(pool.start()).rejects.toThrow(`browsers cannot write in ${place}`);
+  });
+
   test("a release kills even what changes its pid faster than it can be looked for", async () => {
     const pool = await startPool("namespace");
     onTestFinished(() => pool.stop());

@@ -45,6 +45,12 @@ export function probeSandbox(
   return executables.length > 0 && executables.every(hasSetuidHelper) ? "setuid" : "none";
 }
 
+/** Throws where a slot cannot reach and write its directory. */
+export function probeDirectory(confine: readonly string[], directory: string): void {
+  if (process.platform !== "linux" || run([...confine, "test", "-w", directory]) === undefined) return;
+  throw new Error(`browsers cannot write in ${directory}: every directory above it must let all users through`);
+}
+
 /** Runs a command and gives undefined when it succeeds, else what it says. */
 function run([command = "", ...parameters]: readonly string[]): string | undefined {
   const { status, stderr, error } = spawnSync(command, parameters, { encoding: "utf8", timeout: PROBE_MS, cwd: "/" });

@@ -4,12 +4,12 @@ import { type AddressRules, makeAddressRules } from "../egress/address-rules.ts"
 import { Relay } from "../egress/relay.ts";
 import { type EgressGuard, ownAddresses, type Resolve, takeTurns } from "../egress/resolver.ts";
 import type { EgressBytes } from "../egress/socket-tally.ts";
-import { confineCommand, type Isolation, probeSandbox, type Sandbox } from "./confinement.ts";
+import { confineCommand, type Isolation, probeDirectory, probeSandbox, type Sandbox } from "./confinement.ts";
 import type { Log } from "./log.ts";
 import { createNamespace } from "./namespace.ts";
 import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";
-import { type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
+import { makeSlotDirectory, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
 import { SlotPlace } from "./slot-place.ts";
 import { BLOCK_SIZE, findUidBase } from "./uid-range.ts";
 
@@ -238,6 +238,8 @@ export class SlotPool {
     }
     const confine = confineCommand(enter, block.uidOf(0), "namespaces");
     this.#sandbox = probeSandbox(confine, block.uidOf(0), Object.values(executables));
+    makeSlotDirectory(block.directoryOf(0), block.uidOf(0));
+    probeDirectory(confine, block.directoryOf(0));
     close();
     if (this.#sandbox === "none") {
       log.warn({}, "the kernel refuses user namespaces: browsers run without their sandbox (--no-sandbox)");
