@@ -95,9 +95,15 @@ export class DoomedService {
   /** Creates a session, and gives its path. */
   async create(body: object = {}): Promise<string> {
     const { status, body: session } = await this.rest("/v1/sessions", body);
-    expect([status, session.status, session.detail]).toEqual([201, "live", undefined]);
+    expect([status, session.status, session.detail], this.#complaints()).toEqual([201, "live", undefined]);
     this.look();
     return `/v1/sessions/${session.id}`;
+  }
+
+  /** What the worker has complained of, for whom a test fails. */
+  #complaints(): string {
+    const lines = readFileSync(join(this.#service.dataDir, "worker.log"), "utf8").split("\n");
+    return lines.filter((line) => /"level":[456]0/.test(line)).join("\n");
   }
 
   /** Creates a session as soon as there is a worker for it. */
