@@ -130,7 +130,7 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
       const payload = eventPayload(schema, data);
       const id = ids.next("event");
       tx.afterCommit(() => bus.publish("events", ""));
-      return insertEvent(tx, { id, accountId, subject, payload, ...(workerKey && { workerKey }) });
+      return insertEvent(tx, { id, accountId, subject, payload, workerKey });
     },
     tail: (after, limit) => readTail(db, after, limit),
     async watch(options) {

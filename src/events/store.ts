@@ -28,7 +28,7 @@ export interface NewEvent {
   /** Identifier of the thing that it happened to. */
   readonly subject: string;
   readonly payload: EventPayload;
-  readonly workerKey?: WorkerEventKey;
+  readonly workerKey: WorkerEventKey | undefined;
 }
 
 interface EventRow {
@@ -86,9 +86,9 @@ const toEvent = (row: EventRow): StoredEvent => ({
 
 const cursorValues = ({ xid, position }: Cursor): string[] => [String(xid), String(position)];
 
-/** Inserts an event; false when one with the same worker key is there already. */
+/** Inserts an event, at the latest with the commit; false when one with the same worker key is there already. */
 export async function insertEvent(tx: Tx, { id, accountId, subject, payload, workerKey }: NewEvent): Promise<boolean> {
-  const row = await tx.sql
+  const insertion = tx.sql
     .insertInto("events")
     .values({
       id,
@@ -106,9 +106,10 @@ export async function insertEvent(tx: Tx, { id, accountId, subject, payload, wor
         .where("sequence", "is not", null)
         .doNothing(),
     )
-    .returning(sql<number>`1`.as("inserted"))
-    .executeTakeFirst();
-  return row !== undefined;
+    .returning(sql<number>`1`.as("inserted"));
+  if (workerKey) return (await insertion.executeTakeFirst()) !== undefined;
+  tx.send(insertion);
+  return true;
 }
 
 /** Reads events after a place, in order. */

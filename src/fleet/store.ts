@@ -153,24 +153,16 @@ export async function findWorker(tx: Tx, id: string): Promise<WorkerAddress | un
 
 /** Locks a worker against other placements, and reads it anew under that lock. */
 export async function lockCandidate(tx: Tx, id: string) {
-  const locked = await tx.sql
-    .selectFrom("workers")
-    .select("id")
-    .where("id", "=", id)
-    .forNoKeyUpdate()
-    .executeTakeFirst();
+  tx.send(tx.sql.selectFrom("workers").select("id").where("id", "=", id).forNoKeyUpdate());
   // A statement of its own: only it sees what was committed while the lock was waited for.
-  return (
-    locked &&
-    tx.sql
-      .selectFrom("workers")
-      .select(["id", "address", "secret_hash", "slots"])
-      .select(heldSlots)
-      .where("id", "=", id)
-      .where(takesSessions)
-      .where(isAlive)
-      .executeTakeFirst()
-  );
+  return tx.sql
+    .selectFrom("workers")
+    .select(["id", "address", "secret_hash", "slots"])
+    .select(heldSlots)
+    .where("id", "=", id)
+    .where(takesSessions)
+    .where(isAlive)
+    .executeTakeFirst();
 }
 
 /** Takes the turn to look for missed leases. Says whether there was a gap; undefined when another gateway has the turn. */

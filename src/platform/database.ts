@@ -1,4 +1,4 @@
-import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type Transaction } from "kysely";
+import { type Compilable, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import { Migrator } from "kysely/migration";
 import pg from "pg";
 import { migrations } from "../migrations/index.ts";
@@ -15,7 +15,12 @@ export type DatabaseTarget = { readonly url: string } | { readonly socketDirecto
 
 /** A transaction. What must not happen before it is durable is handed to `afterCommit`. */
 export interface Tx {
-  readonly sql: Transaction<Schema>;
+  readonly sql: Kysely<Schema>;
+  /**
+   * Sends a statement whose answer nobody needs, a lock or an insertion: what is asked for next, the commit at the
+   * latest, travels with it and is carried out after it. When it fails, so does the transaction.
+   */
+  send(statement: Compilable): void;
   /** Runs after the commit, in the order in which it was asked for, and never after a rollback. */
   afterCommit(run: () => void): void;
 }
@@ -60,6 +65,8 @@ function createPool(target: DatabaseTarget, log: Log, size: number, limits = tim
   const pool = new pg.Pool({
     ...connectionOptions(target),
     max: size,
+    // Statements of a transaction need not wait for each other's answers.
+    pipeline: true,
     statement_timeout: limits.statement,
     lock_timeout: limits.lock,
     idle_in_transaction_session_timeout: limits.idleInTransaction,
@@ -92,17 +99,11 @@ function rethrow(error: unknown): never {
 /** Opens a pool; connects when it is first used. */
 export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Database {
   const pool = createPool(target, log, size);
-  const sql = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: translating(pool) }) });
+  const connections = translating(pool);
+  const sql = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: connections }) });
   return {
     sql,
-    async transaction(run) {
-      const after: (() => void)[] = [];
-      const result = await sql
-        .transaction()
-        .execute((transaction) => run({ sql: transaction, afterCommit: (hook) => after.push(hook) }));
-      for (const hook of after) hook();
-      return result;
-    },
+    transaction: (run) => runTransaction(connections, run),
     async named<Row extends pg.QueryResultRow>({ name, text }: NamedStatement, values: readonly unknown[]) {
       const { rows } = await pool.query<Row>({ name, text, values: [...values] }).catch(rethrow);
       return rows;
@@ -114,6 +115,41 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
       if (!pool.ending) await pool.end();
     },
   };
+}
+
+/** Runs a transaction. Kysely's own would send no statement before the last one is answered. */
+async function runTransaction<T>(connections: PostgresPool, run: (tx: Tx) => Promise<T>): Promise<T> {
+  const connection = await connections.connect();
+  const own = { ...connection, release: () => undefined };
+  const pool = { options: {}, connect: async () => own, end: async () => undefined };
+  const after: (() => void)[] = [];
+  const sent: Promise<unknown>[] = [];
+  const tx: Tx = {
+    sql: new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }),
+    send(statement) {
+      const { sql: text, parameters } = statement.compile();
+      const answer = connection.query(text, [...parameters]);
+      // Heard at the end.
+      answer.catch(() => undefined);
+      sent.push(answer);
+    },
+    afterCommit: (hook) => after.push(hook),
+  };
+  let result: T;
+  try {
+    await connection.query("begin", []);
+    result = await run(tx);
+    await Promise.all([...sent, connection.query("commit", [])]);
+  } catch (error) {
+    await connection.query("rollback", []).catch(() => undefined);
+    // One that was sent ahead is why those after it were refused.
+    await Promise.all(sent);
+    throw error;
+  } finally {
+    connection.release();
+  }
+  for (const hook of after) hook();
+  return result;
 }
 
 /** Kysely holds an advisory lock meanwhile, so that of several gateways that start at once one migrates. */

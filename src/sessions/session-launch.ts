@@ -82,7 +82,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   function tryPlace({ call, tier, plan }: LaunchOrder, id: string): Promise<Attempt> {
     const { accountId } = call.principal;
     return db.transaction(async (tx) => {
-      await lockAccount(tx, accountId);
+      lockAccount(tx, accountId);
       const running = await countRunning(tx, accountId);
       const limit = tier.concurrentSessions;
       if (running >= limit) {

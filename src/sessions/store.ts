@@ -50,8 +50,8 @@ const fromNow = (ms: number) =>
   sql<Date>`date_trunc('milliseconds', clock_timestamp()) + ${ms} * interval '1 millisecond'`;
 
 /** Locks an account against other creates, so that its sessions can be counted. */
-export async function lockAccount(tx: Tx, id: string): Promise<void> {
-  await tx.sql.selectFrom("accounts").select("id").where("id", "=", id).forNoKeyUpdate().execute();
+export function lockAccount(tx: Tx, id: string): void {
+  tx.send(tx.sql.selectFrom("accounts").select("id").where("id", "=", id).forNoKeyUpdate());
 }
 
 /** Counts the sessions of an account that have not ended. */
