@@ -83,7 +83,7 @@ export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<
 
 /**
  * Gives a promise's outcome, or rejects when the browser goes first: Playwright leaves a page that is being opened when
- * its browser dies without an answer (seen with 1.6).
+ * its browser dies without an answer (seen with 1.65).
  */
 export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<Value>): Promise<Value> {
   const gone = exited.then(({ reason }) => {
@@ -179,11 +179,13 @@ function beforeAbort<Value>(promise: Promise<Value>, signal: AbortSignal): Promi
 /** Rejects when the process that a launch has noted has gone, of which Playwright may say nothing: see `beforeExit`. */
 async function untilDead(slot: Slot, signal: AbortSignal): Promise<never> {
   const { record } = await slot.ready;
-  for (;;) {
+  // Once more: where Playwright says why it has died, that is to be told.
+  for (let timesGone = 0; timesGone < 2; ) {
     await delay(LOOK_MS, undefined, { signal });
     const noted = readLaunchRecord(record);
-    if (noted?.startedAt !== undefined && !isRunning(noted)) throw new Error("the browser died while it was launched");
+    timesGone = noted?.startedAt !== undefined && !isRunning(noted) ? timesGone + 1 : 0;
   }
+  throw new Error("the browser died while it was launched");
 }
 
 /**
