@@ -4,15 +4,24 @@ import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog, RUNTIMES } from "./world.ts";
 
+/** A browser's own, its renderer's, and that of the graphics. */
+const PROCESSES = 3;
+
 const pool = new SlotPool({ size: RUNTIMES.length, executables, log: keepingLog(), scratch: process.argv[2] });
 await pool.start();
 const launched = await Promise.all(
   RUNTIMES.map(async (runtime) => {
     const slot = pool.acquire();
     if (!slot) throw new Error("a new pool has too few slots");
-    const { browserSession } = await launchBrowser(slot, { runtime });
-    const { processInfo } = await browserSession.send("SystemInfo.getProcessInfo");
-    return { directory: slot.directory, pids: processInfo.map(({ id }) => id) };
+    const { browserSession, context } = await launchBrowser(slot, { runtime });
+    await context.newPage();
+    let pids: number[];
+    // A busy machine starts the browser's helpers after its launch has been answered.
+    do {
+      const { processInfo } = await browserSession.send("SystemInfo.getProcessInfo");
+      pids = processInfo.map(({ id }) => id);
+    } while (pids.length < PROCESSES);
+    return { directory: slot.directory, pids };
   }),
 );
 process.stdout.write(`${JSON.stringify(launched)}\n`);

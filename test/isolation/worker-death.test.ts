@@ -23,7 +23,6 @@ async function startDoomedWorker(scratch: readonly string[] = []) {
   const [line] = (await once(createInterface(worker.stdout), "line")) as [string];
   const launched = JSON.parse(line) as Launched[];
   const pids = launched.flatMap((browser) => browser.pids);
-  expect(pids.length).toBeGreaterThan(6);
   expect(pids.every((pid) => readProcess(pid))).toBe(true);
   const kill = async () => {
     worker.kill("SIGKILL");
