@@ -48,6 +48,8 @@ async function openTransaction(write: (tx: Tx) => Promise<unknown>) {
   const finish = Promise.withResolvers<void>();
   const done = database.db.transaction(async (tx) => {
     await write(tx);
+    // Behind what was only sent.
+    await sql`select 1`.execute(tx.sql);
     written.resolve();
     await finish.promise;
   });
