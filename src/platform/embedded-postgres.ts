@@ -235,6 +235,8 @@ class Server implements EmbeddedPostgres {
       unix_socket_permissions: "0700",
       shared_buffers: "64MB",
       max_connections: "60",
+      // In its own directory: sessions may fill /dev/shm, and a server that was killed leaves its segments there.
+      dynamic_shared_memory_type: "mmap",
     };
     return Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   }
