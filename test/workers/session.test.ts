@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { CaptureKind, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
-import { killBrowsers } from "../support/kill-browsers.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 let site: FixtureSite;
@@ -195,16 +194,6 @@ describe("the end of a session", () => {
       extensions: { ended_reason: "expired" },
     });
     expect(endOf(session)).toMatchObject({ reason: SessionEndedReason.EXPIRED });
-  });
-
-  test.each(["headless-shell", "chromium"])("comes with the death of its browser in %s", async (runtime) => {
-    const session = await open({ runtime });
-    await session.navigate({ url: site.url("/form.html") });
-    const running = session.wait(text("never")).catch((failure) => failure);
-    await session.state();
-    killBrowsers();
-    expect(await running).toMatchObject({ slug: "driver-error", extensions: { target_closed: true } });
-    expect(endOf(session)).toMatchObject({ reason: SessionEndedReason.CRASHED });
   });
 });
 

@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { killBrowsers } from "../support/kill-browsers.ts";
+import { WorkerUnderTest } from "../support/worker-under-test.ts";
+
+let site: FixtureSite;
+let worker: WorkerUnderTest;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  // All browsers are killed: one that was launched ahead could be the next session's before its death is known.
+  worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
+});
+
+afterAll(async () => {
+  await worker?.stop();
+  await site?.stop();
+});
+
+test.each(["headless-shell", "chromium"])("a session ends with the death of its browser in %s", async (runtime) => {
+  const session = await worker.open({ runtime });
+  onTestFinished(() => session.destroy());
+  await session.navigate({ url: site.url("/form.html") });
+  const never = { condition: { case: "text" as const, value: { text: "never" } } };
+  const running = session.wait(never).catch((failure) => failure);
+  await session.state();
+  killBrowsers();
+  expect(await running).toMatchObject({ slug: "driver-error", extensions: { target_closed: true } });
+  const { sessionId } = session.placement;
+  const ends = worker.happenings.filter((happening) => happening.sessionId === sessionId).map(({ event }) => event);
+  expect(ends).toMatchObject([{ case: "ended", value: { reason: SessionEndedReason.CRASHED } }]);
+});
