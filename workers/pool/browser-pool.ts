@@ -180,14 +180,20 @@ export class BrowserPool {
     profile?: SessionProfile,
   ): Promise<WarmBrowser> {
     const { extraFlags = [] } = this.#options;
+    const launching = WarmBrowser.launch(slot, { runtime, device, extraFlags, timeoutMs, signal, profile });
     try {
-      const launch = { runtime, device, extraFlags, timeoutMs, signal, profile };
-      return await raceSignal(WarmBrowser.launch(slot, launch), signal);
+      return await raceSignal(launching, signal);
     } catch (error) {
-      // Before the slot is another session's, whose files would else be taken for the profile's.
-      this.#track((profile?.discard() ?? Promise.resolve()).finally(() => slot.release()));
+      this.#track(this.#clear(slot, launching, profile));
       throw error;
     }
+  }
+
+  /** Gives back the slot of a launch that failed, once that puts no file and no process there any more. */
+  async #clear(slot: Slot, launching: Promise<WarmBrowser>, profile: SessionProfile | undefined): Promise<void> {
+    await launching.catch(() => undefined);
+    // Before the slot is another session's, whose files would else be taken for the profile's.
+    await (profile?.discard() ?? Promise.resolve()).finally(() => slot.release());
   }
 
   /** Launches the next browser that demand is worth, or ends one that it is not worth any more. */

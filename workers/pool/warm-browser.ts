@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import { type Device, makeDevice } from "../session/context-options.ts";
+import { raceSignal } from "../session/progress.ts";
 import { SessionBrowser } from "../session/session-browser.ts";
 import { type BrowserProcess, beforeExit, launchBrowser } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
@@ -49,7 +50,8 @@ export class WarmBrowser {
     const awaited = await profile?.restore();
     const process = await launchBrowser(slot, { ...rest, contextOptions, keepsFiles: profile !== undefined, awaited });
     const browser = new SessionBrowser(slot, process, device, profile);
-    await beforeExit(process, Promise.all([profile?.attach(process), browser.start()]));
+    const prepared = Promise.all([profile?.attach(process), browser.start()]);
+    await raceSignal(beforeExit(process, prepared), launch.signal);
     return new WarmBrowser(launch, slot, process, browser);
   }
 
