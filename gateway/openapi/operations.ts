@@ -1,10 +1,10 @@
 import { type DescMessage, type DescService, getOption } from "@bufbuild/protobuf";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { isWritable } from "../../src/platform/rest-json/names.ts";
 import type { ServedMethod } from "../../src/registry.ts";
 import { keepsAnswers } from "../kept-answers.ts";
 import type { HttpRoute } from "../rest/http-rule.ts";
-import { isWritable } from "../rest/json-names.ts";
 import { parseTemplate } from "../rest/template.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample, pathExample, requestExample, requestMember, responseExample } from "./examples.ts";

@@ -2,8 +2,8 @@ import { create, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { Failure } from "../../src/platform/errors.ts";
+import { isWritable } from "../../src/platform/rest-json/names.ts";
 import { validate } from "../../src/platform/validation.ts";
-import { isWritable } from "../rest/json-names.ts";
 
 /** Names the members that a request cannot do without: those that the validator misses in an empty message. */
 export function requiredMembers(desc: DescMessage): Set<string> {

@@ -1,5 +1,5 @@
 /**
- * JSON Schemas of messages as the REST JSON has them (../rest/json-reader.ts and ../rest/json-writer.ts). A message has one
+ * JSON Schemas of messages as the REST JSON has them (src/platform/rest-json). A message has one
  * schema as part of a request, with its rules and closed to unknown fields, and another as part of an answer.
  */
 import {
@@ -12,7 +12,7 @@ import {
 } from "@bufbuild/protobuf";
 import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import { enumNames, isWritable, onlyOneof } from "../rest/json-names.ts";
+import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/names.ts";
 import type { Comments } from "./comments.ts";
 import { constraintsOf } from "./constraints.ts";
 import type { Reference, Schema } from "./model.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import { fail } from "../../src/platform/errors.ts";
-import { compileWriter, type MessageWriter } from "./json-writer.ts";
+import { compileWriter, type MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
 /** A JSON body that is written while its bytes arrive. */
 export interface StreamedBody {

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { ProblemDocument } from "../../src/platform/errors.ts";
-import type { MessageWriter } from "./json-writer.ts";
+import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
 // Proxies cut connections that are silent for 30 to 60 s.
 const KEEP_ALIVE_MS = 15_000;

@@ -1,6 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { failFields } from "../../src/platform/errors.ts";
+import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import type { Gate } from "../policies/index.ts";
@@ -10,7 +11,6 @@ import { openEventStream } from "./event-stream.ts";
 import { parseForm } from "./form-body.ts";
 import { type HttpRoute, httpRouteOf } from "./http-rule.ts";
 import { incomingOf, timeoutOf } from "./incoming.ts";
-import { compileWriter } from "./json-writer.ts";
 import { compileRequestReader } from "./request-reader.ts";
 import { type PathTemplate, parseTemplate } from "./template.ts";
 
@@ -130,8 +130,8 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
     throw new Error(`${served.method}: bidirectional methods have a WebSocket path, not an http rule`);
   }
   const status = served.rules.successStatus || 200;
-  const write = compileWriter(served.method.output);
   if (served.kind === "server_streaming") {
+    const write = compileWriter(served.method.output);
     return async (call, request, reply) => {
       const stream = await openEventStream(gate.serverStream(call, request), write, (thrown) =>
         problems.document(thrown, call.requestId),
@@ -154,6 +154,7 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
         .send(Buffer.from(data.buffer, data.byteOffset, data.length));
     };
   }
+  const write = compileWriter(served.method.output);
   return async (call, request, reply) => {
     const message = await gate.unary(call, request);
     if (status === 204) {

@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { type FieldFault, failFaults, failFields } from "../../src/platform/errors.ts";
+import { isWritable } from "../../src/platform/rest-json/names.ts";
+import { compileReader, readText } from "../../src/platform/rest-json/reader.ts";
 import type { HttpRoute } from "./http-rule.ts";
-import { isWritable } from "./json-names.ts";
-import { compileReader, readText } from "./json-reader.ts";
 
 /** The parts of an HTTP request that become its message. */
 export interface RequestParts {

@@ -1,12 +1,12 @@
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { RawData, WebSocket } from "ws";
 import { errorTable, type FieldFault, failFaults } from "../../src/platform/errors.ts";
+import { compileReader } from "../../src/platform/rest-json/reader.ts";
+import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { GatewayCall } from "../call.ts";
 import { MessageQueue } from "../message-queue.ts";
 import type { Gate } from "../policies/index.ts";
 import type { Problems } from "../problems.ts";
-import { compileReader } from "../rest/json-reader.ts";
-import { compileWriter } from "../rest/json-writer.ts";
 
 // A client that does not read is not written to beyond this.
 const BUFFERED_BYTES = 1024 * 1024;

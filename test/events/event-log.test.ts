@@ -1,10 +1,13 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
 import { eventPayload } from "../../src/events/payload.ts";
 import { readEnd } from "../../src/events/store.ts";
+import { AgentSessionTurnEndedEventSchema, TurnStatus } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
+import { CryptoOrderPaidEventSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 import {
   SessionEndedReason,
   SessionFailedEventSchema,
@@ -132,4 +135,28 @@ test("should write a payload as the REST JSON has it", () => {
     type: "session.failed",
     data: { session_id: "ses_1", duration_ms: 12, ended_reason: "worker_lost", detail: "" },
   });
+});
+
+test("should write times, messages and lists in a payload, and leave out an enum that was not said", () => {
+  const order = { orderId: "ord_1", paidAt: timestampFromMs(Date.UTC(2026, 0, 31)), months: 1 };
+  const turn = { turnId: "trn_1", status: TurnStatus.COMPLETED };
+  expect([
+    eventPayload(CryptoOrderPaidEventSchema, create(CryptoOrderPaidEventSchema, order)).data,
+    eventPayload(
+      AgentSessionTurnEndedEventSchema,
+      create(AgentSessionTurnEndedEventSchema, { agentSessionId: "agt_1", turn }),
+    ).data,
+  ]).toEqual([
+    {
+      order_id: "ord_1",
+      months: 1,
+      amount_cents: 0,
+      currency: "",
+      crypto_currency: "",
+      crypto_amount_paid: "",
+      paid_at: "2026-01-31T00:00:00.000Z",
+      livemode: false,
+    },
+    { agent_session_id: "agt_1", turn: { turn_id: "trn_1", status: "completed" } },
+  ]);
 });

@@ -15,8 +15,8 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
-import type { FieldFault } from "../../src/platform/errors.ts";
-import { enumNames, isWritable, onlyOneof } from "./json-names.ts";
+import type { FieldFault } from "../errors.ts";
+import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 
 /** Reads JSON into a new message; what is wrong with it is added to `faults`, with paths relative to the value. */
 export type MessageReader = (json: unknown, faults: FieldFault[]) => Message;
@@ -140,6 +140,7 @@ function readValueOf(field: DescField): ValueReader {
 }
 
 function readSingle(field: DescField): ValueReader {
+  assertHasForm(field);
   if (field.message) {
     return readMessage(field.message);
   }
@@ -155,14 +156,8 @@ function readMessage(desc: DescMessage): ValueReader {
       return readTimestamp;
     case "google.protobuf.Struct":
       return readStruct;
-    default: {
-      // Compiled at first use, so that recursion ends.
-      let read: MessageReader | undefined;
-      return (json, faults) => {
-        read ??= compileReader(desc);
-        return read(json, faults);
-      };
-    }
+    default:
+      return compileReader(desc);
   }
 }
 

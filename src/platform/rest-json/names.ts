@@ -1,4 +1,4 @@
-import type { DescEnum, DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
+import { type DescEnum, type DescField, type DescMessage, type DescOneof, ScalarType } from "@bufbuild/protobuf";
 
 /** Numbers of an enum's values to their names in JSON: without the enum's prefix, in lower case, zero left out. */
 export function enumNames(desc: DescEnum): Map<number, string> {
@@ -20,3 +20,19 @@ export function onlyOneof({ members }: DescMessage): DescOneof | undefined {
   const [first] = members;
   return members.length === 1 && first?.kind === "oneof" ? first : undefined;
 }
+
+/**
+ * Refuses what the REST JSON has no form for: wrappers, Duration, Any and the like, and maps with other keys than strings.
+ * Called while reader and writer are compiled, so a contract that has one stops the start and no request.
+ */
+export function assertHasForm(field: DescField): void {
+  if (field.fieldKind === "map" && field.mapKey !== ScalarType.STRING) {
+    throw new Error(`${field}: the keys of a JSON object are strings`);
+  }
+  const type = field.message?.typeName ?? field.enum?.typeName ?? "";
+  if (type.startsWith("google.protobuf.") && !WELL_KNOWN.has(type)) {
+    throw new Error(`${field}: ${type} has no form in the REST JSON`);
+  }
+}
+
+const WELL_KNOWN = new Set(["google.protobuf.Timestamp", "google.protobuf.Struct"]);

@@ -1,8 +1,15 @@
-import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, type DescFile, type DescMessage, type Message } from "@bufbuild/protobuf";
+import {
+  AnySchema,
+  DurationSchema,
+  FieldDescriptorProto_Label,
+  FieldDescriptorProto_Type,
+  FileDescriptorProtoSchema,
+  Int64ValueSchema,
+  timestampFromMs,
+  ValueSchema,
+} from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { compileReader } from "../../gateway/rest/json-reader.ts";
-import { compileWriter } from "../../gateway/rest/json-writer.ts";
 import { SendInputRequestSchema } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
@@ -17,6 +24,8 @@ import {
   WaitRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
+import { compileReader } from "../../src/platform/rest-json/reader.ts";
+import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 
 function read(desc: DescMessage, json: unknown): { message: Message; faults: FieldFault[] } {
   const faults: FieldFault[] = [];
@@ -214,3 +223,39 @@ describe("writing REST JSON", () => {
     expect(compileWriter(ProblemSchema)(problem)).not.toHaveProperty("extensions");
   });
 });
+
+describe("what the REST JSON has no form for", () => {
+  it.each([DurationSchema, AnySchema, Int64ValueSchema, ValueSchema])("should stop the start: $typeName", (type) => {
+    const thing = messageWith(type);
+    expect(() => compileReader(thing)).toThrow(`${type.typeName} has no form`);
+    expect(() => compileWriter(thing)).toThrow(`${type.typeName} has no form`);
+  });
+});
+
+/** A message type whose one field, a list, is of another type. */
+function messageWith({ file, typeName }: DescMessage): DescMessage {
+  const proto = create(FileDescriptorProtoSchema, {
+    name: "planted.proto",
+    package: "planted",
+    syntax: "proto3",
+    dependency: [file.proto.name],
+    messageType: [
+      {
+        name: "Thing",
+        field: [
+          {
+            name: "items",
+            number: 1,
+            label: FieldDescriptorProto_Label.REPEATED,
+            type: FieldDescriptorProto_Type.MESSAGE,
+            typeName: `.${typeName}`,
+          },
+        ],
+      },
+    ],
+  });
+  const known = (name: string): DescFile | undefined => (name === file.proto.name ? file : undefined);
+  const desc = createFileRegistry(proto, known).getMessage("planted.Thing");
+  if (!desc) throw new Error("planted.Thing was not made");
+  return desc;
+}

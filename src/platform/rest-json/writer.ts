@@ -13,8 +13,8 @@ import {
   type Message,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import { enumNames, isWritable, onlyOneof } from "./json-names.ts";
+import { nullable } from "../../gen/pilothouse/v1/options_pb.ts";
+import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 
 /** Writes a message as a plain object for JSON.stringify. */
 export type MessageWriter = (message: Message) => JsonObject;
@@ -41,6 +41,7 @@ export function compileWriter(desc: DescMessage): MessageWriter {
     }
     return flatten ? flatten(json) : json;
   };
+  // Registered before the fields are compiled, so that recursive messages find themselves.
   writers.set(desc, write);
   for (const member of desc.members) {
     if (isWritable(member)) {
@@ -107,6 +108,7 @@ function writeValueOf(field: DescField): ValueWriter {
 }
 
 function writeSingle(field: DescField): ValueWriter {
+  assertHasForm(field);
   if (field.message) {
     return writeMessage(field.message);
   }
@@ -140,11 +142,8 @@ function writeMessage(desc: DescMessage): ValueWriter {
     case "google.protobuf.Struct":
       return (value) => value as JsonObject;
     default: {
-      let write: MessageWriter | undefined;
-      return (value) => {
-        write ??= compileWriter(desc);
-        return write(value as Message);
-      };
+      const write = compileWriter(desc);
+      return (value) => write(value as Message);
     }
   }
 }
