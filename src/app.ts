@@ -8,11 +8,11 @@ import { createIdempotency, type Idempotency } from "./idempotency/idempotency.t
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { type Tiers, tiers } from "./limits/tiers.ts";
-import { pause } from "./platform/bounded-wait.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
 import { type Clock, systemClock } from "./platform/clock.ts";
 import type { Config } from "./platform/config.ts";
 import { type Database, openDatabase } from "./platform/database.ts";
+import { unlessLate } from "./platform/deadline.ts";
 import { createEmbeddedPostgres } from "./platform/embedded-postgres.ts";
 import { createGatewayLock } from "./platform/gateway-lock.ts";
 import { createIds, type Ids } from "./platform/ids.ts";
@@ -105,9 +105,7 @@ function createStorage(config: Config, log: Log, onFatal: () => void): { db: Dat
     async stop() {
       await lock?.release();
       // A transaction that is stuck must not keep the server from being stopped.
-      const closed = new AbortController();
-      // The timer would keep the process for as long.
-      await Promise.race([db.close().finally(() => closed.abort()), pause(closePatience, closed.signal)]);
+      await unlessLate(db.close(), closePatience, () => undefined);
       // A server that another gateway uses is left to it.
       if (isOurs) await postgres?.stop();
       else postgres?.leave();

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { pause } from "../src/platform/bounded-wait.ts";
+import { within } from "../src/platform/deadline.ts";
 
 /** Milliseconds for a name: with a call of 2 s after it, two gateways can be tried within the lease. */
 const lookupTime = 2_000;
@@ -46,8 +46,7 @@ export class GatewayRound {
     const [, bracketed, plain = "", port = ""] = /^(?:\[(.+)\]|([^[\]]+)):(\d+)$/.exec(entry) ?? [];
     const name = bracketed ?? plain;
     if (entry.startsWith("unix:") || isIP(name) !== 0) return [{ target: entry }];
-    const late = pause(lookupTime).then((): readonly string[] => []);
-    const addresses = await Promise.race([this.#find(name).catch(() => []), late]);
+    const addresses = await within(this.#find(name), lookupTime, []);
     return addresses.map((address) => ({
       target: isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`,
       name,

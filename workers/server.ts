@@ -8,7 +8,13 @@ import { asFailure, errorTable, fail, failFields } from "../src/platform/errors.
 import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/fleet-tls.ts";
 import { failureToStatus } from "../src/platform/grpc-failure.ts";
-import { addGrpcService, type GrpcCall, type GrpcHandlers, type MethodsOf } from "../src/platform/grpc-server.ts";
+import {
+  addGrpcService,
+  type GrpcCall,
+  type GrpcHandlers,
+  type MethodsOf,
+  stopGrpcServer,
+} from "../src/platform/grpc-server.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
@@ -62,12 +68,8 @@ export class WorkerServer {
   }
 
   /** Lets running calls end, for a while, and takes no more. */
-  async stop(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#server.tryShutdown(() => resolve());
-    const timer = setTimeout(() => this.#server.forceShutdown(), STOP_MS);
-    await promise;
-    clearTimeout(timer);
+  stop(): Promise<void> {
+    return stopGrpcServer(this.#server, STOP_MS);
   }
 }
 

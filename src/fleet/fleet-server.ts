@@ -3,7 +3,7 @@ import { Server } from "@grpc/grpc-js";
 import { GatewayService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../platform/fleet-tls.ts";
 import { failureToStatus } from "../platform/grpc-failure.ts";
-import { addGrpcService } from "../platform/grpc-server.ts";
+import { addGrpcService, stopGrpcServer } from "../platform/grpc-server.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";
 
@@ -62,10 +62,6 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       });
       if (path !== undefined) await chmod(path, 0o600);
     },
-    async stop() {
-      const deadline = setTimeout(() => server.forceShutdown(), drainTime);
-      await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-      clearTimeout(deadline);
-    },
+    stop: () => stopGrpcServer(server, drainTime),
   };
 }

@@ -14,10 +14,10 @@ import {
   ReportResponseSchema,
   type WorkerEvent,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { pause } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
 import { isDatabaseAway } from "../platform/database-away.ts";
+import { unlessLate } from "../platform/deadline.ts";
 import { fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/fleet-metadata.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
@@ -175,14 +175,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
    * An outage of ours kills no session: the worker is told that all is well when PostgreSQL is away, or hangs, and leases
    * are renewed afterwards.
    */
-  async function unlessItHangs(noted: Promise<HeartbeatResponse>): Promise<HeartbeatResponse> {
-    const settled = new AbortController();
-    const late = pause(patience, settled.signal).then(() => create(HeartbeatResponseSchema));
-    try {
-      return await Promise.race([noted, late]);
-    } finally {
-      settled.abort();
-    }
+  function unlessItHangs(noted: Promise<HeartbeatResponse>): Promise<HeartbeatResponse> {
+    return unlessLate(noted, patience, () => create(HeartbeatResponseSchema));
   }
 
   return {

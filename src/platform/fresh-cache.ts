@@ -1,3 +1,5 @@
+import { unlessLate } from "./deadline.ts";
+
 /** How a cache of answers that may change elsewhere loads and keeps them. */
 export interface FreshCacheOptions<V> {
   /** Reads the truth; undefined (no such thing) is never kept. */
@@ -79,14 +81,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
   /** Waits for what is loaded; not for long where an old answer is good while the truth is away. */
   function loaded(key: string, loading: Promise<V | undefined>): Promise<V | undefined> {
     const old = younger(key, staleFor);
-    if (old === undefined) return loading;
-    const { promise, resolve } = Promise.withResolvers<V | undefined>();
-    const timer = setTimeout(() => resolve(old), patience);
-    return Promise.race([loading, promise]).finally(() => {
-      clearTimeout(timer);
-      // Nobody may be left to hear that it has failed.
-      loading.catch(() => undefined);
-    });
+    return old === undefined ? loading : unlessLate(loading, patience, () => old);
   }
 
   return {

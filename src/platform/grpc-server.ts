@@ -12,6 +12,7 @@ import {
   status,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
+import { unlessLate } from "./deadline.ts";
 import { toServiceDefinition } from "./grpc-codec.ts";
 
 /** What a handler sees of a call besides its message. */
@@ -71,6 +72,13 @@ export function addGrpcService<Methods extends GenServiceMethods>(
     implementation[method.localName] = toGrpcHandler(method, admitted, options);
   }
   server.addService(toServiceDefinition(service), implementation);
+}
+
+/** Lets running calls end, for so many milliseconds, and takes no more. */
+export function stopGrpcServer(server: Server, patience: number): Promise<void> {
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  server.tryShutdown(() => resolve());
+  return unlessLate(ended, patience, () => server.forceShutdown());
 }
 
 function toGrpcHandler(

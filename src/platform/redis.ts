@@ -1,6 +1,6 @@
 import { createClient } from "@redis/client";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { pause } from "./bounded-wait.ts";
+import { unlessLate, within } from "./deadline.ts";
 import type { Log } from "./log.ts";
 
 /** Milliseconds. */
@@ -78,16 +78,6 @@ class RedisTimeout extends Error {
   override readonly name = "RedisTimeout";
 }
 
-/** Fails when the time is up; the client's own timeout covers only what it has not sent yet. */
-function withinDeadline<T>(answer: Promise<T>, milliseconds: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const expire = (): void => reject(new RedisTimeout(`no answer within ${milliseconds} ms`));
-    // An answer that has come while this process was busy is read before the verdict.
-    const timer = setTimeout(() => setImmediate(expire), milliseconds);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}
-
 /** What a connection is made of. */
 export interface RedisOptions {
   readonly url: string;
@@ -152,7 +142,10 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     async ask(use, command) {
       if (isUp) {
         try {
-          const answer = await withinDeadline(command(client), patience);
+          // The client's own timeout covers only what it has not sent yet.
+          const answer = await unlessLate(command(client), patience, () => {
+            throw new RedisTimeout(`no answer within ${patience} ms`);
+          });
           timeoutsInARow = 0;
           return answer;
         } catch (error) {
@@ -170,7 +163,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     async start() {
       // Retries for ever; what fails on the way is told by events.
       client.connect().catch(() => undefined);
-      await Promise.race([isReady, pause(times.start)]);
+      await within(isReady, times.start, undefined);
       if (!isUp) goDown(new Error("no connection yet"));
     },
     stop() {

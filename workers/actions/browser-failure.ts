@@ -1,6 +1,6 @@
 import { errors, type Page } from "playwright-core";
+import { within } from "../../src/platform/deadline.ts";
 import { Failure, fail } from "../../src/platform/errors.ts";
-import { within } from "../session/progress.ts";
 import { type Aim, css, locateFirst, notParsed, selectorsOf } from "./selectors.ts";
 
 /** How long finding out more about a failure may take: less than the grace that a command has after its timeout. */

@@ -1,10 +1,11 @@
 import type { CDPSession, Page, Response } from "playwright-core";
 import { type NavigateRequest, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { within } from "../../src/platform/deadline.ts";
 import { type Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { EgressFailure } from "../egress/journal.ts";
 import type { Relay } from "../egress/relay.ts";
 import type { PageBook } from "../session/page-book.ts";
-import { type Progress, within } from "../session/progress.ts";
+import type { Progress } from "../session/progress.ts";
 import type { SessionPage } from "../session/session-page.ts";
 import { isTimeout, messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
 import { limits } from "./scene.ts";

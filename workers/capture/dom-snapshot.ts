@@ -1,6 +1,7 @@
 import type { Frame, JSHandle } from "playwright-core";
+import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../actions/scene.ts";
-import { type Progress, within } from "../session/progress.ts";
+import type { Progress } from "../session/progress.ts";
 import { MAX_BYTES, type RawCapture, tooLarge } from "./captured.ts";
 import { type SerializedDocument, serializeDocument } from "./dom-script.ts";
 

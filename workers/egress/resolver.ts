@@ -1,6 +1,8 @@
-import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from "node:dns";
+import type { LookupAddress, LookupOptions } from "node:dns";
+import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
+import { unlessLate, within } from "../../src/platform/deadline.ts";
 import type { AddressRules, Target } from "./address-rules.ts";
 
 /** How long a name may take to resolve. */
@@ -55,7 +57,7 @@ export async function admitThroughProxy(
   if (rules.allowsTarget(target)) return true;
   if (isIP(target.host) !== 0) return rules.allowsAddress(target.host);
   if (!(await isOurs())) return !isPrivateName(target.host);
-  const addresses = await withinPatience(resolve(target.host));
+  const addresses = await within(resolve(target.host), PROXIED_LOOKUP_MS, []);
   if (addresses.length === 0) return !isPrivateName(target.host);
   return addresses.every(({ address }) => rules.allowsAddress(address));
 }
@@ -63,14 +65,6 @@ export async function admitThroughProxy(
 /** Names that are never on the public internet: without a dot, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`). */
 function isPrivateName(name: string): boolean {
   return !name.includes(".") || /\.(?:localhost|local|internal|home\.arpa)$/.test(name);
-}
-
-/** Gives no addresses when there are none, or none in time. */
-async function withinPatience(lookup: Promise<LookupAddress[]>): Promise<LookupAddress[]> {
-  const { promise: late, resolve } = Promise.withResolvers<LookupAddress[]>();
-  const timer = setTimeout(() => resolve([]), PROXIED_LOOKUP_MS);
-  const found = lookup.catch(() => []);
-  return await Promise.race([found, late]).finally(() => clearTimeout(timer));
 }
 
 /** Makes a lookup function that knows the checked addresses and nothing else. */
@@ -85,14 +79,8 @@ export function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunctio
 
 /** Asks the system's resolver, outside the slot. */
 function resolveName(host: string): Promise<LookupAddress[]> {
-  return new Promise((resolve, reject) => {
-    const late = () => reject(Object.assign(new Error(`resolving ${host} took too long`), { code: "ETIMEDOUT" }));
-    const timer = setTimeout(late, LOOKUP_MS);
-    dnsLookup(host, { all: true }, (error, addresses) => {
-      clearTimeout(timer);
-      if (error) reject(error);
-      else resolve(addresses);
-    });
+  return unlessLate(lookup(host, { all: true }), LOOKUP_MS, () => {
+    throw Object.assign(new Error(`resolving ${host} took too long`), { code: "ETIMEDOUT" });
   });
 }
 

@@ -1,6 +1,7 @@
 import { isIP, type Socket } from "node:net";
 import { connect as secure } from "node:tls";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
 import { isPublicAddress, parseTarget, type Target } from "./address-rules.ts";
 import { openHttpTunnel } from "./http-tunnel.ts";
 import { hungUp, ProxyFailure } from "./proxy-failure.ts";
@@ -77,19 +78,14 @@ export class Upstream {
   }
 
   async #within(ask: UpstreamAsk, work: (signal: AbortSignal) => Promise<Socket>): Promise<Socket> {
-    const over = new AbortController();
-    const stop = () => over.abort();
-    const timer = setTimeout(stop, ask.timeoutMs);
-    ask.signal.addEventListener("abort", stop, { once: true });
-    if (ask.signal.aborted) stop();
+    const late = new ProxyFailure("timeout", `did not answer within ${ask.timeoutMs / 1_000} s`);
+    using deadline = new Deadline(ask.timeoutMs, () => late, [ask.signal]);
+    const { signal } = deadline;
     try {
-      return await work(over.signal);
+      return await work(signal);
     } catch (error) {
-      if (!over.signal.aborted || ask.signal.aborted) throw error;
-      throw new ProxyFailure("timeout", `did not answer within ${ask.timeoutMs / 1_000} s`);
-    } finally {
-      clearTimeout(timer);
-      ask.signal.removeEventListener("abort", stop);
+      // What the work fails with then is that it was cut off.
+      throw signal.reason === late ? late : error;
     }
   }
 
@@ -102,7 +98,7 @@ export class Upstream {
 
   async #connect(signal: AbortSignal): Promise<Socket> {
     const { rules, resolve } = this.#guard;
-    const resolution = await untilAborted(
+    const resolution = await raceSignal(
       resolveTarget(this.target, rules, () => false, resolve),
       signal,
     ).catch(asUnreachable);
@@ -157,12 +153,4 @@ function asUnreachable(error: unknown): never {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   const code = first instanceof Error && "code" in first ? String(first.code) : "no connection";
   throw new ProxyFailure("unreachable", `cannot be reached (${code})`);
-}
-
-function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(new Error("given up"));
-  signal.addEventListener("abort", stop, { once: true });
-  if (signal.aborted) stop();
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }

@@ -1,4 +1,4 @@
-import { within } from "../session/progress.ts";
+import { within } from "../../src/platform/deadline.ts";
 
 /** Looks that events ask for are this far apart, whatever a page does to raise events. */
 const SPACING_MS = 250;

@@ -1,6 +1,6 @@
 import type { CDPSession, Frame, Page, Request } from "playwright-core";
+import { within } from "../../src/platform/deadline.ts";
 import type { PageTraffic } from "../session/page-traffic.ts";
-import { within } from "../session/progress.ts";
 import { isUnsolved } from "./check-frame.ts";
 import { type DocumentReport, reportDocument } from "./document-report.ts";
 import { LookTimer } from "./look-timer.ts";

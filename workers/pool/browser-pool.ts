@@ -1,8 +1,8 @@
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { Device } from "../session/context-options.ts";
-import { raceSignal } from "../session/progress.ts";
 import type { SessionBrowser } from "../session/session-browser.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import { type Device, makeDevice } from "../session/context-options.ts";
-import { raceSignal } from "../session/progress.ts";
 import { SessionBrowser } from "../session/session-browser.ts";
 import { type BrowserProcess, beforeExit, launchBrowser } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";

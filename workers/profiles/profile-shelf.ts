@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { PendingProfile } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { Placement } from "../session/placement.ts";
 
@@ -150,8 +151,7 @@ export class ProfileShelf {
   async find(placement: Placement, signal: AbortSignal): Promise<ShelvedProfile> {
     const name = nameOf(placement);
     const coming = this.#coming.get(name)?.promise;
-    if (coming) await Promise.race([coming, new Promise((resolve) => signal.addEventListener("abort", resolve))]);
-    signal.throwIfAborted();
+    if (coming) await raceSignal(coming, signal);
     const profile = await readShelved(join(this.directory, `${name}.json`));
     if (!profile) throw fail("not-found", {}, { detail: "the worker has no profile of the session" });
     if (profile.failure !== "") throw fail("not-found", {}, { detail: profile.failure });

@@ -1,8 +1,8 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CDPSession } from "playwright-core";
+import { within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { within } from "../session/progress.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";

@@ -1,6 +1,6 @@
 import type { BrowserContext, CDPSession, Page } from "playwright-core";
+import { raceSignal, within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { raceSignal, within } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";
 
 /** How many pages a session may have: a page that opens popups without end must not take the machine. */

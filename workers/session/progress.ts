@@ -1,3 +1,4 @@
+import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 
 /** How long after its timeout a command is cut off, whatever the browser does: time for the browser's own, better answer. */
@@ -17,13 +18,12 @@ export interface Progress {
 export class CommandProgress implements Progress {
   readonly signal: AbortSignal;
   readonly #endsAt: number;
-  readonly #timer: NodeJS.Timeout;
+  readonly #deadline: Deadline;
 
   constructor(timeoutMs: number, signals: readonly AbortSignal[]) {
     this.#endsAt = performance.now() + timeoutMs;
-    const timeout = new AbortController();
-    this.#timer = setTimeout(() => timeout.abort(timeoutFailure(timeoutMs)), timeoutMs + WATCHDOG_MS);
-    this.signal = AbortSignal.any([timeout.signal, ...signals]);
+    this.#deadline = new Deadline(timeoutMs + WATCHDOG_MS, () => timeoutFailure(timeoutMs), signals);
+    this.signal = this.#deadline.signal;
   }
 
   remaining(): number {
@@ -35,33 +35,11 @@ export class CommandProgress implements Progress {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
+    this.#deadline[Symbol.dispose]();
   }
 }
 
 /** What a command answers whose time is up and of which nothing better is known. */
 function timeoutFailure(timeoutMs: number): Error {
   return fail("session-timeout", {}, { detail: `the page did not answer within ${timeoutMs} ms` });
-}
-
-/** Gives a promise's outcome, or rejects with the signal's reason if that comes first. */
-export function raceSignal<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise: outcome, resolve, reject } = Promise.withResolvers<Value>();
-  const onAbort = () => reject(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  return outcome;
-}
-
-/** Gives a promise's outcome, or the fallback when it takes longer than `ms` or fails. */
-export function within<Value, Fallback>(
-  promise: Promise<Value>,
-  ms: number,
-  fallback: Fallback,
-): Promise<Value | Fallback> {
-  const { promise: outcome, resolve } = Promise.withResolvers<Value | Fallback>();
-  const timer = setTimeout(() => resolve(fallback), ms);
-  promise.then(resolve, () => resolve(fallback)).finally(() => clearTimeout(timer));
-  return outcome;
 }

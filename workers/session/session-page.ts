@@ -1,6 +1,6 @@
 import type { CDPSession, Page } from "playwright-core";
+import { within } from "../../src/platform/deadline.ts";
 import { PageTraffic } from "./page-traffic.ts";
-import { within } from "./progress.ts";
 
 /** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
 const TITLE_MS = 500;

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { PageSummary, SessionState } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { PageSummarySchema, SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { within } from "../../src/platform/deadline.ts";
 import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
-import { within } from "./progress.ts";
 import type { SessionBrowser } from "./session-browser.ts";
 import type { SessionPage } from "./session-page.ts";
 

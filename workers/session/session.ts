@@ -19,6 +19,7 @@ import {
   type WaitResponse,
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
 import { asFailure, type Failure, fail } from "../../src/platform/errors.ts";
 import { interact } from "../actions/interact.ts";
 import { navigate } from "../actions/navigate.ts";
@@ -31,7 +32,7 @@ import { CommandQueue, type QueuedKind } from "./command-queue.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { IdempotencyMemory } from "./idempotency.ts";
 import { IdleClock } from "./idle-clock.ts";
-import { CommandProgress, raceSignal } from "./progress.ts";
+import { CommandProgress } from "./progress.ts";
 import type { SessionBrowser } from "./session-browser.ts";
 import type { SessionPage } from "./session-page.ts";
 import { describeSession } from "./session-state.ts";
