@@ -1,4 +1,4 @@
-import type { Database, Tx } from "../platform/database.ts";
+import type { Queryable, Tx } from "../platform/database.ts";
 import { findCandidates, findWorker, lockCandidate, type WorkerAddress } from "./store.ts";
 
 /** Where a session could be put. */
@@ -35,15 +35,13 @@ export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise
 
 /** Finds the worker that a session would be put on now, be it full, and reserves nothing. */
 export async function chooseWorker(
-  db: Database,
+  db: Queryable,
   { runtime, except }: PlacementWish,
 ): Promise<WorkerAddress | "none" | "not-integrated"> {
-  return db.transaction(async (tx) => {
-    const alive = await findCandidates(tx);
-    const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
-    if (alive.length > 0 && able.length === 0) return "not-integrated";
-    const others = able.filter(({ id }) => id !== except);
-    const chosen = others.find(({ held, slots }) => held < slots) ?? others[0];
-    return (chosen && (await findWorker(tx, chosen.id))) ?? "none";
-  });
+  const alive = await findCandidates(db);
+  const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
+  if (alive.length > 0 && able.length === 0) return "not-integrated";
+  const others = able.filter(({ id }) => id !== except);
+  const chosen = others.find(({ held, slots }) => held < slots) ?? others[0];
+  return (chosen && (await findWorker(db, chosen.id))) ?? "none";
 }

@@ -1,5 +1,5 @@
 import { type Expression, type SqlBool, sql } from "kysely";
-import type { Database, Tx } from "../platform/database.ts";
+import type { Queryable, Tx } from "../platform/database.ts";
 
 /** A worker as gateways reach it. */
 export interface WorkerAddress {
@@ -67,7 +67,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
 }
 
 /** Reads the hash of a worker's secret. */
-export async function findSecretHash(db: Database, id: string): Promise<Buffer | undefined> {
+export async function findSecretHash(db: Queryable, id: string): Promise<Buffer | undefined> {
   const row = await db.sql.selectFrom("workers").select("secret_hash").where("id", "=", id).executeTakeFirst();
   return row?.secret_hash;
 }
@@ -124,8 +124,8 @@ const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_unti
 const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
 
 /** Finds the live workers, the least loaded first, with the runtimes they launch and whether they take new sessions. */
-export async function findCandidates(tx: Tx) {
-  return tx.sql
+export async function findCandidates(db: Queryable) {
+  return db.sql
     .selectFrom("workers")
     .select(["id", "runtimes", "slots"])
     .select(sql<boolean>`${takesSessions}`.as("open"))
@@ -142,8 +142,8 @@ const heldCount = sql<number>`(
 const heldSlots = heldCount.as("held");
 
 /** Finds how gateways reach a worker. */
-export async function findWorker(tx: Tx, id: string): Promise<WorkerAddress | undefined> {
-  const row = await tx.sql
+export async function findWorker(db: Queryable, id: string): Promise<WorkerAddress | undefined> {
+  const row = await db.sql
     .selectFrom("workers")
     .select(["id", "address", "secret_hash"])
     .where("id", "=", id)
@@ -205,7 +205,7 @@ export async function endAllLeases(tx: Tx): Promise<void> {
 }
 
 /** Counts the slots of live workers: taken, free to take, and free on workers that take no new sessions. */
-export async function countSlots(db: Database): Promise<{ held: number; free: number; closed: number }> {
+export async function countSlots(db: Queryable): Promise<{ held: number; free: number; closed: number }> {
   const left = sql`greatest(slots - ${heldCount}, 0)`;
   const row = await db.sql
     .selectFrom("workers")

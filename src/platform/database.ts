@@ -3,6 +3,7 @@ import { Migrator } from "kysely/migration";
 import pg from "pg";
 import { migrations } from "../migrations/index.ts";
 import type { Schema } from "../migrations/schema.ts";
+import { pause } from "./bounded-wait.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import { fail, failFields } from "./errors.ts";
 import type { Log } from "./log.ts";
@@ -13,9 +14,20 @@ const timeouts = { connect: 3_000, statement: 10_000, lock: 5_000, idleInTransac
 /** Where to connect: an address, or the socket directory of the embedded server. */
 export type DatabaseTarget = { readonly url: string } | { readonly socketDirectory: string; readonly user: string };
 
-/** A transaction. What must not happen before it is durable is handed to `afterCommit`. */
-export interface Tx {
+/** A statement that is prepared once per connection, for hot paths (21 us of CPU against 48 us by the builder). */
+export interface NamedStatement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What reads take: they need not know whether they are part of a transaction. */
+export interface Queryable {
   readonly sql: Kysely<Schema>;
+  named<Row extends pg.QueryResultRow>(statement: NamedStatement, values: readonly unknown[]): Promise<Row[]>;
+}
+
+/** A transaction. What must not happen before it is durable is handed to `afterCommit`. */
+export interface Tx extends Queryable {
   /**
    * Sends a statement whose answer nobody needs, a lock or an insertion: what is asked for next, the commit at the
    * latest, travels with it and is carried out after it. When it fails, so does the transaction.
@@ -25,17 +37,13 @@ export interface Tx {
   afterCommit(run: () => void): void;
 }
 
-/** A statement that is prepared once per connection, for hot paths (21 us of CPU against 48 us by the builder). */
-export interface NamedStatement {
-  readonly name: string;
-  readonly text: string;
-}
-
 /** PostgreSQL. While it is out of reach every method throws `internal` with a Retry-After of one second. */
-export interface Database {
-  readonly sql: Kysely<Schema>;
+export interface Database extends Queryable {
+  /**
+   * Runs a transaction, and runs it anew when PostgreSQL gives it up for another one (a deadlock): `run` may change
+   * nothing but the database. A statement that fails is the end of the transaction, whoever catches its error.
+   */
   transaction<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
-  named<Row extends pg.QueryResultRow>(statement: NamedStatement, values: readonly unknown[]): Promise<Row[]>;
   migrate(): Promise<void>;
   close(): Promise<void>;
 }
@@ -99,11 +107,11 @@ function rethrow(error: unknown): never {
 /** Opens a pool; connects when it is first used. */
 export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Database {
   const pool = createPool(target, log, size);
-  const connections = translating(pool);
-  const sql = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: connections }) });
+  const connect = connectTo(pool);
+  const sql = kyselyOver<Schema>(connect, () => pool.end());
   return {
     sql,
-    transaction: (run) => runTransaction(connections, run),
+    transaction: (run) => runUntilCommitted(connect, run),
     async named<Row extends pg.QueryResultRow>({ name, text }: NamedStatement, values: readonly unknown[]) {
       const { rows } = await pool.query<Row>({ name, text, values: [...values] }).catch(rethrow);
       return rows;
@@ -117,31 +125,64 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
   };
 }
 
-/** Runs a transaction. Kysely's own would send no statement before the last one is answered. */
-async function runTransaction<T>(connections: PostgresPool, run: (tx: Tx) => Promise<T>): Promise<T> {
-  const connection = await connections.connect();
-  const own = { ...connection, release: () => undefined };
-  const pool = { options: {}, connect: async () => own, end: async () => undefined };
+/** SQLSTATEs of a transaction that PostgreSQL gave up for another one: a deadlock, and a serialization failure. */
+const givenUp = new Set(["40P01", "40001"]);
+
+const attempts = 4;
+/** Milliseconds, doubled with each attempt and spread at random, so that two do not meet again. */
+const firstPause = 10;
+
+async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await runTransaction(await connect(), run);
+    } catch (error) {
+      const isGivenUp = error instanceof pg.DatabaseError && givenUp.has(error.code ?? "");
+      if (!isGivenUp || attempt === attempts) throw error;
+      await pause(Math.random() * firstPause * 2 ** attempt);
+    }
+  }
+}
+
+/** Runs a transaction once. Kysely's own would send no statement before the last one is answered. */
+async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promise<T>): Promise<T> {
+  let failed: unknown;
+  const query = (statement: pg.QueryConfig) =>
+    connection.query(statement).catch((error: unknown) => {
+      failed ??= error;
+      throw error;
+    });
   const after: (() => void)[] = [];
+  // What nobody awaits until the commit. BEGIN is among it: it fails only with its connection, and then all else does.
   const sent: Promise<unknown>[] = [];
+  const send = (statement: pg.QueryConfig): void => {
+    const answer = query(statement);
+    // Its error is thrown with the commit's.
+    answer.catch(() => undefined);
+    sent.push(answer);
+  };
   const tx: Tx = {
-    sql: new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }),
+    sql: kyselyOver(async () => ({ query, release: () => undefined })),
+    named: async <Row extends pg.QueryResultRow>({ name, text }: NamedStatement, values: readonly unknown[]) => {
+      const { rows } = await query({ name, text, values: [...values] });
+      // The caller says which rows its statement gives.
+      return rows as Row[];
+    },
     send(statement) {
       const { sql: text, parameters } = statement.compile();
-      const answer = connection.query(text, [...parameters]);
-      // Heard at the end.
-      answer.catch(() => undefined);
-      sent.push(answer);
+      send({ text, values: [...parameters] });
     },
     afterCommit: (hook) => after.push(hook),
   };
   let result: T;
   try {
-    await connection.query("begin", []);
+    send({ text: "begin" });
     result = await run(tx);
-    await Promise.all([...sent, connection.query("commit", [])]);
+    const [{ command }] = await Promise.all([query({ text: "commit" }), ...sent]);
+    // The answer to the commit of a transaction in which a statement has failed.
+    if (command !== "COMMIT") throw failed ?? new Error(`the commit was answered with ${command}`);
   } catch (error) {
-    await connection.query("rollback", []).catch(() => undefined);
+    await connection.query({ text: "rollback" }).catch(() => undefined);
     // One that was sent ahead is why those after it were refused.
     await Promise.all(sent);
     throw error;
@@ -155,7 +196,7 @@ async function runTransaction<T>(connections: PostgresPool, run: (tx: Tx) => Pro
 /** Kysely holds an advisory lock meanwhile, so that of several gateways that start at once one migrates. */
 async function migrate(target: DatabaseTarget, log: Log): Promise<void> {
   const pool = createPool(target, log, 2, migrationTimeouts);
-  const sql = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: translating(pool) }) });
+  const sql = kyselyOver<unknown>(connectTo(pool), () => pool.end());
   try {
     const migrator = new Migrator({ db: sql, provider: { getMigrations: async () => ({ ...migrations }) } });
     const { error } = await migrator.migrateToLatest();
@@ -165,24 +206,41 @@ async function migrate(target: DatabaseTarget, log: Log): Promise<void> {
   }
 }
 
-/** The pool as kysely sees it: one whose lost connections are failures of ours already, and leave the pool. */
-function translating(pool: pg.Pool): PostgresPool {
-  return {
-    options: pool.options,
-    end: () => pool.end(),
-    async connect() {
-      const client = await pool.connect().catch(rethrow);
-      let lost = false;
-      const query = (text: string, values: readonly unknown[]) =>
-        client.query(text, [...values]).catch((error: unknown) => {
+/** A connection whose loss is a failure of ours already, and takes it out of the pool when it is given back. */
+interface Connection {
+  query(statement: pg.QueryConfig): Promise<pg.QueryResult>;
+  release(destroy?: boolean): void;
+}
+
+type Connect = () => Promise<Connection>;
+
+function connectTo(pool: pg.Pool): Connect {
+  return async () => {
+    const client = await pool.connect().catch(rethrow);
+    let lost = false;
+    return {
+      query: (statement) =>
+        client.query(statement).catch((error: unknown) => {
           lost ||= isConnectionLoss(error);
           return rethrow(error);
-        });
-      // The boundary to kysely: its second overload takes cursors, and is used only when a cursor class is configured.
+        }),
+      release: (destroy = false) => client.release(destroy || lost),
+    };
+  };
+}
+
+function kyselyOver<Tables>(connect: Connect, end: () => Promise<void> = async () => undefined): Kysely<Tables> {
+  const pool: PostgresPool = {
+    options: {},
+    end,
+    async connect() {
+      const { query, release } = await connect();
+      // The boundary to kysely: it knows fewer commands than pg, and an overload for cursors that is not used.
       return {
-        query,
-        release: (destroy?: boolean) => client.release(destroy || lost),
+        query: (text: string, values: readonly unknown[]) => query({ text, values: [...values] }),
+        release,
       } as unknown as PostgresPoolClient;
     },
   };
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from "kysely";
 import type { SessionsTable, StoredEndedReason, StoredSessionStatus } from "../migrations/schema.ts";
-import type { Database, NamedStatement, Tx } from "../platform/database.ts";
+import type { NamedStatement, Queryable, Tx } from "../platform/database.ts";
 import { runningStatuses, type SessionTrigger, transitions } from "./session-states.ts";
 
 /** A session as its row says it. */
@@ -155,7 +155,7 @@ export async function lockSession(tx: Tx, id: string): Promise<SessionRow | unde
 }
 
 /** Finds the running sessions of a worker with their placement epochs. */
-export async function findRunningOf(db: Database, workerId: string) {
+export async function findRunningOf(db: Queryable, workerId: string) {
   return db.sql
     .selectFrom("sessions")
     .select(["id", "placement_epoch", "status"])
@@ -165,7 +165,7 @@ export async function findRunningOf(db: Database, workerId: string) {
 }
 
 /** Finds a session of an account. */
-export async function findSession(db: Database, id: string, accountId: string): Promise<SessionRow | undefined> {
+export async function findSession(db: Queryable, id: string, accountId: string): Promise<SessionRow | undefined> {
   return db.sql
     .selectFrom("sessions")
     .selectAll()
@@ -184,7 +184,7 @@ export interface SessionListQuery {
 }
 
 /** Lists sessions, newest first. */
-export async function listSessions(db: Database, query: SessionListQuery): Promise<SessionRow[]> {
+export async function listSessions(db: Queryable, query: SessionListQuery): Promise<SessionRow[]> {
   let select = db.sql.selectFrom("sessions").selectAll().where("account_id", "=", query.accountId);
   if (query.status !== undefined) select = select.where("status", "=", query.status);
   if (query.before !== undefined) select = select.where("id", "<", query.before);
@@ -214,7 +214,7 @@ const routeStatement: NamedStatement = {
 };
 
 /** Finds where a session runs. */
-export async function findRoute(db: Database, id: string): Promise<RouteRow | undefined> {
+export async function findRoute(db: Queryable, id: string): Promise<RouteRow | undefined> {
   const [row] = await db.named<RouteRow>(routeStatement, [id]);
   return row;
 }

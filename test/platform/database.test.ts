@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../../src/platform/database.ts";
+import { type Database, openDatabase, type Queryable, type Tx } from "../../src/platform/database.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 
@@ -22,6 +22,12 @@ function open() {
   const db = openDatabase(postgres.target, silentLog, 1);
   onTestFinished(() => db.close());
   return db;
+}
+
+/** Two rows, each of which a transaction can hold while it waits for the other. */
+async function makeRows(db: Database) {
+  await sql`create table if not exists rows_to_lock as select id from generate_series(1, 2) id`.execute(db.sql);
+  return (tx: Tx, id: number) => sql`select from rows_to_lock where id = ${id} for update`.execute(tx.sql);
 }
 
 const ownPid = { name: "own-pid", text: "select pg_backend_pid() as pid" };
@@ -53,4 +59,45 @@ test("should end its connections when it is closed, whatever they were used for"
   await db.close();
   const other = open();
   await expect.poll(() => other.named(isThere, [row?.pid]), { timeout: 5_000 }).toEqual([{ count: 0 }]);
+});
+
+test("should roll back when a statement has failed, although its error was caught", async () => {
+  const db = open();
+  await sql`create table swallowed (id int)`.execute(db.sql);
+  let hooks = 0;
+  const run = db.transaction(async (tx) => {
+    tx.afterCommit(() => {
+      hooks += 1;
+    });
+    await sql`insert into swallowed values (1)`.execute(tx.sql);
+    await sql`select 1 / 0`.execute(tx.sql).catch(() => undefined);
+  });
+  await expect(run).rejects.toThrow("division by zero");
+  const { rows } = await sql`select * from swallowed`.execute(db.sql);
+  expect({ rows, hooks }).toEqual({ rows: [], hooks: 0 });
+});
+
+test("should run a transaction anew that was given up in a deadlock", async () => {
+  const [one, other] = [open(), open()];
+  const lock = await makeRows(one);
+  const bothHoldOne = Promise.withResolvers<void>();
+  let runs = 0;
+  const crosswise = (db: Database, [first, second]: [number, number]) =>
+    db.transaction(async (tx) => {
+      await lock(tx, first);
+      runs += 1;
+      if (runs === 2) bothHoldOne.resolve();
+      await bothHoldOne.promise;
+      await lock(tx, second);
+      return first;
+    });
+  expect(await Promise.all([crosswise(one, [1, 2]), crosswise(other, [2, 1])])).toEqual([1, 2]);
+  expect(runs).toBe(3);
+});
+
+test("should read the same way in a transaction and outside", async () => {
+  const db = open();
+  const sum = { name: "sum", text: "select 1 + $1::int as sum" };
+  const read = (from: Queryable) => from.named<{ sum: number }>(sum, [2]);
+  expect(await db.transaction(read)).toEqual(await read(db));
 });
