@@ -7,7 +7,6 @@ import packageJson from "../package.json" with { type: "json" };
 import type { App } from "../src/app.ts";
 import { warmUp } from "../src/platform/validation.ts";
 import type { ServedService } from "../src/registry.ts";
-import { serveAll } from "../src/services.ts";
 import { allowedHosts, front, refuseBroken } from "./front.ts";
 import { createInternalServer } from "./internal.ts";
 import { SharedPort } from "./listen.ts";
@@ -39,7 +38,7 @@ export class Gateway {
   #serving = false;
 
   /** `services` is the registry, where it is not the whole one. */
-  constructor(app: App, services: readonly ServedService[] = serveAll(app)) {
+  constructor(app: App, services = app.services) {
     const { config, ids, log, metrics } = app;
     this.#app = app;
     this.#tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
@@ -49,7 +48,7 @@ export class Gateway {
       gate: this.#gate,
       problems: new Problems(config.errorsBase, log),
       trustedProxies: blockListOf(config.trustedProxies),
-      makeRequestId: () => ids.next("request"),
+      makeRequestId: () => ids.next("req"),
       corsOrigins: config.corsOrigins,
       isOwnHost: allowedHosts(config),
     };
@@ -68,7 +67,7 @@ export class Gateway {
       onClientError: refuseBroken(context),
     });
     const isReady = async (): Promise<boolean> => this.#serving && (await app.isReady());
-    this.#internal = createInternalServer({ isReady, metrics: metrics.registry });
+    this.#internal = createInternalServer({ isReady, metrics });
   }
 
   /** Listens on all ports; on the internal one alone when the process does background jobs only. */

@@ -17,13 +17,10 @@ async function main(): Promise<void> {
   // What grpc-js writes to stderr by itself is said by whoever called it, too.
   setLogVerbosity(logVerbosity.NONE);
   const config = readConfig(process.env);
-  const app = createApp(config);
-  const gateway = new Gateway(app);
   // The demo stands on a listener of its own: no page can talk to the service from inside.
   const demo = config.embedded ? await startDemo("127.0.0.1") : undefined;
-  if (demo) {
-    app.egressAllow.push(demo.hostPort);
-  }
+  const app = createApp(config, { egressAllow: demo ? [demo.hostPort] : [] });
+  const gateway = new Gateway(app);
   let opening: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;
   const stop = (): Promise<void> => {

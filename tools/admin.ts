@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { ensureAccount } from "../src/accounts/store.ts";
 import { createApiKeys } from "../src/api-keys/api-keys.ts";
 import { allScopes } from "../src/api-keys/scopes.ts";
+import { migrations } from "../src/features.ts";
 import { tiers } from "../src/limits/tiers.ts";
 import { createLocalBus } from "../src/platform/bus.ts";
 import { systemClock } from "../src/platform/clock.ts";
@@ -51,10 +52,10 @@ async function createKey({ account, tier, name, scopes }: NonNullable<ReturnType
   const ids = createIds(systemClock);
   const db = openDatabase({ url }, log, 1);
   try {
-    await db.migrate();
+    await db.migrate(migrations);
     const keys = createApiKeys({ db, bus: createLocalBus(), ids, clock: systemClock });
     return await db.transaction(async (tx) => {
-      const found = await ensureAccount(tx, { id: ids.next("account"), name: account, tier: tier ?? "free" });
+      const found = await ensureAccount(tx, { id: ids.next("acc"), name: account, tier: tier ?? "free" });
       if (found === "ambiguous") throw new StartRefused(`several accounts are called ${account}: give the id of one`);
       if (tier !== undefined && found.tier !== tier)
         throw new StartRefused(`the account ${account} is there already, with the tier ${found.tier}`);

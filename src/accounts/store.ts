@@ -1,9 +1,26 @@
-import { sql } from "kysely";
+import { type Generated, sql } from "kysely";
 import type { Tx } from "../platform/database.ts";
 import type { Id } from "../platform/ids.ts";
+import type { Stamp } from "../platform/schema.ts";
+
+/** Whom everything belongs to. */
+interface AccountsTable {
+  id: string;
+  name: string;
+  tier: string;
+  /** The account that embedded mode makes for itself. */
+  developer: Generated<boolean>;
+  created_at: Stamp;
+}
+
+declare module "../platform/schema.ts" {
+  interface Schema {
+    accounts: AccountsTable;
+  }
+}
 
 /** Finds the developer account of embedded mode, or makes it with the given identifier. */
-export async function ensureDeveloperAccount(tx: Tx, id: Id<"account">): Promise<string> {
+export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<string> {
   await tx.sql
     .insertInto("accounts")
     .values({ id, name: "Developer", tier: "enterprise", developer: true })
@@ -14,14 +31,14 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"account">): Promise
 }
 
 /** Makes an account. */
-export async function insertAccount(tx: Tx, account: { id: Id<"account">; name: string; tier: string }): Promise<void> {
+export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: string; tier: string }): Promise<void> {
   await tx.sql.insertInto("accounts").values(account).execute();
 }
 
 /** Finds an account by its identifier or its name, or makes one of that name; "ambiguous" when several bear it. */
 export async function ensureAccount(
   tx: Tx,
-  account: { id: Id<"account">; name: string; tier: string },
+  account: { id: Id<"acc">; name: string; tier: string },
 ): Promise<{ id: string; tier: string } | "ambiguous"> {
   // Two who ask for the same new name at once get the same account.
   await sql`select pg_advisory_xact_lock(hashtext(${account.name}))`.execute(tx.sql);

@@ -126,7 +126,7 @@ export function createApiKeys({ db, bus, ids, clock }: ApiKeysParts): ApiKeys {
     peek: (authorization) => usable(authorization, cache.peek),
     isKnown: (authorization) => usable(authorization, cache.peekStale) !== undefined,
     async create(tx, { accountId, name, scopes = allScopes, expiresAt }) {
-      const keyId = ids.next("apiKey");
+      const keyId = ids.next("key");
       const secret = newSecret();
       await insertKey(tx, { id: keyId, accountId, name, secretHash: hashSecret(secret), scopes, expiresAt });
       return { id: keyId, token: writeToken({ keyId, secret }) };

@@ -44,12 +44,12 @@ export async function ensureDeveloperKey(db: Database, ids: Ids, dataDir: string
   const path = join(dataDir, "dev-api-key");
   let token = await readKeyFile(path);
   if (!token || !(await isUsable(db, token))) {
-    token = { keyId: ids.next("apiKey"), secret: newSecret() };
+    token = { keyId: ids.next("key"), secret: newSecret() };
     await writeKeyFile(path, token);
   }
   const { keyId, secret } = token;
   await db.transaction(async (tx) => {
-    const accountId = await ensureDeveloperAccount(tx, ids.next("account"));
+    const accountId = await ensureDeveloperAccount(tx, ids.next("acc"));
     const secretHash = hashSecret(secret);
     await insertKey(tx, { id: keyId, accountId, name: "developer key", secretHash, scopes: allScopes });
   });

@@ -1,5 +1,24 @@
 import { sql } from "kysely";
 import type { Database, NamedStatement, Tx } from "../platform/database.ts";
+import type { Stamp } from "../platform/schema.ts";
+
+/** Keys of the API; of their secrets only the hash. */
+interface ApiKeysTable {
+  id: string;
+  account_id: string;
+  name: string;
+  secret_hash: Buffer;
+  scopes: string[];
+  created_at: Stamp;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+}
+
+declare module "../platform/schema.ts" {
+  interface Schema {
+    api_keys: ApiKeysTable;
+  }
+}
 
 /** A key with what its account adds, as a request needs it. */
 export interface KeyRow {

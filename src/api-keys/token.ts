@@ -1,11 +1,11 @@
 import { fail } from "../platform/errors.ts";
-import { idPattern, randomText } from "../platform/ids.ts";
+import { idCharacters, randomText } from "../platform/ids.ts";
 
 /** Five bits a character: 200 random bits. */
 const secretLength = 40;
 
 const bearer = /^Bearer +(\S+) *$/i;
-const token = new RegExp(`^phk_(${idPattern})_([0-9a-hjkmnp-tv-z]{${secretLength}})$`);
+const token = new RegExp(`^phk_(${idCharacters})_([0-9a-hjkmnp-tv-z]{${secretLength}})$`);
 
 /** An API key as its holder has it. */
 export interface KeyToken {

@@ -128,7 +128,7 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
   return {
     async append(tx, { accountId, subject, workerKey }, schema, data) {
       const payload = eventPayload(schema, data);
-      const id = ids.next("event");
+      const id = ids.next("evt");
       tx.afterCommit(() => bus.publish("events", ""));
       return insertEvent(tx, { id, accountId, subject, payload, workerKey });
     },

@@ -1,7 +1,30 @@
-import { sql } from "kysely";
+import { type Generated, type JSONColumnType, sql } from "kysely";
 import type { Database, NamedStatement, Tx } from "../platform/database.ts";
+import type { BigInteger, Stamp } from "../platform/schema.ts";
 import type { Cursor } from "./cursor.ts";
 import type { EventPayload } from "./payload.ts";
+
+/** What happened, in the transaction in which it happened. */
+interface EventsTable {
+  position: Generated<string>;
+  xid: Generated<string>;
+  id: string;
+  account_id: string;
+  type: string;
+  subject: string;
+  data: JSONColumnType<Record<string, unknown>, string, never>;
+  created_at: Stamp;
+  /** The key of a worker's event: with the subject, by which it is applied once. */
+  placement_epoch: BigInteger | null;
+  incarnation: BigInteger | null;
+  sequence: BigInteger | null;
+}
+
+declare module "../platform/schema.ts" {
+  interface Schema {
+    events: EventsTable;
+  }
+}
 
 /** An event as it is kept. */
 export interface StoredEvent {

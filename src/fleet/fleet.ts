@@ -1,10 +1,10 @@
 import { join } from "node:path";
+import type { Registry } from "prom-client";
 import type { Bus } from "../platform/bus.ts";
 import type { Config } from "../platform/config.ts";
 import type { Database } from "../platform/database.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
-import type { Metrics } from "../platform/metrics.ts";
 import { type Channels, createChannels } from "./channels.ts";
 import { createEmbeddedWorker, type EmbeddedWorker, gatewaySocket } from "./embedded-worker.ts";
 import { createFleetServer, type FleetServer } from "./fleet-server.ts";
@@ -32,7 +32,7 @@ export interface FleetParts {
   readonly bus: Bus;
   readonly ids: Ids;
   readonly log: Log;
-  readonly metrics: Metrics;
+  readonly metrics: Registry;
   readonly keeper: SessionKeeper;
   /** Program of the embedded worker; undefined when workers come by themselves. */
   readonly workerProgram: string | undefined;

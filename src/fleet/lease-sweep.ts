@@ -1,7 +1,7 @@
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
 import type { Log } from "../platform/log.ts";
-import type { Metrics } from "../platform/metrics.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import type { SessionKeeper } from "./session-keeper.ts";
 import { countSlots, endAllLeases, loseOverdueWorkers, releaseSlots, renewAllLeases, takeSweepTurn } from "./store.ts";
@@ -22,12 +22,25 @@ export interface LeaseSweepParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly log: Log;
-  readonly metrics: Metrics;
+  readonly metrics: Registry;
   readonly keeper: SessionKeeper;
 }
 
 /** Makes the sweep. */
 export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepParts): LeaseSweep {
+  const registers = [metrics];
+  const workersLost = new Counter({
+    name: "pilothouse_workers_lost_total",
+    help: "Workers that missed their lease.",
+    registers,
+  });
+  const slots = new Gauge({
+    name: "pilothouse_slots",
+    help: "Slots of live workers: held, free, or closed where the worker takes no new sessions.",
+    labelNames: ["state"],
+    registers,
+  });
+
   async function endLost(tx: Tx, detail: string): Promise<number> {
     const lost = await loseOverdueWorkers(tx);
     for (const workerId of lost) {
@@ -47,12 +60,12 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
         await renewAllLeases(tx);
         return;
       }
-      metrics.workersLost.inc(await endLost(tx, "the worker missed its lease"));
+      workersLost.inc(await endLost(tx, "the worker missed its lease"));
       const overdue = await keeper.endOverdue(tx);
       if (overdue > 0) log.warn({ sessions: overdue }, "sessions that never became live were ended");
       tx.afterCommit(() => bus.publish("capacity", ""));
     });
-    for (const [state, count] of Object.entries(await countSlots(db))) metrics.slots.set({ state }, count);
+    for (const [state, count] of Object.entries(await countSlots(db))) slots.set({ state }, count);
   }
 
   const complaint = "leases cannot be swept at the moment";

@@ -120,7 +120,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     if (isItself) return { id: row.id, secretHash: row.secret_hash, newSecret: "", incarnation, restarted };
     // Its first registration, or the same sent again because the answer with the secret was lost.
     const newSecret = randomText(secretLength);
-    return { id: row?.id ?? ids.next("worker"), secretHash: hashSecret(newSecret), newSecret, incarnation, restarted };
+    return { id: row?.id ?? ids.next("wrk"), secretHash: hashSecret(newSecret), newSecret, incarnation, restarted };
   }
 
   /** Says whether a heartbeat is the first of a start that this gateway hears: whoever waits for a slot hears of it. */

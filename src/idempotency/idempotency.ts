@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import "./tables.ts";
 import type { Database } from "../platform/database.ts";
 import { type Extensions, Failure, type FieldFault, isErrorSlug } from "../platform/errors.ts";
 

@@ -1,12 +1,18 @@
-import { type Compilable, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
-import { Migrator } from "kysely/migration";
+import {
+  type Compilable,
+  CompiledQuery,
+  Kysely,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+} from "kysely";
+import { type Migration, Migrator } from "kysely/migration";
 import pg from "pg";
-import { migrations } from "../migrations/index.ts";
-import type { Schema } from "../migrations/schema.ts";
 import { pause } from "./bounded-wait.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import { fail, failFields } from "./errors.ts";
 import type { Log } from "./log.ts";
+import type { Migrations, Schema } from "./schema.ts";
 
 /** Milliseconds. Statements of ours take a few; what takes longer than this is stuck, and its client is answered. */
 const timeouts = { connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 10_000, query: 12_000 };
@@ -44,7 +50,7 @@ export interface Database extends Queryable {
    * nothing but the database. A statement that fails is the end of the transaction, whoever catches its error.
    */
   transaction<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
-  migrate(): Promise<void>;
+  migrate(migrations: Migrations): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -116,7 +122,7 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
       const { rows } = await pool.query<Row>({ name, text, values: [...values] }).catch(rethrow);
       return rows;
     },
-    migrate: () => migrate(target, log),
+    migrate: (migrations) => migrate(target, log, migrations),
     async close() {
       await sql.destroy();
       // Kysely ends only a pool that it has used itself.
@@ -194,16 +200,24 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
 }
 
 /** Kysely holds an advisory lock meanwhile, so that of several gateways that start at once one migrates. */
-async function migrate(target: DatabaseTarget, log: Log): Promise<void> {
+async function migrate(target: DatabaseTarget, log: Log, migrations: Migrations): Promise<void> {
   const pool = createPool(target, log, 2, migrationTimeouts);
   const sql = kyselyOver<unknown>(connectTo(pool), () => pool.end());
   try {
-    const migrator = new Migrator({ db: sql, provider: { getMigrations: async () => ({ ...migrations }) } });
+    const migrator = new Migrator({ db: sql, provider: { getMigrations: async () => asKysely(migrations) } });
     const { error } = await migrator.migrateToLatest();
     if (error) throw error;
   } finally {
     await sql.destroy();
   }
+}
+
+/** Migrations as kysely runs them, by name. */
+function asKysely(migrations: Migrations): Record<string, Migration> {
+  const run = (statements: readonly string[]) => async (db: Kysely<unknown>) => {
+    for (const statement of statements) await db.executeQuery(CompiledQuery.raw(statement));
+  };
+  return Object.fromEntries(Object.entries(migrations).map(([name, statements]) => [name, { up: run(statements) }]));
 }
 
 /** A connection whose loss is a failure of ours already, and takes it out of the pool when it is given back. */

@@ -1,25 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "./clock.ts";
 
-/** What an identifier names; the value is its prefix. */
-const prefixes = {
-  account: "acc",
-  apiKey: "key",
-  event: "evt",
-  profile: "prf",
-  request: "req",
-  session: "ses",
-  worker: "wrk",
-} as const;
-
-type Noun = keyof typeof prefixes;
-
-/** An identifier of one kind of thing: prefix, underscore, 26 characters that sort by time. */
-export type Id<N extends Noun> = `${(typeof prefixes)[N]}_${string}`;
+/** An identifier of one kind of thing: its prefix, such as `ses`, underscore, 26 characters that sort by time. */
+export type Id<Prefix extends string> = `${Prefix}_${string}`;
 
 /** Makes identifiers. */
 export interface Ids {
-  next<N extends Noun>(noun: N): Id<N>;
+  next<Prefix extends string>(prefix: Prefix): Id<Prefix>;
 }
 
 /** Crockford's base 32 (crockford.com/base32.html), in lower case: no i, l, o or u. */
@@ -28,7 +15,12 @@ const randomBits = 80n;
 const randomLimit = 1n << randomBits;
 
 /** A regular expression source that matches what follows the prefix of an identifier. */
-export const idPattern = `[${alphabet}]{26}`;
+export const idCharacters = `[${alphabet}]{26}`;
+
+/** Matches the identifiers of one kind. */
+export function idPattern(prefix: string): RegExp {
+  return new RegExp(`^${prefix}_${idCharacters}$`);
+}
 
 /** Writes the lowest bits of a number in base 32, most significant digit first. */
 function base32(value: bigint, length: number): string {
@@ -65,7 +57,7 @@ export function createIds(clock: Clock): Ids {
   let random = 0n;
   const nextRandom = createRandom();
   return {
-    next(noun) {
+    next(prefix) {
       const now = clock.now();
       if (now > time) {
         time = now;
@@ -74,7 +66,7 @@ export function createIds(clock: Clock): Ids {
         random = (random + 1n) % randomLimit;
         if (random === 0n) time += 1;
       }
-      return `${prefixes[noun]}_${base32((BigInt(time) << randomBits) | random, 26)}`;
+      return `${prefix}_${base32((BigInt(time) << randomBits) | random, 26)}`;
     },
   };
 }

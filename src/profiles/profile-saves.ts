@@ -7,9 +7,10 @@ import type { Database, Tx } from "../platform/database.ts";
 import { callServerStreaming } from "../platform/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc-failure.ts";
 import type { Log } from "../platform/log.ts";
-import type { Metrics } from "../platform/metrics.ts";
+import type { RepeatedWork } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets-sealer.ts";
 import { deleteOrphans, deleteStore } from "./chunk-store.ts";
+import type { ProfileMetrics } from "./profile-metrics.ts";
 import { UnfitStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
 import type { ProfileUses } from "./profile-uses.ts";
 import { lockAccount, lockProfile, sumStorage, switchStore } from "./store.ts";
@@ -19,8 +20,8 @@ import { findOverdue, findOwing, findPlacedUse, type ProfileUse, settleUse } fro
 const times = {
   /** For a store on its way from a worker, the packing of up to 10 s included. */
   take: 45_000,
-  /** How often it is looked for saves that come no more. */
-  sweep: 5_000,
+  /** Between two looks for saves that come no more. */
+  overdue: 5_000,
   /** No upload takes this long: a store of that age to which no profile points is of one that was interrupted. */
   orphan: 300_000,
 };
@@ -34,7 +35,7 @@ export interface ProfileSaves {
   take(sessionId: string): void;
   /** Hears what waits on a worker; gives those of which nothing is wanted any more. */
   offered(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
-  start(): void;
+  readonly jobs: readonly RepeatedWork[];
   stop(): Promise<void>;
 }
 
@@ -43,7 +44,7 @@ export interface ProfileSavesParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly log: Log;
-  readonly metrics: Metrics;
+  readonly metrics: ProfileMetrics;
   readonly tiers: Tiers;
   readonly sealer: Sealer;
   readonly uses: ProfileUses;
@@ -58,9 +59,6 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   const running = new Map<string, Promise<void>>();
   const waiting = new Set<string>();
   const stopping = new AbortController();
-  let sweeper: NodeJS.Timeout | undefined;
-  let sweeping: Promise<void> | undefined;
-  let cleanedAt = performance.now();
 
   const fail = (sessionId: string, detail: string): Promise<void> =>
     db.transaction((tx) => uses.fail(tx, sessionId, detail));
@@ -84,7 +82,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
       if (!(await settleUse(tx, use.session_id))) return;
       await switchStore(tx, { id: use.profile_id, storeId: id, sizeBytes, engine });
       tx.afterCommit(() => {
-        metrics.profileSaves.inc({ outcome: "saved" });
+        metrics.saves.inc({ outcome: "saved" });
         // Whoever waits for the profile waits for a place to run as well.
         bus.publish("capacity", "");
       });
@@ -122,7 +120,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   }
 
   function next(): void {
-    metrics.profileSavesWaiting.set(waiting.size);
+    metrics.savesWaiting.set(waiting.size);
     const [sessionId] = waiting;
     if (sessionId === undefined || running.size >= lanes || stopping.signal.aborted) return;
     waiting.delete(sessionId);
@@ -142,17 +140,21 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     next();
   }
 
-  async function sweep(): Promise<void> {
+  async function failOverdue(): Promise<void> {
     for (const sessionId of await findOverdue(db, 100)) await fail(sessionId, "its worker did not come back in time");
-    // Every store is looked at for that, so not each time.
-    if (performance.now() - cleanedAt < times.orphan) return;
-    cleanedAt = performance.now();
+  }
+
+  async function deleteInterrupted(): Promise<void> {
     const orphans = await deleteOrphans(db, times.orphan);
     if (orphans > 0) log.info({ stores: orphans }, "stores of interrupted saves were deleted");
   }
 
   return {
     take,
+    jobs: [
+      { run: failOverdue, every: times.overdue, complaint: "overdue profile saves cannot be ended at the moment" },
+      { run: deleteInterrupted, every: times.orphan, complaint: "interrupted profile saves cannot be deleted now" },
+    ],
     async offered(workerId, pending) {
       if (pending.length === 0) return [];
       const owing = await findOwing(
@@ -171,20 +173,9 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
       }
       return settled;
     },
-    start() {
-      sweeper ??= setInterval(() => {
-        sweeping ??= sweep()
-          .catch((error: unknown) => log.warn({ err: error }, "profiles cannot be swept at the moment"))
-          .finally(() => {
-            sweeping = undefined;
-          });
-      }, times.sweep);
-    },
     async stop() {
-      clearInterval(sweeper);
-      sweeper = undefined;
       stopping.abort();
-      await Promise.all([...running.values(), sweeping]);
+      await Promise.all(running.values());
     },
   };
 }

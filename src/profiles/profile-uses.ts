@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
 import { SessionProfileSaveFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tx } from "../platform/database.ts";
-import type { Metrics } from "../platform/metrics.ts";
+import type { ProfileMetrics } from "./profile-metrics.ts";
 import { endUse, insertUse, type ProfileUse, settleLateUses, settleUse } from "./use-store.ts";
 
 /** Milliseconds after a session's end. */
@@ -33,13 +33,13 @@ export interface ProfileUses {
 }
 
 /** Makes the uses. */
-export function createProfileUses({ events, metrics }: { events: EventLog; metrics: Metrics }): ProfileUses {
+export function createProfileUses({ events, metrics }: { events: EventLog; metrics: ProfileMetrics }): ProfileUses {
   async function tellFailure(tx: Tx, use: ProfileUse, detail: string): Promise<void> {
     const data = { sessionId: use.session_id, profileId: use.profile_id, detail };
     const owner = { accountId: use.account_id, subject: use.session_id };
     const event = create(SessionProfileSaveFailedEventSchema, data);
     await events.append(tx, owner, SessionProfileSaveFailedEventSchema, event);
-    tx.afterCommit(() => metrics.profileSaves.inc({ outcome: "failed" }));
+    tx.afterCommit(() => metrics.saves.inc({ outcome: "failed" }));
   }
 
   return {

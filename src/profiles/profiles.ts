@@ -1,5 +1,6 @@
+import type { Registry } from "prom-client";
 import type { EventLog } from "../events/event-log.ts";
-import type { Metrics } from "../platform/metrics.ts";
+import { createProfileMetrics } from "./profile-metrics.ts";
 import { createProfileRestore, type RestoreProfile } from "./profile-restore.ts";
 import { createProfileSaves, type ProfileSaves, type ProfileSavesParts } from "./profile-saves.ts";
 import { createProfileUses, type ProfileUses } from "./profile-uses.ts";
@@ -15,19 +16,22 @@ export interface Profiles {
   stop(): Promise<void>;
 }
 
-/** What profiles stand on. */
-export type ProfilesParts = Omit<ProfileSavesParts, "uses"> & { readonly events: EventLog; readonly metrics: Metrics };
+type ProfilesParts = Omit<ProfileSavesParts, "uses" | "metrics"> & {
+  readonly events: EventLog;
+  readonly metrics: Registry;
+};
 
 /** Makes the profiles of a gateway. */
 export function createProfiles(parts: ProfilesParts): Profiles {
-  const uses = createProfileUses(parts);
-  const saves = createProfileSaves({ ...parts, uses });
+  const metrics = createProfileMetrics(parts.metrics);
+  const uses = createProfileUses({ ...parts, metrics });
+  const saves = createProfileSaves({ ...parts, metrics, uses });
   return {
     uses,
     saves,
     restore: createProfileRestore(parts),
     assertOffered: () => parts.sealer.assertReady(),
-    start: () => saves.start(),
+    start: () => undefined,
     stop: () => saves.stop(),
   };
 }

@@ -38,7 +38,7 @@ export interface ProfileServiceParts {
 
 const defaultPage = 20;
 
-const profileId = new RegExp(`^prf_${idPattern}$`);
+const profileId = idPattern("prf");
 
 /** Reads what an update changes: what its mask names, cleared where there is no value. */
 function readChanges({ updateMask, name, description, labels }: UpdateProfileRequest): Partial<ProfileFields> {
@@ -67,7 +67,7 @@ export function createProfileService({
         const detail = `the account has ${count} profiles, the limit of tier ${tier}`;
         throw fail("tier-limit", { current_profiles: count, limit }, { detail });
       }
-      return insertProfile(tx, { id: ids.next("profile"), accountId, name, labels, description: description ?? null });
+      return insertProfile(tx, { id: ids.next("prf"), accountId, name, labels, description: description ?? null });
     });
   }
 

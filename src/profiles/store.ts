@@ -1,6 +1,6 @@
 import { type Selectable, type SqlBool, sql } from "kysely";
-import type { ProfilesTable } from "../migrations/schema.ts";
 import type { Database, Tx } from "../platform/database.ts";
+import type { ProfilesTable } from "./tables.ts";
 
 /** A profile as its row says it, with the session that has it. */
 export type ProfileRow = Selectable<ProfilesTable> & { readonly active_session_id: string | null };

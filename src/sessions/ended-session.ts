@@ -1,5 +1,5 @@
-import type { StoredEndedReason } from "../migrations/schema.ts";
 import { type Failure, fail } from "../platform/errors.ts";
+import type { StoredEndedReason } from "./session-states.ts";
 
 /** What every row and route of a session says of its end. */
 export interface SessionEnd {

@@ -44,7 +44,7 @@ const defaultPage = 20;
 /** Milliseconds that a destroy waits for the worker to take note. The end is committed before; a heartbeat heals the rest. */
 const destroyPatience = 2_000;
 
-const sessionId = new RegExp(`^ses_${idPattern}$`);
+const sessionId = idPattern("ses");
 
 /** Makes the implementation of SessionService. */
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {

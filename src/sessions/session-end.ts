@@ -2,21 +2,20 @@ import { create } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
 import type { WorkerEventKey } from "../events/store.ts";
 import { SessionCompletedEventSchema, SessionFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
-import type { StoredEndedReason } from "../migrations/schema.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Tx } from "../platform/database.ts";
-import type { Metrics } from "../platform/metrics.ts";
 import type { Profiles } from "../profiles/profiles.ts";
 import { durationOf } from "./ended-session.ts";
 import { endedReasonMessages } from "./session-message.ts";
-import { endings } from "./session-states.ts";
+import type { SessionMetrics } from "./session-metrics.ts";
+import { endings, type StoredEndedReason } from "./session-states.ts";
 import { endedPatch, type SessionRow, transition } from "./store.ts";
 
 /** What an end tells whom. */
 export interface SessionEndParts {
   readonly events: EventLog;
   readonly bus: Bus;
-  readonly metrics: Metrics;
+  readonly sessionMetrics: SessionMetrics;
   readonly profiles: Profiles;
 }
 
@@ -53,7 +52,7 @@ async function endProfileUse({ uses, saves }: Profiles, tx: Tx, row: SessionRow,
 
 /** Ends a session with its one terminal event; undefined when it had ended before, or is not the one that is meant. */
 export async function endSession(
-  { events, bus, metrics, profiles }: SessionEndParts,
+  { events, bus, sessionMetrics, profiles }: SessionEndParts,
   tx: Tx,
   id: string,
   cause: EndCause,
@@ -67,7 +66,7 @@ export async function endSession(
   await appendEnd(events, tx, row, cause);
   if (row.profile_id !== null) await endProfileUse(profiles, tx, row, cause);
   tx.afterCommit(() => {
-    metrics.sessionsEnded.inc({ reason });
+    sessionMetrics.ended.inc({ reason });
     bus.publish("session-ended", id);
   });
   return row;

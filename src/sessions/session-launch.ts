@@ -75,7 +75,7 @@ type Attempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "
 
 /** Makes what launches sessions. The launched session is live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<SessionRow> {
-  const { db, ids, events, bus, channels, metrics, profiles } = parts;
+  const { db, ids, events, bus, channels, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
@@ -234,7 +234,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const { runtime, request } = order.plan;
     if (request.profileId !== undefined) profiles.assertOffered();
     if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.call.traceparent });
-    const first = await waitForPlace(order, ids.next("session"));
+    const first = await waitForPlace(order, ids.next("ses"));
     let outcome = await launchOn(order, first);
     if ("elsewhere" in outcome) {
       const second = await placeElsewhere(order, first);
@@ -242,7 +242,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       outcome = await launchOn(order, second);
       if ("elsewhere" in outcome) return giveUp(second, outcome.elsewhere);
     }
-    metrics.sessionLaunch.observe((performance.now() - began) / 1_000);
+    sessionMetrics.launch.observe((performance.now() - began) / 1_000);
     return outcome;
   };
 }

@@ -8,7 +8,7 @@ import {
   SessionSchema,
   SessionStatus,
 } from "../gen/pilothouse/v1/session_pb.ts";
-import type { StoredEndedReason, StoredSessionStatus } from "../migrations/schema.ts";
+import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 import type { SessionRow } from "./store.ts";
 
 /** The status of a row in the contract. */

@@ -36,7 +36,7 @@ const staleFor = 60_000;
 const patience = 300;
 const capacity = 10_000;
 
-const sessionId = new RegExp(`^ses_${idPattern}$`);
+const sessionId = idPattern("ses");
 
 function toRoute(row: RouteRow): SessionRoute {
   return {

@@ -1,4 +1,15 @@
-import type { StoredEndedReason, StoredSessionStatus } from "../migrations/schema.ts";
+/** Where a session is in its life, as its row says it. */
+export type StoredSessionStatus = "provisioning" | "live" | "paused" | "destroyed" | "errored";
+
+/** Why a session ended, as its row says it. */
+export type StoredEndedReason =
+  | "destroyed"
+  | "expired"
+  | "idle"
+  | "quota"
+  | "crashed"
+  | "worker_lost"
+  | "failed_to_start";
 
 /** What moves a session on. */
 export type SessionTrigger = "launched" | "challenged" | "resolved" | "completed" | "failed";

@@ -1,7 +1,13 @@
 import { type Selectable, sql } from "kysely";
-import type { SessionsTable, StoredEndedReason, StoredSessionStatus } from "../migrations/schema.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/database.ts";
-import { runningStatuses, type SessionTrigger, transitions } from "./session-states.ts";
+import {
+  runningStatuses,
+  type SessionTrigger,
+  type StoredEndedReason,
+  type StoredSessionStatus,
+  transitions,
+} from "./session-states.ts";
+import type { SessionsTable } from "./tables.ts";
 
 /** A session as its row says it. */
 export type SessionRow = Selectable<SessionsTable>;

@@ -13,7 +13,7 @@ let now = Date.now();
 const clock = { now: () => now };
 const ids = createIds(clock);
 const bus = createLocalBus();
-const accountId = ids.next("account");
+const accountId = ids.next("acc");
 let database: TestDatabase;
 let keys: ApiKeys;
 

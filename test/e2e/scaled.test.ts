@@ -96,7 +96,7 @@ test("a session of one gateway is driven, listed, watched and ended through the 
 
 test("a key revoked on one gateway is refused on another before its cache is old", async () => {
   const key = await deployment.createKey("revoked", "free");
-  const { registry } = createMetrics();
+  const registry = createMetrics();
   // Patient, so that on a busy machine it does not count Redis as away.
   const redis = createRedis({ url: deployment.redis.url, log: silentLog, registry, patience: 10_000 });
   const ids = createIds(systemClock);

@@ -21,7 +21,7 @@ import { silentLog, startTestDatabase, type TestDatabase } from "../support/data
 
 const ids = createIds(systemClock);
 const bus = createLocalBus();
-const accountId = ids.next("account");
+const accountId = ids.next("acc");
 let database: TestDatabase;
 let events: EventLog;
 

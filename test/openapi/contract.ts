@@ -5,14 +5,15 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { readComments } from "../../gateway/openapi/comments.ts";
 import { buildOpenApi } from "../../gateway/openapi/document.ts";
 import type { OpenApiDocument } from "../../gateway/openapi/model.ts";
-import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
-import { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { features } from "../../src/features.ts";
 import { type ServedService, type ServiceImplementation, serve } from "../../src/registry.ts";
 
 const image = readFileSync(new URL("../../src/gen/image.binpb", import.meta.url));
 
 /** The services that the service has built. */
-export const builtServices: readonly ServedService[] = [unimplemented(SessionService), unimplemented(ProfileService)];
+export const builtServices: readonly ServedService[] = features
+  .flatMap(({ service = [] }) => service)
+  .map(unimplemented);
 
 /** Every public service of the contract, built or not. */
 export const allServices: readonly ServedService[] = [

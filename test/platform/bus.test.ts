@@ -15,7 +15,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 /** The bus of one of several gateways. */
 async function connectBus(): Promise<Bus> {
-  const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics().registry, patience: 10_000 });
+  const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
   const bus = createRedisBus(redis);
   onTestFinished(() => redis.stop());
   await redis.start();

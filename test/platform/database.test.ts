@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { migrations } from "../../src/features.ts";
 import { type Database, openDatabase, type Queryable, type Tx } from "../../src/platform/database.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
@@ -36,7 +37,7 @@ const isThere = { name: "is-there", text: "select count(*)::int from pg_stat_act
 
 test("should migrate an empty database once when several gateways start at the same time", async () => {
   const databases = [open(), open(), open(), open()];
-  await Promise.all(databases.map((db) => db.migrate()));
+  await Promise.all(databases.map((db) => db.migrate(migrations)));
   const count = { name: "count", text: "select count(*)::int from lease_sweep" };
   const counted = databases.map((db) => db.named<{ count: number }>(count, []));
   expect(await Promise.all(counted)).toEqual(databases.map(() => [{ count: 1 }]));

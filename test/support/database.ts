@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { migrations } from "../../src/features.ts";
 import { pause } from "../../src/platform/bounded-wait.ts";
 import { type Database, openDatabase } from "../../src/platform/database.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
@@ -29,7 +30,7 @@ export async function startTestDatabase(): Promise<TestDatabase> {
   const postgres = createEmbeddedPostgres(directory, silentLog);
   await postgres.start();
   const db = openDatabase(postgres.target, silentLog);
-  await db.migrate();
+  await db.migrate(migrations);
   return {
     directory,
     postgres,

@@ -6,7 +6,7 @@ import type { Call, Principal } from "../../src/call.ts";
 import type { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import type { ServiceImplementation } from "../../src/registry.ts";
-import { createSessionService } from "../../src/sessions/service.ts";
+import { implementSessions } from "../../src/sessions/feature.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 
@@ -29,13 +29,7 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
   await app.start();
   const workers: FakeWorker[] = [];
   let disposed = false;
-  const parts = { ...app, channels: app.fleet.channels, routes: app.sessionRoutes };
-  const sessions = createSessionService({
-    ...parts,
-    queueMs: config.queueMs,
-    proxyCheck: config.proxyCheck,
-    errorsBase: config.errorsBase,
-  });
+  const sessions = implementSessions(app);
   return {
     app,
     sessions,
@@ -47,9 +41,9 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
       return worker;
     },
     async caller(tier = "enterprise") {
-      const accountId = app.ids.next("account");
+      const accountId = app.ids.next("acc");
       await app.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier }));
-      const principal = { accountId, keyId: app.ids.next("apiKey"), tier, scopes: new Set(allScopes) };
+      const principal = { accountId, keyId: app.ids.next("key"), tier, scopes: new Set(allScopes) };
       return (changes) => ({ ...callOf(principal), ...changes });
     },
     async [Symbol.asyncDispose]() {

@@ -19,8 +19,8 @@ export interface KeyRow {
 /** Writes an account with one key into the database of a service, and gives the key. */
 export async function addAccount({ dataDir }: Service, row: KeyRow = {}): Promise<string> {
   const { tier = "free", scopes = allScopes, expiresAt = null, revokedAt = null } = row;
-  const accountId = ids.next("account");
-  const keyId = ids.next("apiKey");
+  const accountId = ids.next("acc");
+  const keyId = ids.next("key");
   const secret = newSecret();
   await withDatabase(dataDir, async (query) => {
     await query("insert into accounts (id, name, tier) values ($1, $2, $3)", [accountId, "Stranger", tier]);
@@ -35,12 +35,12 @@ export async function addAccount({ dataDir }: Service, row: KeyRow = {}): Promis
 
 /** A key that looks right and is nobody's. */
 export function strangeKey(): string {
-  return writeToken({ keyId: ids.next("apiKey"), secret: newSecret() });
+  return writeToken({ keyId: ids.next("key"), secret: newSecret() });
 }
 
 /** An id that looks right and names nothing. */
 export function strangeSession(): string {
-  return ids.next("session");
+  return ids.next("ses");
 }
 
 /** A header value that no other request has. */

@@ -1,21 +1,18 @@
-import { type Kysely, sql } from "kysely";
+import type { Migrations } from "../platform/schema.ts";
 
-/** Accounts, keys, sessions, workers, events: the ground floor. */
-export async function up(db: Kysely<unknown>): Promise<void> {
-  for (const statement of statements) await sql.raw(statement).execute(db);
-}
-
-const statements = [
-  `create table accounts (
+/** The first release's tables of accounts, keys, workers, sessions, events and kept answers. */
+export const groundMigrations: Migrations = {
+  "001-ground": [
+    `create table accounts (
     id text primary key,
     name text not null,
     tier text not null,
     developer boolean not null default false,
     created_at timestamptz not null default now()
   )`,
-  "create unique index accounts_developer on accounts (developer) where developer",
+    "create unique index accounts_developer on accounts (developer) where developer",
 
-  `create table api_keys (
+    `create table api_keys (
     id text primary key,
     account_id text not null references accounts (id),
     name text not null,
@@ -25,10 +22,10 @@ const statements = [
     expires_at timestamptz,
     revoked_at timestamptz
   )`,
-  "create index api_keys_account on api_keys (account_id, id)",
-  "create index api_keys_expiry on api_keys (expires_at) where revoked_at is null and expires_at is not null",
+    "create index api_keys_account on api_keys (account_id, id)",
+    "create index api_keys_expiry on api_keys (expires_at) where revoked_at is null and expires_at is not null",
 
-  `create table workers (
+    `create table workers (
     id text primary key,
     secret_hash bytea not null,
     address text not null,
@@ -43,7 +40,7 @@ const statements = [
     registered_at timestamptz not null default now()
   )`,
 
-  `create table sessions (
+    `create table sessions (
     id text primary key,
     account_id text not null references accounts (id),
     status text not null check (status in ('provisioning', 'live', 'paused', 'destroyed', 'errored')),
@@ -72,17 +69,17 @@ const statements = [
     slot_held boolean not null default true,
     check ((status in ('destroyed', 'errored')) = (ended_at is not null and ended_reason is not null))
   )`,
-  "create index sessions_account on sessions (account_id, id desc)",
-  "create index sessions_account_status on sessions (account_id, status, id desc)",
-  "create index sessions_slot on sessions (worker_id) where slot_held",
-  `create index sessions_running on sessions (account_id)
+    "create index sessions_account on sessions (account_id, id desc)",
+    "create index sessions_account_status on sessions (account_id, status, id desc)",
+    "create index sessions_slot on sessions (worker_id) where slot_held",
+    `create index sessions_running on sessions (account_id)
     where status in ('provisioning', 'live', 'paused')`,
-  "create index sessions_provisioning on sessions (provision_by) where status = 'provisioning'",
-  `create index sessions_running_by_worker on sessions (worker_id)
+    "create index sessions_provisioning on sessions (provision_by) where status = 'provisioning'",
+    `create index sessions_running_by_worker on sessions (worker_id)
     where status in ('provisioning', 'live', 'paused')`,
 
-  // The order of events is (xid, position): see events/log.ts.
-  `create table events (
+    // The order of events is (xid, position): see events/event-log.ts.
+    `create table events (
     position bigint generated always as identity primary key,
     xid xid8 not null default pg_current_xact_id(),
     id text not null unique,
@@ -95,12 +92,12 @@ const statements = [
     incarnation bigint,
     sequence bigint
   )`,
-  "create index events_order on events (xid, position)",
-  "create index events_subject on events (subject, xid, position)",
-  `create unique index events_worker_key on events (subject, placement_epoch, incarnation, sequence)
+    "create index events_order on events (xid, position)",
+    "create index events_subject on events (subject, xid, position)",
+    `create unique index events_worker_key on events (subject, placement_epoch, incarnation, sequence)
     where sequence is not null`,
 
-  `create table idempotency_keys (
+    `create table idempotency_keys (
     account_id text not null references accounts (id),
     key text not null,
     request_hash bytea not null,
@@ -109,9 +106,10 @@ const statements = [
     created_at timestamptz not null default now(),
     primary key (account_id, key)
   )`,
-  "create index idempotency_keys_age on idempotency_keys (created_at)",
+    "create index idempotency_keys_age on idempotency_keys (created_at)",
 
-  "create table lease_sweep (id boolean primary key default true check (id), swept_at timestamptz not null)",
-  // Long ago: the first sweep renews every lease instead of ending sessions.
-  "insert into lease_sweep (swept_at) values ('epoch')",
-];
+    "create table lease_sweep (id boolean primary key default true check (id), swept_at timestamptz not null)",
+    // Long ago: the first sweep renews every lease instead of ending sessions.
+    "insert into lease_sweep (swept_at) values ('epoch')",
+  ],
+};

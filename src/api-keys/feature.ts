@@ -1,0 +1,11 @@
+import type { Feature } from "../feature.ts";
+import type { ApiKeys } from "./api-keys.ts";
+
+/** Milliseconds between two looks for keys that have expired. */
+const sweepEvery = 60_000;
+
+export const apiKeys: Feature<{ readonly apiKeys: ApiKeys }> = {
+  create: ({ apiKeys: { sweep } }) => ({
+    jobs: [{ run: sweep, every: sweepEvery, complaint: "expired keys cannot be swept at the moment" }],
+  }),
+};

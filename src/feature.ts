@@ -1,0 +1,40 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import type { RepeatedWork } from "./platform/repeated-job.ts";
+import type { Migrations } from "./platform/schema.ts";
+import { type ServedService, type ServiceImplementation, serve } from "./registry.ts";
+
+/** One feature, as src/features.ts lists it. `Parts` is what it takes of the app. */
+export interface Feature<Parts> {
+  /** The service that it implements: it can be described without an app. */
+  readonly service?: DescService;
+  readonly migrations?: Migrations;
+  /** Makes what runs in a gateway. */
+  readonly create?: (parts: Parts) => CreatedFeature;
+}
+
+/** What a feature adds to a gateway. */
+export interface CreatedFeature {
+  readonly served?: ServedService;
+  /** Background work: it runs unless ROLE is `api`, in every gateway that does jobs, and does no harm there. */
+  readonly jobs?: readonly RepeatedWork[];
+}
+
+/** A feature that implements a service of the contract. */
+export function defineService<Methods extends GenServiceMethods, Parts>(feature: {
+  readonly service: GenService<Methods>;
+  readonly migrations?: Migrations;
+  readonly create: (parts: Parts) => {
+    readonly methods: ServiceImplementation<GenService<Methods>>;
+    readonly jobs?: readonly RepeatedWork[];
+  };
+}): Feature<Parts> & { readonly service: DescService } {
+  const { service, create } = feature;
+  return {
+    ...feature,
+    create(parts) {
+      const { methods, jobs = [] } = create(parts);
+      return { served: serve(service, methods), jobs };
+    },
+  };
+}

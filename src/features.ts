@@ -1,0 +1,24 @@
+import { accounts } from "./accounts/feature.ts";
+import { apiKeys } from "./api-keys/feature.ts";
+import type { AppParts } from "./app.ts";
+import type { Feature } from "./feature.ts";
+import { fleet } from "./fleet/feature.ts";
+import { idempotency } from "./idempotency/feature.ts";
+import type { Migrations } from "./platform/schema.ts";
+import { profiles } from "./profiles/feature.ts";
+import { sessions } from "./sessions/feature.ts";
+
+/** All features. A new one is its proto, its folder, and its line here. */
+export const features: readonly Feature<AppParts>[] = [accounts, apiKeys, idempotency, fleet, sessions, profiles];
+
+/** The migrations of all features. */
+export const migrations: Migrations = collectMigrations();
+
+function collectMigrations(): Migrations {
+  const all: Record<string, readonly string[]> = {};
+  for (const [name, statements] of features.flatMap((feature) => Object.entries(feature.migrations ?? {}))) {
+    if (all[name]) throw new Error(`two features have a migration ${name}`);
+    all[name] = statements;
+  }
+  return all;
+}

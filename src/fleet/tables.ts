@@ -1,0 +1,38 @@
+import type { Generated } from "kysely";
+import type { BigInteger, Migrations, Stamp } from "../platform/schema.ts";
+
+/** Processes that run browsers. */
+export interface WorkersTable {
+  id: string;
+  secret_hash: Buffer;
+  address: string;
+  runtimes: string[];
+  slots: number;
+  isolation: string;
+  boot_id: string;
+  incarnation: BigInteger;
+  draining: Generated<boolean>;
+  /** What closes it to new sessions (`memory`, `memory_stall`, `cpu`); null while it is open. */
+  closed_by: string | null;
+  lease_until: Stamp;
+  /** Its lease was missed and its sessions were ended. */
+  lost_at: Date | null;
+  registered_at: Stamp;
+}
+
+/** One row: when any gateway last looked for missed leases. */
+export interface LeaseSweepTable {
+  id: Generated<boolean>;
+  swept_at: Date;
+}
+
+declare module "../platform/schema.ts" {
+  interface Schema {
+    workers: WorkersTable;
+    lease_sweep: LeaseSweepTable;
+  }
+}
+
+export const fleetMigrations: Migrations = {
+  "005-pressure": ["alter table workers add column closed_by text"],
+};

@@ -1,0 +1,54 @@
+import { chmod, mkdir } from "node:fs/promises";
+import type { Config } from "./config.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { unlessLate } from "./deadline.ts";
+import { createEmbeddedPostgres } from "./embedded-postgres.ts";
+import { createGatewayLock } from "./gateway-lock.ts";
+import type { Part } from "./lifetime.ts";
+import type { Log } from "./log.ts";
+import type { Migrations } from "./schema.ts";
+
+/** Milliseconds for statements that run when the app is stopped. */
+const closePatience = 5_000;
+
+/** What the storage is opened with. */
+export interface StorageOptions {
+  readonly config: Config;
+  readonly log: Log;
+  readonly migrations: Migrations;
+  /** Called when another gateway has taken the database: this one must end. */
+  readonly onFatal: () => void;
+}
+
+/** Makes the data directory. Others may pass it: PostgreSQL and browsers run as users of their own below it. */
+async function makeDataDirectory(path: string): Promise<void> {
+  if ((await mkdir(path, { recursive: true })) !== undefined) await chmod(path, 0o711);
+}
+
+/** PostgreSQL with its migrations: that of DATABASE_URL, or one that we run. */
+export function createStorage({ config, log, migrations, onFatal }: StorageOptions): { db: Database; part: Part } {
+  const postgres = config.databaseUrl === undefined ? createEmbeddedPostgres(config.dataDir, log) : undefined;
+  const target = postgres?.target ?? { url: config.databaseUrl ?? "" };
+  // Without Redis two gateways would not hear of each other.
+  const lock = config.redisUrl === undefined ? createGatewayLock(target, log, onFatal) : undefined;
+  const db = openDatabase(target, log);
+  let isOurs = false;
+  const part: Part = {
+    async start() {
+      await makeDataDirectory(config.dataDir);
+      await postgres?.start();
+      await lock?.take();
+      isOurs = true;
+      await db.migrate(migrations);
+    },
+    async stop() {
+      await lock?.release();
+      // A transaction that is stuck must not keep the server from being stopped.
+      await unlessLate(db.close(), closePatience, () => undefined);
+      // A server that another gateway uses is left to it.
+      if (isOurs) await postgres?.stop();
+      else postgres?.leave();
+    },
+  };
+  return { db, part };
+}

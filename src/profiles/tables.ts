@@ -1,0 +1,108 @@
+import type { ColumnType, Generated, JSONColumnType } from "kysely";
+import type { BigInteger, Migrations, Stamp } from "../platform/schema.ts";
+
+/** Profiles; what they hold is in their store. */
+export interface ProfilesTable {
+  id: string;
+  account_id: string;
+  name: string;
+  description: string | null;
+  labels: JSONColumnType<Record<string, string>, string, string>;
+  engine: string | null;
+  /** Counts the saves: a save is taken only while this is the version that its session restored. */
+  version: ColumnType<string, undefined, string>;
+  /** The store that the version is; null before the first save. */
+  store_id: string | null;
+  size_bytes: ColumnType<string, undefined, number>;
+  saved_at: Date | null;
+  created_at: Stamp;
+  updated_at: Stamp;
+}
+
+/** What profiles hold: packed, compressed and sealed. One that no profile points to is of a save that was interrupted. */
+export interface ProfileStoresTable {
+  id: string;
+  profile_id: string;
+  /** The key of its chunks, sealed. */
+  data_key: Buffer;
+  created_at: Generated<Date>;
+}
+
+/** The parts of a store, in their order. */
+export interface ProfileChunksTable {
+  store_id: string;
+  index: number;
+  data: Buffer;
+}
+
+/** Sessions that were launched with a profile, until their save is taken or has failed. */
+export interface ProfileUsesTable {
+  session_id: string;
+  profile_id: string;
+  account_id: string;
+  /** The version that the session restored. */
+  version: BigInteger;
+  /** Until when no other session gets the profile; null while the session runs. */
+  held_until: Date | null;
+  /** When the save has failed if it has not come; null while the session runs. */
+  due_at: Date | null;
+}
+
+declare module "../platform/schema.ts" {
+  interface Schema {
+    profiles: ProfilesTable;
+    profile_stores: ProfileStoresTable;
+    profile_chunks: ProfileChunksTable;
+    profile_uses: ProfileUsesTable;
+  }
+}
+
+export const profileMigrations: Migrations = {
+  "003-profiles": [
+    `create table profiles (
+    id text primary key,
+    account_id text not null references accounts (id),
+    name text not null,
+    description text,
+    labels jsonb not null,
+    engine text,
+    version bigint not null default 0,
+    store_id text,
+    size_bytes bigint not null default 0,
+    saved_at timestamptz,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now()
+  )`,
+    "create index profiles_store on profiles (store_id)",
+    "create index profiles_account on profiles (account_id, id desc)",
+
+    `create table profile_stores (
+    id text primary key,
+    profile_id text not null references profiles (id) on delete cascade,
+    data_key bytea not null,
+    created_at timestamptz not null default now()
+  )`,
+    "create index profile_stores_profile on profile_stores (profile_id)",
+    "create index profile_stores_age on profile_stores (created_at)",
+
+    `create table profile_chunks (
+    store_id text not null references profile_stores (id) on delete cascade,
+    index integer not null,
+    data bytea not null,
+    primary key (store_id, index)
+  )`,
+    // Sealed bytes do not compress: PostgreSQL need not try.
+    "alter table profile_chunks alter column data set storage external",
+
+    `create table profile_uses (
+    session_id text primary key references sessions (id),
+    profile_id text not null references profiles (id) on delete cascade,
+    account_id text not null,
+    version bigint not null,
+    held_until timestamptz,
+    due_at timestamptz
+  )`,
+    "create index profile_uses_profile on profile_uses (profile_id)",
+    "create index profile_uses_due on profile_uses (due_at) where due_at is not null",
+  ],
+};

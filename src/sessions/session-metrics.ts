@@ -1,0 +1,23 @@
+import { Counter, Histogram, type Registry } from "prom-client";
+
+/** What is counted of sessions. */
+export type SessionMetrics = ReturnType<typeof createSessionMetrics>;
+
+/** Makes the metrics of sessions. */
+export function createSessionMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    ended: new Counter({
+      name: "pilothouse_sessions_ended_total",
+      help: "Sessions that have ended, by ended_reason.",
+      labelNames: ["reason"],
+      registers,
+    }),
+    launch: new Histogram({
+      name: "pilothouse_session_launch_seconds",
+      help: "Seconds from a create's beginning until its session was live.",
+      buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
+      registers,
+    }),
+  };
+}
