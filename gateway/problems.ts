@@ -1,8 +1,11 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { FastifyError } from "fastify";
-import { asFailure, errorTable, Failure, failFields, type ProblemDocument, toProblem } from "../src/platform/errors.ts";
+import { errorTable } from "../src/platform/error-table.ts";
+import { asFailure, Failure, failFields } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
+import { problemJson, toProblem } from "../src/platform/problem.ts";
 
-/** The one place where what was thrown becomes what an HTTP client reads. */
+/** Turns what was thrown into what an HTTP client reads, and logs it where the fault is ours. */
 export class Problems {
   readonly #errorsBase: string;
   readonly #log: Log;
@@ -22,8 +25,8 @@ export class Problems {
   }
 
   /** Turns anything thrown into a problem document. */
-  document(thrown: unknown, requestId: string): ProblemDocument {
-    return toProblem(this.failure(thrown, requestId), this.#errorsBase, requestId);
+  document(thrown: unknown, requestId: string): JsonObject {
+    return problemJson(toProblem(this.failure(thrown, requestId), this.#errorsBase, requestId));
   }
 
   /** Turns anything thrown into the status, headers and body of an answer. */
@@ -36,7 +39,7 @@ export class Problems {
         ...(failure.retryAfter !== undefined && { "retry-after": String(failure.retryAfter) }),
         ...(errorTable[failure.slug].status === 401 && { "www-authenticate": "Bearer" }),
       },
-      body: JSON.stringify(toProblem(failure, this.#errorsBase, requestId)),
+      body: JSON.stringify(problemJson(toProblem(failure, this.#errorsBase, requestId))),
     };
   }
 }

@@ -1,11 +1,16 @@
 import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import { type ErrorSlug, errorTable, isErrorSlug } from "../../src/platform/errors.ts";
+import {
+  type ErrorSlug,
+  type Extension,
+  errorTable,
+  extensionsOf,
+  isErrorSlug,
+} from "../../src/platform/error-table.ts";
 import type { ServedMethod } from "../../src/registry.ts";
 import { keepsAnswers } from "../kept-answers.ts";
 import { commonHeaders, referToHeader } from "./headers.ts";
 import type { MediaType, Reference, Response, Schema } from "./model.ts";
 import { pascalCase } from "./names.ts";
-import { extensionsOf } from "./problem-extensions.ts";
 import type { SchemaCatalogue } from "./schema.ts";
 
 /** Names the problems that a method can answer: its own, and those that the policies before it answer. */
@@ -100,13 +105,17 @@ export class ProblemCatalogue {
 
   #problem(slug: ErrorSlug): Reference {
     const { status, about } = errorTable[slug];
-    const { properties, required } = extensionsOf(slug);
+    const extensions = Object.entries(extensionsOf(slug));
     return this.#schemas.add(`Problem${pascalCase(slug)}`, {
       description: about,
       allOf: [{ $ref: "#/components/schemas/Problem" }],
       type: "object",
-      properties: { type: { const: this.#typeOf(slug) }, status: { const: status }, ...properties },
-      required: ["type", "status", ...required],
+      properties: {
+        type: { const: this.#typeOf(slug) },
+        status: { const: status },
+        ...Object.fromEntries(extensions.map(([name, extension]) => [name, extensionSchema(extension)])),
+      },
+      required: ["type", "status", ...extensions.flatMap(([name, { optional }]) => (optional ? [] : [name]))],
     });
   }
 
@@ -118,6 +127,10 @@ export class ProblemCatalogue {
   #typeOf(slug: ErrorSlug): string {
     return `${this.#errorsBase}/${slug}`;
   }
+}
+
+function extensionSchema({ type, format, values, about }: Extension): Schema {
+  return { type, description: about, ...(format && { format }), ...(values && { enum: values }) };
 }
 
 /** The common schema of problems. Extensions stand beside its members, and nearly every member depends on the failure. */

@@ -1,16 +1,14 @@
-import { type ErrorSlug, errorTable } from "../../src/platform/errors.ts";
-import { extensionsOf } from "../openapi/problem-extensions.ts";
+import { type ErrorSlug, errorTable, extensionsOf } from "../../src/platform/error-table.ts";
 import { html, inline, prose } from "./html.ts";
 import { page } from "./shell.ts";
 
 /** Writes the page that a problem's type URI resolves to. */
 export function renderError(slug: ErrorSlug): string {
   const { status, title, about } = errorTable[slug];
-  const { properties, required } = extensionsOf(slug);
-  const rows = Object.entries(properties).map(
-    ([name, { description = "", enum: values }]) => html`<tr>
-<th scope="row"><code>${name}</code> <span class="type">${required.includes(name) ? "always there" : "where it helps"}</span></th>
-<td>${inline(description)} ${values && inline(`One of ${values.map((value) => `\`${value}\``).join(", ")}.`)}</td></tr>`,
+  const rows = Object.entries(extensionsOf(slug)).map(
+    ([name, { about: meaning, values, optional }]) => html`<tr>
+<th scope="row"><code>${name}</code> <span class="type">${optional ? "where it helps" : "always there"}</span></th>
+<td>${inline(meaning)} ${values && values.length > 1 && inline(`One of ${values.map((value) => `\`${value}\``).join(", ")}.`)}</td></tr>`,
   );
   return page(
     `${title} (${status})`,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { isErrorSlug } from "../../src/platform/errors.ts";
+import { isErrorSlug } from "../../src/platform/error-table.ts";
 import { renderError, renderUnknownError } from "./error-page.ts";
 import { pageHeaders } from "./shell.ts";
 

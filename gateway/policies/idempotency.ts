@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { App } from "../../src/app.ts";
-import { errorTable, Failure, fail, failFields } from "../../src/platform/errors.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
+import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { GatewayCall } from "../call.ts";
 import { keepsAnswers } from "../kept-answers.ts";
 

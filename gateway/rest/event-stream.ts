@@ -1,6 +1,5 @@
 import { Readable } from "node:stream";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { ProblemDocument } from "../../src/platform/errors.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
 // Proxies cut connections that are silent for 30 to 60 s.
@@ -15,7 +14,7 @@ const OPENING_MS = 250;
 export async function openEventStream(
   messages: AsyncIterable<Message>,
   write: MessageWriter,
-  toProblem: (thrown: unknown) => ProblemDocument,
+  toProblem: (thrown: unknown) => JsonObject,
 ): Promise<Readable> {
   const iterator = messages[Symbol.asyncIterator]();
   const first = iterator.next();
@@ -27,7 +26,7 @@ async function* encode(
   first: Promise<IteratorResult<Message>>,
   iterator: AsyncIterator<Message>,
   write: MessageWriter,
-  toProblem: (thrown: unknown) => ProblemDocument,
+  toProblem: (thrown: unknown) => JsonObject,
 ): AsyncGenerator<string> {
   let next = first;
   try {

@@ -9,7 +9,7 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
-import { errorTable } from "../../src/platform/errors.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { type Peer, peerOf } from "../front.ts";

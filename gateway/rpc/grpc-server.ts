@@ -17,7 +17,7 @@ import {
 } from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
-import { errorTable } from "../../src/platform/errors.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
 import { toServiceDefinition } from "../../src/platform/grpc-codec.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";

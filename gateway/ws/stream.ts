@@ -1,6 +1,7 @@
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { RawData, WebSocket } from "ws";
-import { errorTable, type FieldFault, failFaults } from "../../src/platform/errors.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
+import { type FieldFault, failFaults } from "../../src/platform/errors.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { GatewayCall } from "../call.ts";

@@ -1,7 +1,8 @@
 import { sql } from "kysely";
 import "./tables.ts";
 import type { Database } from "../platform/database.ts";
-import { type Extensions, Failure, type FieldFault, isErrorSlug } from "../platform/errors.ts";
+import { isErrorSlug } from "../platform/error-table.ts";
+import { type Extensions, type Failure, type FieldFault, restoreFailure } from "../platform/errors.ts";
 
 /** What came of a request with an Idempotency-Key that was used before. */
 export type KeptOutcome =
@@ -38,8 +39,10 @@ function toStored({ slug, detail, extensions, errors }: Failure): StoredFailure 
 
 function toFailure(json: string): Failure {
   const { slug, detail, extensions, errors }: StoredFailure = JSON.parse(json);
-  const details = { errors, ...(detail !== undefined && { detail }) };
-  return new Failure(isErrorSlug(slug) ? slug : "internal", extensions, details);
+  return restoreFailure(isErrorSlug(slug) ? slug : "internal", extensions, {
+    errors,
+    ...(detail !== undefined && { detail }),
+  });
 }
 
 /** Makes the store. */

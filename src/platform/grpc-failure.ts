@@ -1,9 +1,11 @@
-import { create, fromBinary, type JsonObject, toBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Metadata, type ServiceError, type StatusObject, status } from "@grpc/grpc-js";
 import { type Problem, ProblemSchema } from "../gen/pilothouse/v1/common_pb.ts";
-import { asFailure, type Extensions, errorTable, Failure, isErrorSlug } from "./errors.ts";
+import { errorTable, isErrorSlug } from "./error-table.ts";
+import { asFailure, Failure, fail, restoreFailure } from "./errors.ts";
+import { toProblem } from "./problem.ts";
 
-/** Trailer of the fleet link that holds a Problem; `type` in it is the bare slug. */
+/** Trailer of the fleet link that holds a Problem; the last part of its `type` is the slug. */
 const PROBLEM_TRAILER = "problem-bin";
 
 /** Trailer that holds the seconds of a failure's Retry-After. */
@@ -12,16 +14,9 @@ const RETRY_TRAILER = "retry-after";
 /** Turns whatever was thrown into the status that ends a call of the fleet link. */
 export function failureToStatus(thrown: unknown): Partial<StatusObject> {
   const failure = asFailure(thrown);
-  const { slug, extensions, detail, errors, retryAfter } = failure;
-  const { code, title, status: httpStatus } = errorTable[slug];
-  const problem = create(ProblemSchema, {
-    type: slug,
-    title,
-    status: httpStatus,
-    detail: detail ?? "",
-    errors: errors.map(({ field, message }) => ({ field, message })),
-    extensions: { ...extensions },
-  });
+  const { slug, detail, retryAfter } = failure;
+  const { code, title } = errorTable[slug];
+  const problem = toProblem(failure, "", "");
   const metadata = new Metadata();
   metadata.set(PROBLEM_TRAILER, Buffer.from(toBinary(ProblemSchema, problem)));
   if (retryAfter !== undefined) metadata.set(RETRY_TRAILER, String(retryAfter));
@@ -37,9 +32,9 @@ export function statusToFailure(error: unknown): Failure {
   if (!isServiceError(error)) return asFailure(error);
   const [bytes] = error.metadata.get(PROBLEM_TRAILER);
   if (bytes instanceof Buffer) return problemToFailure(fromBinary(ProblemSchema, bytes), retryAfterOf(error), error);
-  if (error.code === status.DEADLINE_EXCEEDED) return new Failure("session-timeout", {}, { cause: error });
+  if (error.code === status.DEADLINE_EXCEEDED) return fail("session-timeout", {}, { cause: error });
   if (error.code === status.UNAVAILABLE) {
-    return new Failure("capacity-unavailable", {}, { retryAfter: 1, cause: error });
+    return fail("capacity-unavailable", {}, { retryAfter: 1, cause: error });
   }
   return asFailure(error);
 }
@@ -50,10 +45,12 @@ export function isServiceError(error: unknown): error is ServiceError {
 }
 
 function problemToFailure(problem: Problem, retryAfter: number | undefined, cause: unknown): Failure {
-  if (!isErrorSlug(problem.type)) return asFailure(cause);
-  return new Failure(problem.type, toExtensions(problem.extensions), {
-    ...(problem.detail !== "" && { detail: problem.detail }),
-    errors: problem.errors.map(({ field, message }) => ({ field, message })),
+  const { type, detail, errors, extensions = {} } = problem;
+  const slug = type.slice(type.lastIndexOf("/") + 1);
+  if (!isErrorSlug(slug)) return asFailure(cause);
+  return restoreFailure(slug, extensions, {
+    ...(detail !== "" && { detail }),
+    errors: errors.map(({ field, message }) => ({ field, message })),
     ...(retryAfter !== undefined && { retryAfter }),
   });
 }
@@ -61,12 +58,4 @@ function problemToFailure(problem: Problem, retryAfter: number | undefined, caus
 function retryAfterOf(error: ServiceError): number | undefined {
   const [value] = error.metadata.get(RETRY_TRAILER);
   return value === undefined ? undefined : Number(value);
-}
-
-function toExtensions(json: JsonObject | undefined): Extensions {
-  const extensions: Record<string, string | number | boolean> = {};
-  for (const [key, value] of Object.entries(json ?? {})) {
-    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") extensions[key] = value;
-  }
-  return extensions;
 }

@@ -7,9 +7,9 @@ import {
   DriveResponseSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { asFailure, fail, failFields } from "../platform/errors.ts";
+import { toProblem } from "../platform/problem.ts";
 import { validate } from "../platform/validation.ts";
 import { Outbox } from "./outbox.ts";
-import { toProblemMessage } from "./problem-message.ts";
 import type { SessionCommands } from "./session-commands.ts";
 import type { SessionEvents } from "./session-events.ts";
 import type { SessionRoutes } from "./session-routes.ts";
@@ -64,7 +64,7 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
       for await (const part of answer(call, sessionId, request))
         await outbox.push(create(DriveResponseSchema, { ...part, id }));
     } catch (thrown) {
-      const error = toProblemMessage(asFailure(thrown), errorsBase, call.requestId);
+      const error = toProblem(asFailure(thrown), errorsBase, call.requestId);
       await outbox.push(create(DriveResponseSchema, { id, error }));
     }
   }

@@ -2,7 +2,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { errorTable } from "../../src/platform/errors.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
 import { requestBounds } from "./bound-rules.ts";
 import { buildContracts, type Contract } from "./contract-image.ts";
 import endpoints from "./endpoints.json" with { type: "json" };

@@ -2,7 +2,7 @@ import { type DescField, type DescMethod, getOption, ScalarType } from "@bufbuil
 import { FeatureSet_FieldPresence, MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { http } from "../../src/gen/google/api/annotations_pb.ts";
 import { Idempotency, rules } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import { isErrorSlug } from "../../src/platform/errors.ts";
+import { isErrorSlug } from "../../src/platform/error-table.ts";
 import type { Contract } from "./contract-image.ts";
 import endpoints from "./endpoints.json" with { type: "json" };
 

@@ -7,7 +7,8 @@ import { parseForm } from "../../gateway/rest/form-body.ts";
 import { type HttpRoute, httpRouteOf } from "../../gateway/rest/http-rule.ts";
 import { compileRequestReader } from "../../gateway/rest/request-reader.ts";
 import { parseTemplate } from "../../gateway/rest/template.ts";
-import { errorTable, type FieldFault } from "../../src/platform/errors.ts";
+import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
+import type { FieldFault } from "../../src/platform/errors.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import { validate } from "../../src/platform/validation.ts";
@@ -182,4 +183,20 @@ test("problem schemas take the problems of their slug and no other's", () => {
   expect(faultsOf(check, { ...problem, active_session_id: "ses_1", detail: "in use", instance: "req_1" })).toEqual([]);
   expect(check(problem)).toBe(false);
   expect(check({ ...problem, active_session_id: "ses_1", type: "http://localhost:8080/errors/conflict" })).toBe(false);
+});
+
+test("problem schemas have every extension that a failure of their slug can carry", () => {
+  const { schemas } = describeServices(allServices).components;
+  const described = Object.entries(schemas).flatMap(([name, { properties = {} }]) => {
+    const slug = String(properties.type?.const ?? "").replace(/^.*\//, "");
+    return isErrorSlug(slug) && name.startsWith("Problem") ? [[slug, properties] as const] : [];
+  });
+  expect(described.length).toBeGreaterThan(25);
+  for (const [slug, properties] of described) {
+    expect(Object.keys(properties)).toEqual(["type", "status", ...Object.keys(extensionsOf(slug))]);
+  }
+  expect(Object.fromEntries(described)["driver-error"]).toMatchObject({
+    worker_lost: { type: "boolean", enum: [true], description: expect.stringMatching(/not known\.$/) },
+    capture_bytes: { type: "integer" },
+  });
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startDemo } from "../../gateway/pages/demo.ts";
 import { renderDocs } from "../../gateway/pages/docs-page.ts";
 import { errorsPathOf, mountPages } from "../../gateway/pages/pages.ts";
-import { errorTable } from "../../src/platform/errors.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
 import { allServices, builtServices, describeServices } from "./contract.ts";
 
 const document = describeServices(builtServices);

@@ -314,12 +314,13 @@ test("should try a create elsewhere when its worker is lost, and end one that ca
   const refusing = await running.worker({
     slots: 50,
     handlers: {
-      create: () => Promise.reject(fail("driver-error", { said: "no" }, { detail: "the browser did not start" })),
+      create: () =>
+        Promise.reject(fail("driver-error", { launch_failed: true }, { detail: "the browser did not start" })),
     },
   });
   await expect(sessions.create(call(), blank)).rejects.toMatchObject({
     slug: "driver-error",
-    extensions: { said: "no" },
+    extensions: { launch_failed: true },
   });
   refusing.die();
   const failed = await app.db.sql.selectFrom("events").select("data").where("type", "=", "session.failed").execute();

@@ -146,7 +146,7 @@ describe("control and placement", () => {
 
   test("does not know a session that it does not have, or has by another placement", async () => {
     const session = await open({}, 2n);
-    const other = { slug: "session-destroyed", extensions: { unknown: true } };
+    const other = { slug: "session-destroyed", detail: "this worker does not have the session" };
     await session.destroy();
     await expect(session.state()).rejects.toMatchObject(other);
     await expect(session.destroy()).resolves.toBeUndefined();

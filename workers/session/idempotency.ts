@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { asFailure, errorTable, fail } from "../../src/platform/errors.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
+import { asFailure, fail } from "../../src/platform/errors.ts";
 
 /** How many keys a session remembers. */
 const CAPACITY = 100;

@@ -91,7 +91,7 @@ export class SessionTable {
   find(context: CommandContext | undefined): Session {
     const entry = this.#entries.get(context?.sessionId ?? "");
     if (!entry?.session || entry.placementEpoch !== context?.placementEpoch) {
-      throw fail("session-destroyed", { unknown: true }, { detail: "this worker does not have the session" });
+      throw fail("session-destroyed", {}, { detail: "this worker does not have the session" });
     }
     return entry.session;
   }

@@ -13,7 +13,9 @@ import {
   type Message,
   ScalarType,
 } from "@bufbuild/protobuf";
+import { type Problem, ProblemSchema } from "../../gen/pilothouse/v1/common_pb.ts";
 import { nullable } from "../../gen/pilothouse/v1/options_pb.ts";
+import { problemJson } from "../problem.ts";
 import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 
 /** Writes a message as a plain object for JSON.stringify. */
@@ -30,8 +32,11 @@ export function compileWriter(desc: DescMessage): MessageWriter {
   if (known) {
     return known;
   }
+  if (desc.typeName === ProblemSchema.typeName) {
+    return (message) => problemJson(message as Problem);
+  }
   const members: MemberWriter[] = [];
-  const flatten = flattening(desc);
+  const only = onlyOneof(desc);
   const write: MessageWriter = (message) => {
     const json: JsonObject = {};
     // The boundary where a message is read field by field.
@@ -39,7 +44,7 @@ export function compileWriter(desc: DescMessage): MessageWriter {
     for (const member of members) {
       member(source, json);
     }
-    return flatten ? flatten(json) : json;
+    return only ? ((json[only.name] ?? {}) as JsonObject) : json;
   };
   // Registered before the fields are compiled, so that recursive messages find themselves.
   writers.set(desc, write);
@@ -49,20 +54,6 @@ export function compileWriter(desc: DescMessage): MessageWriter {
     }
   }
   return write;
-}
-
-/** What the members of a message of this type become, where they do not stand as they are. */
-function flattening(desc: DescMessage): ((json: JsonObject) => JsonObject) | undefined {
-  const only = onlyOneof(desc);
-  if (only) {
-    return (json) => (json[only.name] ?? {}) as JsonObject;
-  }
-  return desc.typeName === "pilothouse.v1.Problem" ? flattenExtensions : undefined;
-}
-
-/** RFC 9457: extensions are members of the problem itself. */
-function flattenExtensions({ extensions, ...problem }: JsonObject): JsonObject {
-  return { ...problem, ...(extensions as JsonObject | undefined) };
 }
 
 function writeOneof(oneof: DescOneof): MemberWriter {
