@@ -2,10 +2,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { type FileHandle, open, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../platform/log.ts";
-import { commandLine, type EndingStep, endProcess, isAlive } from "../platform/process-control.ts";
+import { commandLine, type EndingStep, isAlive } from "../platform/process-control.ts";
+import { createSupervisor } from "../platform/supervisor.ts";
 
 /** Milliseconds. */
-const times = { watch: 250, firstBackoff: 100, longestBackoff: 10_000, steady: 30_000 };
+const times = {
+  /** What a worker that was just launched has until its first heartbeat: it tries its browsers and makes its slots first. */
+  comingUp: 60_000,
+  /** What one look of the supervisor counts for at most. */
+  look: 1_000,
+};
 
 /** The worker ends its sessions first; then it and whatever it started are killed as a group. */
 const endingSteps: readonly EndingStep[] = [
@@ -22,7 +28,7 @@ const passedOn =
 
 /** The one worker of embedded mode. */
 export interface EmbeddedWorker {
-  /** Goes on with a worker that outlived its gateway, else starts one; starts it again whenever it dies. */
+  /** Goes on with a worker that outlived its gateway, else starts one; replaces it when it dies or falls silent. */
   start(): Promise<void>;
   /** Ends the worker with all that it runs. */
   stop(): Promise<void>;
@@ -30,13 +36,17 @@ export interface EmbeddedWorker {
   readonly pid: number | undefined;
 }
 
-/** What the supervisor needs to know. */
+/** What looking after the worker takes. */
 export interface EmbeddedWorkerOptions {
   readonly dataDir: string;
   /** Path of the program, such as `workers/main.ts`. */
   readonly program: string;
   readonly workerToken: string;
   readonly log: Log;
+  /** How many heartbeats of the worker this gateway has heard. */
+  readonly heartbeats: () => number;
+  /** Milliseconds without a heartbeat after which the worker is taken for dead: its lease. */
+  readonly leaseMs: number;
   /** Called when the worker has died by itself, also while no gateway looked, before it is started again. */
   readonly onDeath: () => void | Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -48,82 +58,88 @@ export const gatewaySocket = (dataDir: string): string => `unix:${join(dataDir, 
 /** Address of the embedded worker's socket. */
 const workerSocket = (dataDir: string): string => `unix:${join(dataDir, "worker.sock")}`;
 
-class Supervisor implements EmbeddedWorker {
-  readonly #options: EmbeddedWorkerOptions;
-  readonly #pidFile: string;
+/** Tells how long no heartbeat was heard. */
+interface Silence {
+  /** Begins to count anew; a worker that is coming up may be silent. */
+  begin(isComingUp: boolean): void;
+  /** Says whether the worker has been silent for too long. Is to be asked several times a second. */
+  isTooLong(): boolean;
+}
+
+/**
+ * Counts the silence of a worker only while this process runs itself: a gateway that was stopped for a while, or slept
+ * with its machine, must not take its own absence for the worker's.
+ */
+function createSilence(heartbeats: () => number, leaseMs: number): Silence {
+  let heard = 0;
+  let silentFor = 0;
+  let patience = 0;
+  let lookedAt = 0;
+  return {
+    begin(isComingUp) {
+      heard = heartbeats();
+      silentFor = 0;
+      patience = isComingUp ? times.comingUp : leaseMs;
+      lookedAt = performance.now();
+    },
+    isTooLong() {
+      const now = performance.now();
+      silentFor += Math.min(now - lookedAt, times.look);
+      lookedAt = now;
+      if (heartbeats() !== heard) {
+        heard = heartbeats();
+        silentFor = 0;
+        patience = leaseMs;
+      }
+      return silentFor > patience;
+    },
+  };
+}
+
+/** Opens the log of the worker, anew when it has grown too long. */
+async function openLog(path: string): Promise<FileHandle> {
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => 0,
+  );
+  return open(path, size > longestLog ? "w" : "a", 0o600);
+}
+
+/** Makes what looks after the worker; nothing is started yet. */
+export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWorker {
+  const { dataDir, program, workerToken, log, env, onDeath } = options;
+  const pidFile = join(dataDir, "worker.pid");
+  const logFile = join(dataDir, "worker.log");
   /** Shows in the command line whose worker it is, for the gateway that finds it by its pid. */
-  readonly #mark: string;
-  #pid: number | undefined;
-  #watch: NodeJS.Timeout | undefined;
-  #restart: NodeJS.Timeout | undefined;
-  #startedAt = 0;
-  #backoff = times.firstBackoff;
-  #stopped = false;
-  #starting: Promise<void> | undefined;
-
-  constructor(options: EmbeddedWorkerOptions) {
-    this.#options = options;
-    this.#pidFile = join(options.dataDir, "worker.pid");
-    this.#mark = `--data-dir=${options.dataDir}`;
-  }
-
-  get pid(): number | undefined {
-    return this.#pid;
-  }
-
-  start(): Promise<void> {
-    this.#starting ??= this.#findOrLaunch();
-    return this.#starting;
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#starting?.catch(() => undefined);
-    clearInterval(this.#watch);
-    clearTimeout(this.#restart);
-    const pid = this.#pid;
-    this.#pid = undefined;
-    if (pid === undefined) return;
-    if (!(await endProcess(pid, endingSteps))) this.#options.log.error({ pid }, "the worker did not end");
-    await rm(this.#pidFile, { force: true });
-  }
-
-  async #findOrLaunch(): Promise<void> {
-    const survivor = await this.#survivor();
-    if (survivor === undefined) await this.#launch();
-    else {
-      this.#options.log.info({ pid: survivor }, "the worker was still running and is used on");
-      this.#pid = survivor;
-    }
-    if (!this.#stopped) this.#watch = setInterval(() => this.#look(), times.watch);
-  }
+  const mark = `--data-dir=${dataDir}`;
+  const silence = createSilence(options.heartbeats, options.leaseMs);
 
   /** Finds the worker of the gateway before. A pid alone proves nothing: it may long be another process's. */
-  async #survivor(): Promise<number | undefined> {
-    const pid = Number.parseInt(await readFile(this.#pidFile, "utf8").catch(() => ""), 10);
+  async function findSurvivor(): Promise<number | undefined> {
+    const pid = Number.parseInt(await readFile(pidFile, "utf8").catch(() => ""), 10);
     // No file: there was none, or it was ended in order.
     if (!Number.isInteger(pid)) return undefined;
+    silence.begin(false);
     const line = isAlive(pid) ? await commandLine(pid) : "";
-    if (line.includes(this.#options.program) && line.endsWith(this.#mark)) return pid;
-    await this.#options.onDeath();
+    if (line.includes(program) && line.endsWith(mark)) return pid;
+    await rm(pidFile, { force: true });
+    await onDeath();
     return undefined;
   }
 
-  async #launch(): Promise<void> {
-    const log = await this.#openLog();
-    const child = this.#spawn(log);
-    await log.close();
-    const { pid } = child;
-    if (pid === undefined) throw new Error(`${this.#options.program} could not be run`);
-    this.#pid = pid;
-    this.#startedAt = performance.now();
-    await writeFile(this.#pidFile, `${pid}\n`);
+  async function launch(): Promise<number> {
+    const output = await openLog(logFile);
+    const { pid } = spawnWorker(output);
+    await output.close();
+    if (pid === undefined) throw new Error(`${program} could not be run`);
+    silence.begin(true);
+    await writeFile(pidFile, `${pid}\n`);
+    return pid;
   }
 
-  #spawn(log: FileHandle): ChildProcess {
-    const { dataDir, program, workerToken, env } = this.#options;
+  function spawnWorker(output: FileHandle): ChildProcess {
     const own = Object.fromEntries(Object.entries(env).filter(([name]) => passedOn.test(name)));
-    const child = spawn(process.execPath, [program, this.#mark], {
+    const child = spawn(process.execPath, [program, mark], {
       env: {
         ...own,
         DATA_DIR: dataDir,
@@ -137,47 +153,23 @@ class Supervisor implements EmbeddedWorker {
       // A group of its own: Ctrl-C reaches the gateway alone, and a killed gateway does not take the worker along.
       detached: true,
       // A file and not a pipe: the worker may outlive who reads it.
-      stdio: ["ignore", log.fd, log.fd],
+      stdio: ["ignore", output.fd, output.fd],
     });
-    child.once("error", (error) => this.#options.log.error({ err: error }, "the worker could not be run"));
+    child.once("error", (error) => log.error({ err: error }, "the worker could not be run"));
     child.unref();
     return child;
   }
 
-  async #openLog(): Promise<FileHandle> {
-    const path = join(this.#options.dataDir, "worker.log");
-    const size = await stat(path).then(
-      (found) => found.size,
-      () => 0,
-    );
-    return open(path, size > longestLog ? "w" : "a", 0o600);
-  }
-
-  /** Starts the worker again when it has died: at once the first time, ever later when it dies soon after. */
-  #look(): void {
-    const pid = this.#pid;
-    if (this.#stopped || pid === undefined || isAlive(pid)) return;
-    this.#pid = undefined;
-    if (performance.now() - this.#startedAt > times.steady) this.#backoff = times.firstBackoff;
-    this.#options.log.error(
-      { pid, log: join(this.#options.dataDir, "worker.log") },
-      "the worker died and is started again",
-    );
-    void this.#options.onDeath();
-    this.#restart = setTimeout(() => this.#launchAgain(), this.#backoff);
-    this.#backoff = Math.min(this.#backoff * 2, times.longestBackoff);
-  }
-
-  #launchAgain(): void {
-    if (this.#stopped) return;
-    this.#starting = this.#launch().catch((error: unknown) => {
-      this.#options.log.error({ err: error }, "the worker could not be started again");
-      this.#restart = setTimeout(() => this.#launchAgain(), this.#backoff);
-    });
-  }
-}
-
-/** Makes the supervisor; nothing is started yet. */
-export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWorker {
-  return new Supervisor(options);
+  const isStuck = silence.isTooLong;
+  const supervisor = createSupervisor({ name: "the worker", logFile, findSurvivor, launch, endingSteps, isStuck }, log);
+  return {
+    get pid() {
+      return supervisor.pid;
+    },
+    start: supervisor.start,
+    async stop() {
+      await supervisor.stop();
+      await rm(pidFile, { force: true });
+    },
+  };
 }

@@ -10,6 +10,7 @@ import { createEmbeddedWorker, type EmbeddedWorker, gatewaySocket } from "./embe
 import { createFleetServer, type FleetServer } from "./fleet-server.ts";
 import { createLeaseSweep } from "./lease-sweep.ts";
 import type { SessionKeeper } from "./session-keeper.ts";
+import { leaseMs } from "./store.ts";
 import { createWorkerRegistry } from "./worker-registry.ts";
 import { ensureWorkerToken } from "./worker-token.ts";
 
@@ -71,7 +72,9 @@ export function createFleet(parts: FleetParts): Fleet {
       if (config.role !== "api") sweep.start();
       if (workerProgram === undefined) return;
       const onDeath = () => endSessions("the worker died");
-      worker = createEmbeddedWorker({ ...parts, dataDir, workerToken, program: workerProgram, onDeath });
+      const heartbeats = () => registry.heartbeats;
+      const supervision = { heartbeats, leaseMs, onDeath };
+      worker = createEmbeddedWorker({ ...parts, ...supervision, dataDir, workerToken, program: workerProgram });
       await worker.start();
     },
     async stop() {

@@ -45,6 +45,8 @@ export interface WorkerRegistry {
   register(request: RegisterRequest): Promise<RegisterResponse>;
   heartbeat(metadata: Metadata, request: HeartbeatRequest): Promise<HeartbeatResponse>;
   report(metadata: Metadata, request: ReportRequest): Promise<ReportResponse>;
+  /** How many heartbeats this gateway has heard. */
+  readonly heartbeats: number;
 }
 
 /** What the registry stands on. */
@@ -95,6 +97,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   const heard = new Map<string, bigint>();
   const noting = new Map<string, Promise<HeartbeatResponse>>();
   const latest = new Map<string, HeartbeatRequest>();
+  let heartbeats = 0;
 
   /** Finds out which worker calls. Its secret is known in memory after the first call: a heartbeat must do without PostgreSQL. */
   async function identify(metadata: Metadata): Promise<string> {
@@ -180,6 +183,9 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   }
 
   return {
+    get heartbeats() {
+      return heartbeats;
+    },
     async register(request) {
       if (!matchesHash(request.workerToken, tokenHash))
         throw fail("unauthorized", {}, { detail: "wrong WORKER_TOKEN" });
@@ -201,6 +207,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     },
     async heartbeat(metadata, request) {
       const id = await identify(metadata);
+      heartbeats += 1;
       return unlessItHangs(noteInTurn(id, request));
     },
     async report(metadata, { incarnation, events, sentAt }) {

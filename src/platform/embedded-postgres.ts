@@ -6,8 +6,9 @@ import { pause, waitUntil } from "./bounded-wait.ts";
 import { connectionOptions, type DatabaseTarget } from "./database.ts";
 import type { Log } from "./log.ts";
 import { assertReachable, postgresMajor, readyPostgresBinaries, type ServerUser } from "./postgres-binaries.ts";
-import { endProcess, isAlive } from "./process-control.ts";
+import type { EndingStep } from "./process-control.ts";
 import { StartRefused } from "./start-refused.ts";
+import { createSupervisor, type SupervisedProgram } from "./supervisor.ts";
 
 /** Milliseconds. */
 const times = {
@@ -16,7 +17,6 @@ const times = {
   start: 60_000,
   /** After a kill of the postmaster its backends hold the directory for 0.5 to 4 s. */
   lingering: 20_000,
-  watch: 500,
   fastShutdown: 10_000,
   immediateShutdown: 5_000,
 };
@@ -27,7 +27,7 @@ const stillHeld = /lock file "postmaster\.pid" already exists|pre-existing share
 /** A PostgreSQL server of our own, on a unix socket alone. */
 export interface EmbeddedPostgres {
   readonly target: DatabaseTarget;
-  /** Makes the cluster when there is none, and starts the server or adopts one that outlived its gateway. */
+  /** Makes the cluster when there is none, and starts the server or uses one on that outlived its gateway. */
   start(): Promise<void>;
   /** Ends the server. */
   stop(): Promise<void>;
@@ -40,65 +40,29 @@ function serverUser(): ServerUser {
   return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 }
 
-class Server implements EmbeddedPostgres {
+const endingSteps: readonly EndingStep[] = [
+  { signal: "SIGINT", patience: times.fastShutdown },
+  { signal: "SIGQUIT", patience: times.immediateShutdown },
+  { signal: "SIGKILL", patience: times.immediateShutdown },
+];
+
+/** The program of the server below a data directory. */
+class Server implements SupervisedProgram {
+  readonly name = "PostgreSQL";
+  readonly endingSteps = endingSteps;
+  readonly logFile: string;
   readonly target: DatabaseTarget;
   readonly #home: string;
   readonly #data: string;
   readonly #sockets: string;
-  readonly #log: Log;
   readonly #user = serverUser();
-  #pid: number | undefined;
-  #watch: NodeJS.Timeout | undefined;
-  #starting: Promise<void> | undefined;
 
-  constructor(dataDir: string, log: Log) {
+  constructor(dataDir: string) {
     this.#home = join(dataDir, "postgres");
     this.#data = join(this.#home, "data");
     this.#sockets = join(this.#home, "run");
-    this.#log = log;
+    this.logFile = join(this.#home, "postgres.log");
     this.target = { socketDirectory: this.#sockets, user: "postgres" };
-  }
-
-  start(): Promise<void> {
-    this.#starting ??= this.#startOnce();
-    return this.#starting;
-  }
-
-  async stop(): Promise<void> {
-    this.leave();
-    await this.#starting?.catch(() => undefined);
-    this.leave();
-    const pid = this.#pid;
-    this.#pid = undefined;
-    if (pid === undefined) return;
-    const ended = await endProcess(pid, [
-      { signal: "SIGINT", patience: times.fastShutdown },
-      { signal: "SIGQUIT", patience: times.immediateShutdown },
-      { signal: "SIGKILL", patience: times.immediateShutdown },
-    ]);
-    if (!ended) this.#log.error({ pid }, "PostgreSQL did not end");
-  }
-
-  leave(): void {
-    clearInterval(this.#watch);
-    this.#watch = undefined;
-  }
-
-  async #startOnce(): Promise<void> {
-    await this.#makeDirectories();
-    if (!(await this.#adopt())) await this.#launch();
-    this.#watch = setInterval(() => this.#look(), times.watch);
-  }
-
-  /** Starts the server anew when it has died. */
-  #look(): void {
-    const pid = this.#pid;
-    if (pid === undefined || isAlive(pid)) return;
-    this.#log.error({ pid }, "PostgreSQL died and is started again");
-    this.#pid = undefined;
-    this.leave();
-    this.#starting = this.#startOnce();
-    this.#starting.catch((error: unknown) => this.#log.fatal({ err: error }, "PostgreSQL could not be started again"));
   }
 
   async #makeDirectories(): Promise<void> {
@@ -114,12 +78,10 @@ class Server implements EmbeddedPostgres {
     if (this.#user.uid !== undefined) await chown(path, this.#user.uid, this.#user.gid ?? this.#user.uid);
   }
 
-  /** Takes over a server that answers on our socket: it survives the kill of its gateway. */
-  async #adopt(): Promise<boolean> {
-    if (!(await this.#answers())) return false;
-    this.#pid = await this.#readPid();
-    this.#log.info({ pid: this.#pid }, "PostgreSQL was still running and is used on");
-    return true;
+  /** Finds the server that answers on our socket. */
+  async findSurvivor(): Promise<number | undefined> {
+    await this.#makeDirectories();
+    return (await this.#answers()) ? await this.#readPid() : undefined;
   }
 
   async #answers(): Promise<boolean> {
@@ -141,7 +103,7 @@ class Server implements EmbeddedPostgres {
     return Number(first);
   }
 
-  async #launch(): Promise<void> {
+  async launch(): Promise<number> {
     const binaries = await readyPostgresBinaries(this.#home, this.#user);
     const major = await readFile(join(this.#data, "PG_VERSION"), "utf8").catch(() => undefined);
     if (major === undefined) await this.#initialise(binaries);
@@ -152,9 +114,11 @@ class Server implements EmbeddedPostgres {
       );
     }
     const deadline = performance.now() + times.lingering;
-    while (!(await this.#run(binaries))) {
+    for (;;) {
+      const pid = await this.#run(binaries);
+      if (pid !== undefined) return pid;
       if (performance.now() > deadline)
-        throw new StartRefused(`another PostgreSQL uses ${this.#data}: see ${this.#logFile}`);
+        throw new StartRefused(`another PostgreSQL uses ${this.#data}: see ${this.logFile}`);
       await pause(200);
     }
   }
@@ -189,13 +153,9 @@ class Server implements EmbeddedPostgres {
     await rename(unfinished, this.#data);
   }
 
-  get #logFile(): string {
-    return join(this.#home, "postgres.log");
-  }
-
-  /** Starts the server; false when a predecessor's processes still hold the directory. */
-  async #run(binaries: string): Promise<boolean> {
-    const log = await open(this.#logFile, "w", 0o600);
+  /** Starts the server; undefined when a predecessor's processes still hold the directory. */
+  async #run(binaries: string): Promise<number | undefined> {
+    const log = await open(this.logFile, "w", 0o600);
     const child = spawn(join(binaries, "postgres"), ["-D", this.#data, ...this.#settings()], {
       ...this.#user,
       cwd: this.#home,
@@ -218,12 +178,9 @@ class Server implements EmbeddedPostgres {
       timeout: times.start,
       every: 10,
     });
-    if (ready && !ended) {
-      this.#pid = pid;
-      return true;
-    }
-    const said = await readFile(this.#logFile, "utf8");
-    if (ended && stillHeld.test(said)) return false;
+    if (ready && !ended) return pid;
+    const said = await readFile(this.logFile, "utf8");
+    if (ended && stillHeld.test(said)) return undefined;
     child.kill("SIGQUIT");
     throw new StartRefused(`PostgreSQL did not start: ${said.trim().split("\n").slice(-5).join("\n")}`);
   }
@@ -242,7 +199,9 @@ class Server implements EmbeddedPostgres {
   }
 }
 
-/** Makes the supervisor of the server below a data directory; nothing is started yet. */
+/** Makes what runs the server below a data directory; nothing is started yet. */
 export function createEmbeddedPostgres(dataDir: string, log: Log): EmbeddedPostgres {
-  return new Server(dataDir, log);
+  const server = new Server(dataDir);
+  const { start, stop, leave } = createSupervisor(server, log);
+  return { target: server.target, start, stop, leave };
 }

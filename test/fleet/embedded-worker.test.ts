@@ -1,19 +1,22 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createEmbeddedWorker, type EmbeddedWorker } from "../../src/fleet/embedded-worker.ts";
+import { pause } from "../../src/platform/bounded-wait.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 
 let dataDir: string;
 let workers: EmbeddedWorker[];
 let deaths: number;
+let heartbeats: number;
 
 beforeEach(async () => {
   dataDir = await makeDataDirectory();
   workers = [];
   deaths = 0;
+  heartbeats = 0;
 });
 
 afterEach(async () => {
@@ -21,12 +24,14 @@ afterEach(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-function supervise(): EmbeddedWorker {
+function supervise({ leaseMs = 1_000 } = {}): EmbeddedWorker {
   const worker = createEmbeddedWorker({
     dataDir,
     program: fileURLToPath(new URL("./idle-worker.ts", import.meta.url)),
     workerToken: "token",
     log: silentLog,
+    heartbeats: () => heartbeats,
+    leaseMs,
     onDeath: () => {
       deaths += 1;
     },
@@ -71,6 +76,35 @@ test("should start a worker again when it dies", async () => {
   await eventually(async () => (await starts()).length).toBe(2);
   expect(deaths).toBe(1);
   await eventually(async () => (await starts()).at(-1)?.pid).toBe(worker.pid);
+});
+
+test("should let a worker come up, and then replace one that hangs", async () => {
+  const worker = supervise();
+  await worker.start();
+  const hung = worker.pid ?? 0;
+  await eventually(async () => (await starts()).length).toBe(1);
+  // Longer than a lease: it has not sent a heartbeat yet.
+  await pause(1_500);
+  expect(worker.pid).toBe(hung);
+  heartbeats += 1;
+  process.kill(hung, "SIGSTOP");
+  await eventually(async () => (await starts()).length).toBe(2);
+  expect(isAlive(hung)).toBe(false);
+  expect(worker.pid).not.toBe(hung);
+  expect(deaths).toBe(1);
+});
+
+test("should not take its own absence for the worker's", async () => {
+  const worker = supervise({ leaseMs: 5_000 });
+  await worker.start();
+  const { pid } = worker;
+  heartbeats += 1;
+  // As a gateway that slept with its machine for several leases, and then looks twice before it hears a heartbeat.
+  const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 60_000);
+  await eventually(() => clock.mock.calls.length).toBeGreaterThanOrEqual(2);
+  clock.mockRestore();
+  expect(worker.pid).toBe(pid);
+  expect(deaths).toBe(0);
 });
 
 test("should go on with a worker that outlived its gateway", async () => {

@@ -47,6 +47,7 @@ const registry: WorkerRegistry = {
   register: async () => create(RegisterResponseSchema),
   heartbeat: async () => create(HeartbeatResponseSchema),
   report: async () => create(ReportResponseSchema),
+  heartbeats: 0,
 };
 
 async function startGateway(tls?: FleetTlsFiles): Promise<number> {

@@ -6,6 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import { openDatabase } from "../../src/platform/database.ts";
 import { isDatabaseAway } from "../../src/platform/database-away.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { createLog, type Log } from "../../src/platform/log.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 
@@ -25,6 +26,13 @@ function serverIn(directory: string): EmbeddedPostgres {
   const server = createEmbeddedPostgres(directory, silentLog);
   cleanups.push(() => server.stop());
   return server;
+}
+
+/** A log that keeps what it is told of errors. */
+function listeningLog(): { log: Log; complaints: string[] } {
+  const complaints: string[] = [];
+  const hear = (_fields: unknown, text = "") => void complaints.push(text);
+  return { log: Object.assign(createLog("silent"), { error: hear, fatal: hear }), complaints };
 }
 
 async function pidIn(directory: string): Promise<number> {
@@ -87,6 +95,25 @@ test("should start the server again when it dies, answering `internal` with Retr
   expect(failure).toMatchObject({ slug: "internal", retryAfter: 1 });
   await expect.poll(() => ask().catch(() => undefined), { timeout: 20_000 }).toEqual([{ one: 1 }]);
 });
+
+test("should go on trying when the server does not come up again", async () => {
+  const directory = await directoryOfTest();
+  const { log, complaints } = listeningLog();
+  const server = createEmbeddedPostgres(directory, log);
+  cleanups.push(() => server.stop());
+  await server.start();
+  const settings = join(directory, "postgres", "data", "postgresql.conf");
+  const sound = await readFile(settings, "utf8");
+  await writeFile(settings, "no setting\n");
+  process.kill(await pidIn(directory), "SIGKILL");
+  await expect.poll(() => complaints.at(-1), { timeout: 30_000 }).toMatch(/could not be started again/);
+
+  await writeFile(settings, sound);
+  const db = openDatabase(server.target, silentLog);
+  cleanups.push(() => db.close());
+  const ask = () => db.named({ name: "one", text: "select 1 as one" }, []);
+  await expect.poll(() => ask().catch(() => undefined), { timeout: 30_000 }).toEqual([{ one: 1 }]);
+}, 60_000);
 
 test("should refuse a directory of another major version in words that say what to do", async () => {
   const directory = await directoryOfTest();
