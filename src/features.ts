@@ -1,6 +1,7 @@
 import { accounts } from "./accounts/feature.ts";
 import { apiKeys } from "./api-keys/feature.ts";
 import type { AppParts } from "./app.ts";
+import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
 import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
@@ -9,7 +10,15 @@ import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
 
 /** All features. A new one is its proto, its folder, and its line here. */
-export const features: readonly Feature<AppParts>[] = [accounts, apiKeys, idempotency, fleet, sessions, profiles];
+export const features: readonly Feature<AppParts>[] = [
+  accounts,
+  apiKeys,
+  events,
+  idempotency,
+  fleet,
+  sessions,
+  profiles,
+];
 
 /** The migrations of all features. */
 export const migrations: Migrations = collectMigrations();

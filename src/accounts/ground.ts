@@ -78,7 +78,6 @@ export const groundMigrations: Migrations = {
     `create index sessions_running_by_worker on sessions (worker_id)
     where status in ('provisioning', 'live', 'paused')`,
 
-    // The order of events is (xid, position): see events/event-log.ts.
     `create table events (
     position bigint generated always as identity primary key,
     xid xid8 not null default pg_current_xact_id(),

@@ -3,19 +3,24 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
+import { fail } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
-import { type Cursor, isAfter } from "./cursor.ts";
 import { createEventTail } from "./event-tail.ts";
+import { createNumbering } from "./numbering.ts";
 import { eventPayload } from "./payload.ts";
 import { PendingEvents } from "./pending-events.ts";
 import {
+  beginCursor,
+  deleteOldEvents,
   type EventReference,
   findEvent,
   insertEvent,
+  lockCursor,
+  moveCursor,
   readEnd,
+  readEvents,
   readSubject,
-  readTail,
   type StoredEvent,
   type WorkerEventKey,
 } from "./store.ts";
@@ -47,15 +52,27 @@ export interface EventLog {
     schema: D,
     data: MessageShape<D> & Message,
   ): Promise<boolean>;
-  /** Reads what has settled after a place, in commit order. */
-  tail(after: Cursor, limit: number): Promise<StoredEvent[]>;
-  /** Follows one thing until the signal aborts. Listens from the moment it is called, not from the first read. */
+  /**
+   * Hands a named consumer its next events, in order and at most so many, and moves it past them in the same
+   * transaction: each event is handled once, whatever crashes. Begins with the oldest event that the log has. Gives how
+   * many there were: none also while the same consumer is at work elsewhere.
+   */
+  consume(consumer: string, limit: number, handle: EventHandler): Promise<number>;
+  /**
+   * Follows one thing until the signal aborts. Listens from the moment it is called, not from the first read. Throws
+   * `not-found` when the log does not have the event after which to begin.
+   */
   watch(options: WatchOptions): Promise<AsyncIterable<Event>>;
   /** Finds the type of an event by its identifier. */
   typeOf(event: EventReference): Promise<string | undefined>;
+  /** Deletes what is older than the log keeps. */
+  sweep(): Promise<void>;
   start(): void;
   stop(): Promise<void>;
 }
+
+/** Handles events in the transaction that moves their consumer on. */
+export type EventHandler = (tx: Tx, events: readonly StoredEvent[]) => Promise<void>;
 
 /** What the log stands on. */
 export interface EventLogParts {
@@ -66,6 +83,9 @@ export interface EventLogParts {
 }
 
 const pageSize = 200;
+
+/** How long events are kept, and how many are deleted with one statement, so that none takes long. */
+const retention = { days: 30, batch: 1_000 };
 
 /** Writes an event as the interface has it. */
 function toMessage(event: StoredEvent): Event {
@@ -79,44 +99,54 @@ function toMessage(event: StoredEvent): Event {
 
 /** Makes the log. */
 export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
-  const tail = createEventTail(db, bus, log);
+  const number = createNumbering(db, bus);
+  const tail = createEventTail({ db, bus, log, number });
 
-  async function startOf({ after, accountId, subject }: WatchOptions): Promise<Cursor> {
-    const found = after === undefined ? undefined : await findEvent(db, { id: after, accountId, subject });
-    return found?.cursor ?? readEnd(db);
+  /** Where to begin: what is committed by now is numbered before, so that "from now on" begins after it. */
+  async function startOf({ after, accountId, subject }: WatchOptions): Promise<bigint> {
+    await number();
+    if (after === undefined) return readEnd(db);
+    const found = await findEvent(db, { id: after, accountId, subject });
+    if (!found) throw fail("not-found", {}, { detail: `${subject} has no event ${after || '""'}, or no longer` });
+    return found.number;
   }
 
-  /** Everything of a subject that has settled after a place. */
-  async function* replay(subject: string, from: Cursor): AsyncGenerator<StoredEvent> {
-    for (let cursor = from; ; ) {
-      const page = await readSubject(db, subject, cursor, pageSize);
+  /** What fails is made up for within a second: see event-tail.ts. */
+  function numberSoon(): void {
+    number().catch((error: unknown) => log.debug({ err: error }, "events cannot be numbered at the moment"));
+  }
+
+  /** Everything of a subject after a number. */
+  async function* replay(subject: string, from: bigint): AsyncGenerator<StoredEvent> {
+    for (let after = from; ; ) {
+      const page = await readSubject(db, subject, after, pageSize);
       yield* page;
       const last = page.at(-1);
       if (!last || page.length < pageSize) return;
-      cursor = last.cursor;
+      after = last.number;
     }
   }
 
-  /** Reads the table first, then memory; whatever comes twice is told apart by its place. */
+  /** Reads the table first, then memory; whatever comes twice is told apart by its number. */
   async function* follow(
     subject: string,
-    from: Cursor,
+    from: bigint,
     pending: PendingEvents,
     signal: AbortSignal,
   ): AsyncGenerator<Event> {
-    let cursor = from;
+    let last = from;
     try {
       while (!signal.aborted) {
         if (pending.mustReplay) {
           pending.mustReplay = false;
-          for await (const event of replay(subject, cursor)) {
-            cursor = event.cursor;
+          for await (const event of replay(subject, last)) {
+            last = event.number;
             yield toMessage(event);
           }
         }
         const event = pending.events.shift();
-        if (event && isAfter(event.cursor, cursor)) {
-          cursor = event.cursor;
+        if (event && event.number > last) {
+          last = event.number;
           yield toMessage(event);
         } else if (!event && !pending.mustReplay) await pending.more(signal);
       }
@@ -129,14 +159,27 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
     async append(tx, { accountId, subject, workerKey }, schema, data) {
       const payload = eventPayload(schema, data);
       const id = ids.next("evt");
-      tx.afterCommit(() => bus.publish("events", ""));
+      tx.afterCommit(numberSoon);
       return insertEvent(tx, { id, accountId, subject, payload, workerKey });
     },
-    tail: (after, limit) => readTail(db, after, limit),
+    async consume(consumer, limit, handle) {
+      await beginCursor(db, consumer);
+      return db.transaction(async (tx) => {
+        const after = await lockCursor(tx, consumer);
+        if (after === undefined) return 0;
+        const batch = await readEvents(tx, after, limit);
+        const last = batch.at(-1);
+        if (!last) return 0;
+        await handle(tx, batch);
+        moveCursor(tx, consumer, last.number);
+        return batch.length;
+      });
+    },
     async watch(options) {
       const pending = new PendingEvents((listener) => tail.listen(options.subject, listener));
       // A reader that never begins to read would never close it.
       options.signal.addEventListener("abort", () => pending.close(), { once: true });
+      if (options.signal.aborted) pending.close();
       try {
         return follow(options.subject, await startOf(options), pending, options.signal);
       } catch (error) {
@@ -145,6 +188,9 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
       }
     },
     typeOf: async (event) => (await findEvent(db, event))?.type,
+    async sweep() {
+      while ((await deleteOldEvents(db, retention.days, retention.batch)) === retention.batch);
+    },
     start: () => tail.start(),
     stop: () => tail.stop(),
   };

@@ -1,34 +1,12 @@
-import { type Generated, type JSONColumnType, sql } from "kysely";
-import type { Database, NamedStatement, Tx } from "../platform/database.ts";
-import type { BigInteger, Stamp } from "../platform/schema.ts";
-import type { Cursor } from "./cursor.ts";
+import { sql } from "kysely";
+import "./tables.ts";
+import type { NamedStatement, Queryable, Tx } from "../platform/database.ts";
 import type { EventPayload } from "./payload.ts";
-
-/** What happened, in the transaction in which it happened. */
-interface EventsTable {
-  position: Generated<string>;
-  xid: Generated<string>;
-  id: string;
-  account_id: string;
-  type: string;
-  subject: string;
-  data: JSONColumnType<Record<string, unknown>, string, never>;
-  created_at: Stamp;
-  /** The key of a worker's event: with the subject, by which it is applied once. */
-  placement_epoch: BigInteger | null;
-  incarnation: BigInteger | null;
-  sequence: BigInteger | null;
-}
-
-declare module "../platform/schema.ts" {
-  interface Schema {
-    events: EventsTable;
-  }
-}
 
 /** An event as it is kept. */
 export interface StoredEvent {
-  readonly cursor: Cursor;
+  /** Its place in the log: given after the commit, and never to an event that is seen after one with a higher number. */
+  readonly number: bigint;
   readonly id: string;
   readonly accountId: string;
   readonly type: string;
@@ -55,8 +33,7 @@ export interface NewEvent {
 }
 
 interface EventRow {
-  readonly xid: string;
-  readonly position: string;
+  readonly number: string;
   readonly id: string;
   readonly account_id: string;
   readonly type: string;
@@ -65,40 +42,40 @@ interface EventRow {
   readonly created_at: Date;
 }
 
-const columns = "xid::text, position, id, account_id, type, subject, data, created_at";
-
-/**
- * Only transactions that ended before every open one began: what they wrote can no longer be preceded by anything.
- * A plain `position > $1` would step over rows of transactions that are still open.
- */
-const isSettled = "xid < pg_snapshot_xmin(pg_current_snapshot())";
+const columns = "number, id, account_id, type, subject, data, created_at";
 
 const tailStatement: NamedStatement = {
   name: "events-tail",
-  text: `select ${columns} from events
-    where (xid, position) > ($1::xid8, $2::bigint) and ${isSettled}
-    order by xid, position limit $3`,
+  text: `select ${columns} from events where number > $1 order by number limit $2`,
 };
 
 const subjectStatement: NamedStatement = {
   name: "events-of-subject",
-  text: `select ${columns} from events
-    where subject = $1 and (xid, position) > ($2::xid8, $3::bigint) and ${isSettled}
-    order by xid, position limit $4`,
+  text: `select ${columns} from events where subject = $1 and number > $2 order by number limit $3`,
 };
 
 const endStatement: NamedStatement = {
   name: "events-end",
-  text: "select pg_snapshot_xmin(pg_current_snapshot())::text as xid",
+  text: "select coalesce(max(number), 0) as number from events where number is not null",
 };
 
 const findStatement: NamedStatement = {
   name: "events-find",
-  text: "select xid::text, position, type from events where id = $1 and account_id = $2 and subject = $3",
+  text: "select number, type from events where id = $1 and account_id = $2 and subject = $3 and number is not null",
+};
+
+/** Looks at the oldest alone, which are the first by number: a log without old events costs one look at an index. */
+const sweepStatement: NamedStatement = {
+  name: "events-sweep",
+  text: `delete from events where number in (
+      select number
+      from (select number, created_at from events where number is not null order by number limit $2) as oldest
+      where created_at < clock_timestamp() - $1 * interval '1 day'
+    ) returning 1`,
 };
 
 const toEvent = (row: EventRow): StoredEvent => ({
-  cursor: { xid: BigInt(row.xid), position: BigInt(row.position) },
+  number: BigInt(row.number),
   id: row.id,
   accountId: row.account_id,
   type: row.type,
@@ -106,8 +83,6 @@ const toEvent = (row: EventRow): StoredEvent => ({
   data: row.data,
   createdAt: row.created_at,
 });
-
-const cursorValues = ({ xid, position }: Cursor): string[] => [String(xid), String(position)];
 
 /** Inserts an event, at the latest with the commit; false when one with the same worker key is there already. */
 export async function insertEvent(tx: Tx, { id, accountId, subject, payload, workerKey }: NewEvent): Promise<boolean> {
@@ -135,20 +110,20 @@ export async function insertEvent(tx: Tx, { id, accountId, subject, payload, wor
   return true;
 }
 
-/** Reads events after a place, in order. */
-export async function readTail(db: Database, after: Cursor, limit: number): Promise<StoredEvent[]> {
-  return (await db.named<EventRow>(tailStatement, [...cursorValues(after), limit])).map(toEvent);
+/** Reads events after a number, in order. */
+export async function readEvents(db: Queryable, after: bigint, limit: number): Promise<StoredEvent[]> {
+  return (await db.named<EventRow>(tailStatement, [after, limit])).map(toEvent);
 }
 
-/** Reads events of one thing after a place, in order. */
-export async function readSubject(db: Database, subject: string, after: Cursor, limit: number): Promise<StoredEvent[]> {
-  return (await db.named<EventRow>(subjectStatement, [subject, ...cursorValues(after), limit])).map(toEvent);
+/** Reads events of one thing after a number, in order. */
+export async function readSubject(db: Queryable, subject: string, after: bigint, limit: number) {
+  return (await db.named<EventRow>(subjectStatement, [subject, after, limit])).map(toEvent);
 }
 
-/** Finds the place before everything that is not settled yet. */
-export async function readEnd(db: Database): Promise<Cursor> {
-  const [row] = await db.named<{ xid: string }>(endStatement, []);
-  return { xid: BigInt(row?.xid ?? 0), position: 0n };
+/** Finds the highest number. */
+export async function readEnd(db: Queryable): Promise<bigint> {
+  const [row] = await db.named<{ number: string }>(endStatement, []);
+  return BigInt(row?.number ?? 0);
 }
 
 /** An event by its identifier, if it is one of this thing of this account. */
@@ -158,12 +133,44 @@ export interface EventReference {
   readonly subject: string;
 }
 
-/** Finds the place and the type of an event. */
+/** Finds the number and the type of an event. */
 export async function findEvent(
-  db: Database,
+  db: Queryable,
   { id, accountId, subject }: EventReference,
-): Promise<{ cursor: Cursor; type: string } | undefined> {
-  const values = [id, accountId, subject];
-  const [row] = await db.named<{ xid: string; position: string; type: string }>(findStatement, values);
-  return row && { cursor: { xid: BigInt(row.xid), position: BigInt(row.position) }, type: row.type };
+): Promise<{ number: bigint; type: string } | undefined> {
+  const [row] = await db.named<{ number: string; type: string }>(findStatement, [id, accountId, subject]);
+  return row && { number: BigInt(row.number), type: row.type };
+}
+
+/** Deletes events that are older than so many days, so many at most; says how many those were. */
+export async function deleteOldEvents(db: Queryable, days: number, limit: number): Promise<number> {
+  return (await db.named(sweepStatement, [days, limit])).length;
+}
+
+const beginStatement: NamedStatement = {
+  name: "events-begin",
+  text: "insert into event_cursors (consumer, number) values ($1, 0) on conflict do nothing",
+};
+
+/** Gives a consumer a place before the first event, if it has none yet. Not in its transaction: a second one would wait. */
+export async function beginCursor(db: Queryable, consumer: string): Promise<void> {
+  await db.named(beginStatement, [consumer]);
+}
+
+/** Locks the place of a consumer; undefined when the same consumer is at work elsewhere. */
+export async function lockCursor(tx: Tx, consumer: string): Promise<bigint | undefined> {
+  const row = await tx.sql
+    .selectFrom("event_cursors")
+    .select("number")
+    .where("consumer", "=", consumer)
+    .forUpdate()
+    .skipLocked()
+    .executeTakeFirst();
+  return row && BigInt(row.number);
+}
+
+/** Moves a consumer on. */
+export function moveCursor(tx: Tx, consumer: string, number: bigint): void {
+  const moved = { number, moved_at: sql<Date>`clock_timestamp()` };
+  tx.send(tx.sql.updateTable("event_cursors").set(moved).where("consumer", "=", consumer));
 }

@@ -1,11 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
+import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
 import { eventPayload } from "../../src/events/payload.ts";
-import { readEnd } from "../../src/events/store.ts";
+import { insertEvent, readEnd, readEvents } from "../../src/events/store.ts";
 import { AgentSessionTurnEndedEventSchema, TurnStatus } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { CryptoOrderPaidEventSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 import {
@@ -15,7 +16,7 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { Tx } from "../../src/platform/database.ts";
+import { connectionOptions, type Tx } from "../../src/platform/database.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -36,6 +37,9 @@ afterAll(async () => {
   await events.stop();
   await database[Symbol.asyncDispose]();
 });
+
+/** Numbers come within a second, be it that nobody told of the events. */
+const patiently = { timeout: 10_000 };
 
 const append = (tx: Tx, subject: string) =>
   events.append(
@@ -63,33 +67,51 @@ async function openTransaction(write: (tx: Tx) => Promise<unknown>) {
   };
 }
 
-test("should not step over an event whose transaction is still open", async () => {
-  const start = await readEnd(database.db);
-  const subjects = async () => (await events.tail(start, 10)).map(({ subject }) => subject);
+test("should deliver what is committed while older transactions are open, in this database and in another", async () => {
+  await sql`create database other`.execute(database.db.sql);
+  const foreign = new pg.Client({ ...connectionOptions(database.postgres.target), database: "other" });
+  await foreign.connect();
+  await foreign.query("begin; select pg_current_xact_id()");
   const commit = await openTransaction((tx) => append(tx, "slow"));
+  const stop = new AbortController();
+  const watching = await events.watch({ accountId, subject: "fast", signal: stop.signal });
   await database.db.transaction((tx) => append(tx, "fast"));
-
-  const { rows } = await sql<{ subject: string }>`select subject from events order by position`.execute(
-    database.db.sql,
-  );
-  expect(rows.map(({ subject }) => subject)).toEqual(["fast"]);
-  expect(await subjects()).toEqual([]);
+  expect((await watching[Symbol.asyncIterator]().next()).value).toMatchObject({ data: { session_id: "fast" } });
+  stop.abort();
   await commit();
-  expect(await subjects()).toEqual(["slow", "fast"]);
+  await foreign.end();
 });
 
-test("should order by transaction when positions run against it", async () => {
-  const start = await readEnd(database.db);
-  let appendLate = async (): Promise<unknown> => undefined;
-  const commit = await openTransaction(async (tx) => {
-    await sql`select pg_current_xact_id()`.execute(tx.sql);
-    appendLate = () => append(tx, "older transaction, later position");
-  });
-  await database.db.transaction((tx) => append(tx, "younger transaction"));
-  await appendLate();
+test("should bring what is committed later than it was written", async () => {
+  const commit = await openTransaction((tx) => append(tx, "late"));
+  await database.db.transaction((tx) => append(tx, "early"));
+  const subjects = async () => (await readEvents(database.db, 0n, 1_000)).map(({ subject }) => subject);
+  await expect.poll(subjects, patiently).toContain("early");
+  expect(await subjects()).not.toContain("late");
   await commit();
-  const seen = (await events.tail(start, 10)).map(({ subject }) => subject);
-  expect(seen).toEqual(["older transaction, later position", "younger transaction"]);
+  await expect.poll(async () => (await subjects()).at(-1), patiently).toBe("late");
+});
+
+test("should follow from now on, not from what was committed just before", async () => {
+  const stop = new AbortController();
+  await database.db.transaction((tx) => append(tx, "since"));
+  const watching = await events.watch({ accountId, subject: "since", signal: stop.signal });
+  const { id } = await database.db.transaction(async (tx) => {
+    await append(tx, "since");
+    return tx.sql.selectFrom("events").select("id").orderBy("position", "desc").executeTakeFirstOrThrow();
+  });
+  expect((await watching[Symbol.asyncIterator]().next()).value.id).toBe(id);
+  stop.abort();
+});
+
+test("should refuse to follow from an event that the log does not have", async () => {
+  const after = (id: string, subject: string) =>
+    events.watch({ accountId, subject, after: id, signal: AbortSignal.timeout(1) });
+  for (const id of ["", "evt_bad", ids.next("evt")]) {
+    await expect(after(id, "since")).rejects.toMatchObject({ slug: "not-found" });
+  }
+  const row = await database.db.sql.selectFrom("events").select("id").where("subject", "=", "early").executeTakeFirst();
+  await expect(after(row?.id ?? "", "since")).rejects.toMatchObject({ slug: "not-found" });
 });
 
 test("should bring every event once to a watcher that began while transactions were open", async () => {
@@ -106,17 +128,48 @@ test("should bring every event once to a watcher that began while transactions w
   expect(new Set(seen).size).toBe(41);
 });
 
-test("should find events within a second although nobody told of them", async () => {
+test("should number and deliver within a second what its gateway did not live to number", async () => {
   const stop = new AbortController();
   const watching = await events.watch({ accountId, subject: "untold", signal: stop.signal });
-  const first = watching[Symbol.asyncIterator]().next();
-  const deaf = createEventLog({ db: database.db, bus: createLocalBus(), ids, log: silentLog });
-  const data = create(SessionLiveEventSchema, { sessionId: "untold" });
-  await database.db.transaction((tx) =>
-    deaf.append(tx, { accountId, subject: "untold" }, SessionLiveEventSchema, data),
-  );
-  expect((await first).value).toMatchObject({ type: "session.live", data: { session_id: "untold" } });
+  const payload = eventPayload(SessionLiveEventSchema, create(SessionLiveEventSchema, { sessionId: "untold" }));
+  const event = { id: ids.next("evt"), accountId, subject: "untold", payload, workerKey: undefined };
+  await database.db.transaction((tx) => insertEvent(tx, event));
+  const first = await watching[Symbol.asyncIterator]().next();
+  expect(first.value).toMatchObject({ type: "session.live", data: { session_id: "untold" } });
   stop.abort();
+});
+
+test("should hand a consumer each event once, again after a failure, and not to two at a time", async () => {
+  for (const subject of ["c1", "c2", "c3"]) await database.db.transaction((tx) => append(tx, subject));
+  await expect.poll(() => readEvents(database.db, 0n, 1_000).then((all) => all.at(-1)?.subject), patiently).toBe("c3");
+  const all = (await readEvents(database.db, 0n, 1_000)).map(({ id }) => id);
+  const taken: string[] = [];
+  const take = (fails = false) =>
+    events.consume("test", all.length - 2, async (tx, batch) => {
+      expect(await events.consume("test", 1, async () => undefined)).toBe(0);
+      tx.afterCommit(() => taken.push(...batch.map(({ id }) => id)));
+      if (fails) throw new Error("not today");
+    });
+  await expect(take(true)).rejects.toThrow("not today");
+  expect([await take(), await take(), await take()]).toEqual([all.length - 2, 2, 0]);
+  expect(taken).toEqual(all);
+});
+
+test("should delete events after 30 days, many in bounded batches, and leave its consumers their place", async () => {
+  const end = await readEnd(database.db);
+  await sql`insert into events (id, account_id, type, subject, data, created_at)
+    select 'evt_old' || n, ${accountId}, 'session.live', 'old', '{}', now() - interval '30 days 1 minute'
+    from generate_series(1, 2500) n`.execute(database.db.sql);
+  await database.db.transaction((tx) => append(tx, "young"));
+  await expect.poll(() => readEnd(database.db), patiently).toBe(end + 2_501n);
+  // What the tests before this one left.
+  await sql`update events set created_at = now() - interval '31 days' where number <= ${end}`.execute(database.db.sql);
+  await events.sweep();
+  const left = await readEvents(database.db, 0n, 10);
+  expect(left.map(({ subject, number }) => ({ subject, number }))).toEqual([
+    { subject: "young", number: end + 2_501n },
+  ]);
+  expect(await events.consume("test", 10, async () => undefined)).toBe(1);
 });
 
 test("should append a worker's event once", async () => {

@@ -25,6 +25,6 @@ interface StoredEvent {
 /** The stored events of a session, in order. */
 export function eventsOf({ dataDir }: Service, sessionId: string): Promise<StoredEvent[]> {
   return withDatabase(dataDir, (query) =>
-    query("select id, type, data from events where subject = $1 order by xid, position", [sessionId]),
+    query("select id, type, data from events where subject = $1 order by position", [sessionId]),
   );
 }

@@ -1,0 +1,24 @@
+/** Those who listen, each for what happens under one key. */
+export interface Listeners<T> {
+  /** Calls the listener with what happens under the key, until the returned function is called. */
+  add(key: string, listener: (value: T) => void): () => void;
+  tell(key: string, value: T): void;
+}
+
+/** Makes an empty registry of listeners. */
+export function createListeners<T>(): Listeners<T> {
+  const byKey = new Map<string, Set<(value: T) => void>>();
+  return {
+    add(key, listener) {
+      const set = byKey.get(key) ?? new Set();
+      byKey.set(key, set.add(listener));
+      return () => {
+        set.delete(listener);
+        if (set.size === 0 && byKey.get(key) === set) byKey.delete(key);
+      };
+    },
+    tell(key, value) {
+      for (const listener of [...(byKey.get(key) ?? [])]) listener(value);
+    },
+  };
+}
