@@ -116,6 +116,15 @@ export class StartedProject {
     process.kill(-(this.#child.pid ?? 0), signal);
   }
 
+  /** Sends SIGTERM to the first process that the command has started, and to no other. */
+  terminateFirst(): void {
+    this.#footprint.look();
+    const [first] = descendantsOf(this.#child.pid ?? 0, listProcesses()).filter(
+      ({ parent }) => parent === this.#child.pid,
+    );
+    if (first) process.kill(first.pid, "SIGTERM");
+  }
+
   /** Waits until the command has ended, and gives its exit code, or the signal that ended it. */
   async ended(): Promise<number | NodeJS.Signals | null> {
     await Promise.race([this.#exit, waitUntil(() => false, { timeout: endWithin, every: endWithin })]);
