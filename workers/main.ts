@@ -1,3 +1,4 @@
+import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { ConfigError } from "../src/platform/environment.ts";
 import { createLog } from "../src/platform/log.ts";
 import { readWorkerConfig } from "./config.ts";
@@ -15,12 +16,12 @@ async function main(): Promise<void> {
   const log = createLog(config.logLevel);
   let worker: Worker | undefined;
   let stopping: Promise<void> | undefined;
-  const stop = (why: string, status: number): void => {
+  const stop = (why: string, status: number, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void => {
     if (stopping) return;
     log.info({ why }, "the worker ends");
     process.exitCode = status;
     setTimeout(() => process.exit(EXIT_FAILED), STOP_MS).unref();
-    stopping = (worker?.stop() ?? Promise.resolve()).finally(() => process.exit());
+    stopping = (worker?.stop(reason) ?? Promise.resolve()).finally(() => process.exit());
   };
   const hurry = new AbortController();
   let draining: Promise<void> | undefined;
@@ -34,7 +35,7 @@ async function main(): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => drain(signal));
   const onFate = (fate: WorkerFate): void => {
     // A worker of its own goes on trying; the embedded one belongs to a gateway, and no gateway wants it any more.
-    if (fate === "superseded" || config.embedded) stop(fate, 0);
+    if (fate === "superseded" || config.embedded) stop(fate, 0, SessionEndedReason.WORKER_LOST);
   };
   worker = await startWorker({ config, env: process.env, log, onFate });
 }

@@ -1,6 +1,6 @@
 import { chmod, rm } from "node:fs/promises";
 import { Isolation } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
+import type { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { findBrowsers, realDisk } from "../src/platform/browser-paths.ts";
 import type { Environment } from "../src/platform/environment.ts";
 import type { Log } from "../src/platform/log.ts";
@@ -42,8 +42,8 @@ export interface WorkerOptions {
 export interface Worker {
   /** Takes no new sessions, and resolves when the last one has ended, `patience` is up or the signal aborts. */
   drain(patience: number, signal: AbortSignal): Promise<void>;
-  /** Takes no new sessions, ends those that there are, and leaves nothing behind. */
-  stop(): Promise<void>;
+  /** Takes no new sessions, ends those that there are for that reason, and leaves nothing behind. */
+  stop(reason: SessionEndedReason): Promise<void>;
 }
 
 /** Starts a worker: finds its browsers, makes its slots, listens, and makes itself known to the gateways. */
@@ -68,7 +68,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   );
   return {
     drain: (patience, signal) => drain({ sessions, link }, patience, signal),
-    stop: () => stopAll({ ...ground, ...sessionParts, link, server, internal, pressure }),
+    stop: (reason) => stopAll({ ...ground, ...sessionParts, link, server, internal, pressure }, reason),
   };
 }
 
@@ -208,23 +208,12 @@ interface Parts {
   readonly watchdog: BoundsWatchdog;
 }
 
-async function stopAll({
-  sessions,
-  profiles,
-  link,
-  server,
-  browsers,
-  slots,
-  internal,
-  pressure,
-  watchdog,
-}: Parts): Promise<void> {
+async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> {
+  const { sessions, profiles, link, server, browsers, slots, internal, pressure, watchdog } = parts;
   pressure.stop();
   sessions.isDraining = true;
   await link.sayNow();
-  for (const placement of sessions.running)
-    sessions.reportEnd(placement, SessionEndedReason.WORKER_LOST, "the worker was stopped");
-  await sessions.endAll(SessionEndedReason.WORKER_LOST);
+  await sessions.stop(reason);
   watchdog.stop();
   await link.handOver(profiles);
   await link.stop();

@@ -9,7 +9,7 @@ import { type Channels, createChannels } from "./channels.ts";
 import { createEmbeddedWorker, type EmbeddedWorker, gatewaySocket } from "./embedded-worker.ts";
 import { createFleetServer, type FleetServer } from "./fleet-server.ts";
 import { createLeaseSweep } from "./lease-sweep.ts";
-import type { SessionKeeper } from "./session-keeper.ts";
+import type { SessionKeeper, WorkerEnd } from "./session-keeper.ts";
 import { leaseMs } from "./store.ts";
 import { createWorkerRegistry } from "./worker-registry.ts";
 import { ensureWorkerToken } from "./worker-token.ts";
@@ -50,8 +50,8 @@ export function createFleet(parts: FleetParts): Fleet {
   let worker: EmbeddedWorker | undefined;
 
   /** Our own worker is gone for certain: its sessions need not wait for the lease. */
-  async function endSessions(detail: string): Promise<void> {
-    await sweep.endAll(detail).catch((error: unknown) => log.warn({ err: error }, "sessions could not be ended yet"));
+  async function endSessions(end: WorkerEnd): Promise<void> {
+    await sweep.endAll(end).catch((error: unknown) => log.warn({ err: error }, "sessions could not be ended yet"));
   }
 
   return {
@@ -71,7 +71,7 @@ export function createFleet(parts: FleetParts): Fleet {
       await server.start();
       if (config.role !== "api") sweep.start();
       if (workerProgram === undefined) return;
-      const onDeath = () => endSessions("the worker died");
+      const onDeath = () => endSessions({ reason: "worker_lost", detail: "the worker died" });
       const heartbeats = () => registry.heartbeats;
       const supervision = { heartbeats, leaseMs, onDeath };
       worker = createEmbeddedWorker({ ...parts, ...supervision, dataDir, workerToken, program: workerProgram });
@@ -80,7 +80,7 @@ export function createFleet(parts: FleetParts): Fleet {
     async stop() {
       await worker?.stop();
       await sweep.stop();
-      if (worker) await endSessions("the service was stopped");
+      if (worker) await endSessions({ reason: "destroyed", detail: "the service was stopped" });
       await server?.stop();
       channels.close();
       worker = undefined;

@@ -3,8 +3,16 @@ import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
 import type { Log } from "../platform/log.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
-import type { SessionKeeper } from "./session-keeper.ts";
-import { countSlots, endAllLeases, loseOverdueWorkers, releaseSlots, renewAllLeases, takeSweepTurn } from "./store.ts";
+import type { SessionKeeper, WorkerEnd } from "./session-keeper.ts";
+import {
+  countSlots,
+  endAllLeases,
+  loseOverdueWorkers,
+  noteSweep,
+  releaseAllSlots,
+  renewAllLeases,
+  takeSweepTurn,
+} from "./store.ts";
 
 /** Milliseconds: a lease of 8 s and this leave a lost worker's sessions ended within 10 s. */
 const sweepEvery = 1_000;
@@ -14,7 +22,7 @@ export interface LeaseSweep extends RepeatedJob {
   /** Sweeps once; does nothing when another gateway is sweeping. */
   sweep(): Promise<void>;
   /** Ends what runs on every worker, for a gateway whose own worker, the only one, is known to have ended. */
-  endAll(detail: string): Promise<void>;
+  endAll(end: WorkerEnd): Promise<void>;
 }
 
 /** What the sweep stands on. */
@@ -41,14 +49,13 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
     registers,
   });
 
-  async function endLost(tx: Tx, detail: string): Promise<number> {
+  async function endLost(tx: Tx, end: WorkerEnd): Promise<number> {
     const lost = await loseOverdueWorkers(tx);
-    for (const workerId of lost) {
-      const ended = await keeper.endAllOf(tx, workerId, detail);
-      await releaseSlots(tx, workerId, []);
-      // A worker that is stopped without sessions is no news.
-      log[ended > 0 ? "warn" : "info"]({ worker_id: workerId, sessions: ended }, detail);
-    }
+    if (lost.length === 0) return 0;
+    const ended = await keeper.endAllOf(tx, lost, end);
+    await releaseAllSlots(tx, lost);
+    // Workers that are stopped without sessions are no news.
+    log[ended > 0 ? "warn" : "info"]({ worker_ids: lost, sessions: ended }, end.detail);
     return lost.length;
   }
 
@@ -60,9 +67,11 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
         await renewAllLeases(tx);
         return;
       }
-      workersLost.inc(await endLost(tx, "the worker missed its lease"));
+      workersLost.inc(await endLost(tx, { reason: "worker_lost", detail: "the worker missed its lease" }));
       const overdue = await keeper.endOverdue(tx);
       if (overdue > 0) log.warn({ sessions: overdue }, "sessions that never became live were ended");
+      // However long this one took, the next one must not take it for an outage.
+      await noteSweep(tx);
       tx.afterCommit(() => bus.publish("capacity", ""));
     });
     for (const [state, count] of Object.entries(await countSlots(db))) slots.set({ state }, count);
@@ -73,10 +82,10 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
   return {
     ...createRepeatedJob({ run: sweep, every: sweepEvery, complaint }, log),
     sweep,
-    endAll: (detail) =>
+    endAll: (end) =>
       db.transaction(async (tx) => {
         await endAllLeases(tx);
-        await endLost(tx, detail);
+        await endLost(tx, end);
       }),
   };
 }

@@ -7,11 +7,17 @@ export interface WorkerIncarnation {
   readonly incarnation: bigint;
 }
 
+/** How workers have gone: `destroyed` when we have stopped them. */
+export interface WorkerEnd {
+  readonly reason: "worker_lost" | "destroyed";
+  readonly detail: string;
+}
+
 /** What the fleet needs of those who keep the sessions. */
 export interface SessionKeeper {
-  /** Ends all running sessions of a worker that is gone, with their events; says how many those were. */
-  endAllOf(tx: Tx, workerId: string, detail: string): Promise<number>;
-  /** Ends sessions that are still provisioning after their deadline. */
+  /** Ends all running sessions of workers that are gone, with their events; says how many those were. */
+  endAllOf(tx: Tx, workerIds: readonly string[], end: WorkerEnd): Promise<number>;
+  /** Ends sessions that are still provisioning after their deadline, and those that run although their time is up. */
   endOverdue(tx: Tx): Promise<number>;
   /** Applies a worker's event, which happened so many milliseconds ago, once; one that is stale or was applied before changes nothing. */
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: number): Promise<void>;

@@ -118,6 +118,17 @@ export async function releaseSlots(tx: Tx, workerId: string, held: readonly stri
   return Number(result.numUpdatedRows);
 }
 
+/** Frees the slots of workers that are gone. */
+export async function releaseAllSlots(tx: Tx, workerIds: readonly string[]): Promise<void> {
+  await tx.sql
+    .updateTable("sessions")
+    .set({ slot_held: false })
+    .where("worker_id", "in", workerIds)
+    .where("slot_held", "=", true)
+    .where("status", "in", ["destroyed", "errored"])
+    .execute();
+}
+
 const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > clock_timestamp()`;
 
 /** A worker that neither drains nor is closed by the pressure of its machine. */
@@ -174,8 +185,13 @@ export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | und
     .skipLocked()
     .executeTakeFirst();
   if (!row) return undefined;
-  await tx.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`clock_timestamp()` }).execute();
+  await noteSweep(tx);
   return { afterGap: row.after_gap };
+}
+
+/** Notes that leases are looked after at this moment. */
+export async function noteSweep(tx: Tx): Promise<void> {
+  await tx.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`clock_timestamp()` }).execute();
 }
 
 /** Gives every worker that is not lost a fresh lease. */
@@ -201,7 +217,11 @@ export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
 
 /** Ends the lease of every worker, for a gateway that has just ended its own. */
 export async function endAllLeases(tx: Tx): Promise<void> {
-  await tx.sql.updateTable("workers").set({ lease_until: sql<Date>`clock_timestamp() - interval '1 s'` }).execute();
+  await tx.sql
+    .updateTable("workers")
+    .set({ lease_until: sql<Date>`clock_timestamp() - interval '1 s'` })
+    .where("lost_at", "is", null)
+    .execute();
 }
 
 /** Counts the slots of live workers: taken, free to take, and free on workers that take no new sessions. */

@@ -29,6 +29,7 @@ import {
   holdIncarnation,
   leaseMs,
   lockRegistered,
+  releaseAllSlots,
   releaseSlots,
   renewLease,
   saveWorker,
@@ -196,8 +197,9 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         const isolationName = isolationNames[isolation] ?? "unknown";
         await saveWorker(tx, { ...admitted, address, runtimes, slots, bootId, isolation: isolationName });
         if (admitted.restarted) {
-          await keeper.endAllOf(tx, admitted.id, "the worker was started again");
-          await releaseSlots(tx, admitted.id, []);
+          const end = { reason: "worker_lost", detail: "the worker was started again" } as const;
+          await keeper.endAllOf(tx, [admitted.id], end);
+          await releaseAllSlots(tx, [admitted.id]);
         }
         return admitted;
       });

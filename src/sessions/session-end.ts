@@ -9,7 +9,7 @@ import { durationOf } from "./ended-session.ts";
 import { endedReasonMessages } from "./session-message.ts";
 import type { SessionMetrics } from "./session-metrics.ts";
 import { endings, type StoredEndedReason } from "./session-states.ts";
-import { endedPatch, type SessionRow, transition } from "./store.ts";
+import { endedPatch, type SessionRow, transition, transitionAll } from "./store.ts";
 
 /** What an end tells whom. */
 export interface SessionEndParts {
@@ -19,11 +19,17 @@ export interface SessionEndParts {
   readonly profiles: Profiles;
 }
 
-/** Why a session ends. */
+/** Why sessions end. */
 export interface EndCause {
   readonly reason: StoredEndedReason;
   /** What was seen of the cause of a fault. */
   readonly detail?: string;
+  /** Nobody is there to hand a profile over. */
+  readonly isWorkerGone?: boolean;
+}
+
+/** Why one session ends, and which placement of it is meant. */
+export interface SessionEnd extends EndCause {
   /** How long ago it was, for one that is told late. */
   readonly agoMs?: number;
   readonly accountId?: string;
@@ -31,7 +37,7 @@ export interface EndCause {
   readonly workerKey?: WorkerEventKey;
 }
 
-async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: EndCause): Promise<void> {
+async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: SessionEnd): Promise<void> {
   const owner = { accountId: row.account_id, subject: row.id, ...(cause.workerKey && { workerKey: cause.workerKey }) };
   const durationMs = BigInt(durationOf(row));
   const data = { sessionId: row.id, durationMs, endedReason: endedReasonMessages[cause.reason] };
@@ -43,31 +49,55 @@ async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: EndCa
   }
 }
 
-/** A worker that tells of the end itself is there to hand the profile over, even when it stops. */
 async function endProfileUse({ uses, saves }: Profiles, tx: Tx, row: SessionRow, cause: EndCause): Promise<void> {
-  const isWorkerGone = cause.reason === "worker_lost" && cause.workerKey === undefined;
+  const { isWorkerGone = false } = cause;
   const end = { sessionId: row.id, isUnused: row.live_at === null, isWorkerGone };
   if (await uses.end(tx, end)) tx.afterCommit(() => saves.take(row.id));
 }
 
-/** Ends a session with its one terminal event; undefined when it had ended before, or is not the one that is meant. */
-export async function endSession(
+/** Does what a session's end brings with it, once its row says that it has ended. */
+async function settleEnd(
   { events, bus, sessionMetrics, profiles }: SessionEndParts,
   tx: Tx,
+  row: SessionRow,
+  cause: SessionEnd,
+): Promise<void> {
+  await appendEnd(events, tx, row, cause);
+  if (row.profile_id !== null) await endProfileUse(profiles, tx, row, cause);
+  tx.afterCommit(() => {
+    sessionMetrics.ended.inc({ reason: cause.reason });
+    bus.publish("session-ended", row.id);
+  });
+}
+
+/** Ends a session with its one terminal event; undefined when it had ended before, or is not the one that is meant. */
+export async function endSession(
+  parts: SessionEndParts,
+  tx: Tx,
   id: string,
-  cause: EndCause,
+  cause: SessionEnd,
 ): Promise<SessionRow | undefined> {
   const { reason, accountId, placementEpoch, agoMs = 0 } = cause;
   const row = await transition(tx, id, endings[reason], endedPatch(reason, agoMs), {
     ...(accountId !== undefined && { accountId }),
     ...(placementEpoch !== undefined && { placementEpoch }),
   });
-  if (!row) return undefined;
-  await appendEnd(events, tx, row, cause);
-  if (row.profile_id !== null) await endProfileUse(profiles, tx, row, cause);
-  tx.afterCommit(() => {
-    sessionMetrics.ended.inc({ reason });
-    bus.publish("session-ended", id);
-  });
+  if (row) await settleEnd(parts, tx, row, cause);
   return row;
+}
+
+/**
+ * Ends those of some sessions that have not ended yet, and says how many those were. Their statements travel together:
+ * the sessions of a whole worker take as many round trips as one.
+ */
+export async function endSessions(
+  parts: SessionEndParts,
+  tx: Tx,
+  ids: readonly string[],
+  cause: EndCause,
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  const rows = await transitionAll(tx, ids, endings[cause.reason], endedPatch(cause.reason, 0));
+  await Promise.all(rows.map((row) => settleEnd(parts, tx, row, cause)));
+  return rows.length;
 }

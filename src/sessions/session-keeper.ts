@@ -8,7 +8,7 @@ import {
   SessionEgressCapabilityChangedEventSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Database, Tx } from "../platform/database.ts";
-import { endSession, type SessionEndParts } from "./session-end.ts";
+import { endSession, endSessions, type SessionEndParts } from "./session-end.ts";
 import { toStoredReason } from "./session-message.ts";
 import { isEnded } from "./session-states.ts";
 import { findRunningOf, lockRunning, lockSession, type SessionRow, transition } from "./store.ts";
@@ -76,24 +76,20 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
       else if (!missing.has(id)) missing.set(id, now);
     }
     const overdue = running.filter((id) => now - (missing.get(id) ?? now) > missingFor);
-    for (const id of overdue) {
-      missing.delete(id);
-      const detail = `worker ${workerId} no longer had the session`;
-      await db.transaction((tx) => endSession(parts, tx, id, { reason: "crashed", detail }));
-    }
+    if (overdue.length === 0) return;
+    const detail = `worker ${workerId} no longer had the session`;
+    await db.transaction((tx) => endSessions(parts, tx, overdue, { reason: "crashed", detail }));
+    for (const id of overdue) missing.delete(id);
   }
 
   return {
-    async endAllOf(tx, workerId, detail) {
-      const ids = await lockRunning(tx, { workerId });
-      for (const id of ids) await endSession(parts, tx, id, { reason: "worker_lost", detail });
-      return ids.length;
+    async endAllOf(tx, workerIds, end) {
+      return endSessions(parts, tx, await lockRunning(tx, { workerIds }), { ...end, isWorkerGone: true });
     },
     async endOverdue(tx) {
-      const ids = await lockRunning(tx, "overdue");
-      const cause = { reason: "failed_to_start", detail: "the browser was not ready in time" } as const;
-      for (const id of ids) await endSession(parts, tx, id, cause);
-      return ids.length;
+      const unready = await lockRunning(tx, "unready");
+      const late = { reason: "failed_to_start", detail: "the browser was not ready in time" } as const;
+      return endSessions(parts, tx, unready, late);
     },
     async apply(tx, { workerId, incarnation }: WorkerIncarnation, event, agoMs) {
       const session = await lockSession(tx, event.sessionId);

@@ -134,6 +134,23 @@ export async function transition(
   return update.returningAll().executeTakeFirst();
 }
 
+/** Moves all of some sessions on whose status allows it. */
+export async function transitionAll(
+  tx: Tx,
+  ids: readonly string[],
+  trigger: SessionTrigger,
+  patch: SessionPatch,
+): Promise<SessionRow[]> {
+  const { from, to } = transitions[trigger];
+  return tx.sql
+    .updateTable("sessions")
+    .set({ ...patch, status: to })
+    .where("id", "in", ids)
+    .where("status", "in", from)
+    .returningAll()
+    .execute();
+}
+
 /** What a session that becomes live gets. */
 export const livePatch = () => ({ live_at: rightNow() });
 
@@ -144,13 +161,13 @@ export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
   pause_reason: null,
 });
 
-/** Lists the running sessions of a worker, or those that are overdue in becoming live, and locks them. */
-export async function lockRunning(tx: Tx, which: { workerId: string } | "overdue"): Promise<string[]> {
+/** Lists the running sessions of workers, or those that are overdue in becoming live, and locks them. */
+export async function lockRunning(tx: Tx, which: { workerIds: readonly string[] } | "unready"): Promise<string[]> {
   const running = tx.sql.selectFrom("sessions").select("id");
   const chosen =
-    which === "overdue"
+    which === "unready"
       ? running.where("status", "=", "provisioning").where("provision_by", "<", rightNow())
-      : running.where("worker_id", "=", which.workerId).where("status", "in", runningStatuses);
+      : running.where("worker_id", "in", which.workerIds).where("status", "in", runningStatuses);
   const rows = await chosen.orderBy("id").forUpdate().execute();
   return rows.map(({ id }) => id);
 }

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { DoomedService } from "./doomed-service.ts";
+import { readLedger } from "./session-ledger.ts";
 
 async function startDoomed(): Promise<DoomedService> {
   const doomed = await DoomedService.start();
@@ -12,7 +13,7 @@ const waitFor = (selector: string, timeout: number) => ({
   timeout_ms: timeout,
 });
 
-test("should let what runs finish when it is interrupted, then end everything", async () => {
+test("should let what runs finish when it is interrupted, then end everything, sessions as destroyed", async () => {
   const doomed = await startDoomed();
   const session = await doomed.create();
   const running = doomed.rest(`${session}/wait`, waitFor("#never", 8_000));
@@ -26,6 +27,11 @@ test("should let what runs finish when it is interrupted, then end everything", 
   expect((await launched).status).toBe(201);
   expect(await ended).toBe(0);
   await doomed.expectGone();
+  await doomed.restart();
+  const sessions = [...(await readLedger(doomed)).values()];
+  const destroyed = { status: "destroyed", endedReason: "destroyed", terminalEvents: ["session.completed"] };
+  expect(sessions).toEqual([destroyed, destroyed]);
+  await doomed.expectCleanEnd();
 }, 120_000);
 
 test("should end at once on a second signal", async () => {

@@ -3,7 +3,7 @@ import { describeProcess, isStillThere } from "../support/process-list.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
 import { entryOf } from "./session-ledger.ts";
 
-test("should end the sessions of a worker that is told to stop as lost, and clear its browsers", async () => {
+test("should end the sessions of a worker that is told to stop as destroyed, and clear its browsers", async () => {
   const doomed = await DoomedService.start();
   onTestFinished(() => doomed[Symbol.asyncDispose]());
   const sessions = [await doomed.create(), await doomed.create({ runtime: "chromium" })];
@@ -13,11 +13,11 @@ test("should end the sessions of a worker that is told to stop as lost, and clea
   process.kill(workerPid, "SIGTERM");
 
   const { body } = await inTime(answer);
-  expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+  expect(body).toMatchObject({ status: 410, ended_reason: "destroyed" });
   for (const session of sessions) {
     const after = await inTime(doomed.rest(`${session}/navigate`, { url: "about:blank" }));
-    expect(after.body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
-    const entry = { status: "errored", endedReason: "worker_lost", terminalEvents: ["session.failed"] };
+    expect(after.body).toMatchObject({ status: 410, ended_reason: "destroyed" });
+    const entry = { status: "destroyed", endedReason: "destroyed", terminalEvents: ["session.completed"] };
     expect(await entryOf(doomed, session)).toEqual(entry);
   }
   await expect.poll(() => browsers.filter(isStillThere), { timeout: verdict }).toEqual([]);

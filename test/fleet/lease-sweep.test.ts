@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
 import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
+import type { Tx } from "../../src/platform/database.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -34,15 +35,16 @@ beforeEach(async () => {
 });
 
 const keeper: SessionKeeper = {
-  endAllOf: async (_tx, workerId) => ended.push(workerId),
+  endAllOf: async (_tx, workerIds) => ended.push(...workerIds),
   endOverdue: async () => 0,
   apply: async () => undefined,
   unwanted: async () => [],
   settledProfiles: async () => [],
 };
 
-function sweepOf() {
-  return createLeaseSweep({ db: database.db, bus: createLocalBus(), log: silentLog, metrics: createMetrics(), keeper });
+function sweepOf(sessions = keeper) {
+  const metrics = createMetrics();
+  return createLeaseSweep({ db: database.db, bus: createLocalBus(), log: silentLog, metrics, keeper: sessions });
 }
 
 async function lastSweep(seconds: number): Promise<void> {
@@ -73,6 +75,19 @@ test("should renew every lease instead when nobody could sweep for more than thr
     { id: "alive", renewed: true },
     { id: "overdue", renewed: true },
   ]);
+});
+
+test("should not take a sweep of more than three seconds for an outage", async () => {
+  await lastSweep(1);
+  const slow = { ...keeper, endOverdue: (tx: Tx) => sql`select pg_sleep(3.2)`.execute(tx.sql).then(() => 0) };
+  await sweepOf(slow).sweep();
+  await database.db.sql
+    .updateTable("workers")
+    .set({ lease_until: secondsAgo(1) })
+    .where("id", "=", "alive")
+    .execute();
+  await sweepOf().sweep();
+  expect(ended).toEqual(["overdue", "alive"]);
 });
 
 test("should leave the turn to another gateway that is sweeping", async () => {

@@ -67,14 +67,14 @@ test("a worker that drains takes no new session, keeps its lease, and ends with 
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);
 
-test("a worker whose drain time is up ends what is left as lost", async () => {
+test("a worker whose drain time is up ends what is left as destroyed", async () => {
   await using stack = new AsyncDisposableStack();
   const { worker, row } = await drainOne(4, stack);
   const since = performance.now();
   expect(await row()).toMatchObject({ status: "live" });
   expect(await worker.ended).toBe(0);
   expect(performance.now() - since).toBeGreaterThan(2_000);
-  expect(await row()).toEqual({ status: "errored", ended_reason: "worker_lost" });
+  expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);
 
 test("a worker that drains ends at once on a second signal", async () => {
@@ -82,5 +82,5 @@ test("a worker that drains ends at once on a second signal", async () => {
   const { worker, row } = await drainOne(600, stack);
   worker.signal("SIGINT");
   expect(await worker.ended).toBe(0);
-  expect(await row()).toEqual({ status: "errored", ended_reason: "worker_lost" });
+  expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);

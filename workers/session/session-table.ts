@@ -136,9 +136,14 @@ export class SessionTable {
     if (entry.session) this.#track(entry, entry.session.end(reason));
   }
 
-  /** Tells of a session's end as of one that came by itself. */
-  reportEnd(placement: Placement, reason: SessionEndedReason, detail: string): void {
-    this.#options.onEvent(placement, { case: "ended", value: { reason, detail } });
+  /** Ends all sessions because the worker stops, and tells of those that run. Those being launched can be elsewhere. */
+  async stop(reason: SessionEndedReason): Promise<void> {
+    const detail = "the worker was stopped";
+    for (const entry of this.#entries.values()) {
+      if (entry.session) this.#options.onEvent(entry, { case: "ended", value: { reason, detail } });
+      else entry.ending.abort(fail("capacity-unavailable", {}, { retryAfter: 1, detail }));
+    }
+    await this.endAll(reason);
   }
 
   /** Ends all sessions; resolves when nothing is left of them. */
