@@ -41,7 +41,12 @@ function revalidated(
   const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
   return (request, reply) => {
     reply.headers({ ...headers, etag, "cache-control": "no-cache" });
-    const known = request.headers["if-none-match"]?.split(/\s*,\s*/).map((tag) => tag.replace(/^W\//, "")) ?? [];
-    return known.includes(etag) || known.includes("*") ? reply.code(304).send() : reply.send(body);
+    return isKnown(etag, request.headers["if-none-match"] ?? "") ? reply.code(304).send() : reply.send(body);
   };
+}
+
+/** Tells whether an If-None-Match header has an entity tag (RFC 9110, section 13.1.2). */
+export function isKnown(etag: string, header: string): boolean {
+  const known = header.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  return known.includes(etag) || known.includes("*");
 }

@@ -20,6 +20,9 @@ export const DEFAULT_ARCHETYPE = "desktop-chrome";
 const CLOSE_SHARE = 0.2;
 const MAX_SUGGESTIONS = 5;
 
+/** A longer text is no slip of the finger, and comparing it with 200 names would take others' time. */
+const MAX_NAME = 64;
+
 const table: ReadonlyMap<string, Archetype> = new Map([
   ...Object.entries(devices).map(([name, device]) => {
     const { viewport, deviceScaleFactor, isMobile, hasTouch, userAgent } = device;
@@ -47,6 +50,7 @@ export function isDesktop(archetype: Archetype): boolean {
 
 /** Gives the names that somebody may have meant by one that does not exist, the closest first. */
 export function closeArchetypes(name: string): string[] {
+  if (name.length > MAX_NAME) return [];
   const wanted = toKebab(name);
   const limit = Math.max(2, Math.floor(wanted.length * CLOSE_SHARE));
   return archetypeNames

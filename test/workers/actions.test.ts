@@ -193,6 +193,17 @@ describe.each(["headless-shell", "chromium"])("a wait in %s", (runtime) => {
     expect(problem).toMatchObject({ slug: "session-timeout", detail: expect.stringMatching(detail) });
   });
 
+  test("holds nobody up with a pattern that a regular expression would try for ever", async () => {
+    await driver.run("navigate", { url: site.url(`/wait.html#${"a".repeat(180)}`) });
+    const beganAt = performance.now();
+    const { problem } = await driver.run("wait", {
+      condition: { kind: "url", pattern: `${"**a".repeat(4)}**b` },
+      timeout_ms: 300,
+    });
+    expect(problem).toMatchObject({ slug: "session-timeout" });
+    expect(performance.now() - beganAt).toBeLessThan(5_000);
+  });
+
   test("waits for requests that a page makes after it has loaded", async () => {
     await driver.run("navigate", { url: site.url("/busy.html") });
     const { answer } = await driver.run("wait", { condition: { kind: "network_idle" } });

@@ -102,7 +102,8 @@ function asFailureOf(error: Error): Failure {
 
 /** What Playwright's log says last of an element that could not be acted on, and how we say it. */
 const HINDRANCES: readonly (readonly [RegExp, (match: RegExpMatchArray) => string])[] = [
-  [/(<[^\n]{1,200}>)[^\n]*intercepts pointer events/g, ([, cover]) => `the element is covered by ${cover}`],
+  // From the line's beginning: the log quotes selectors too, and one full of `<` would be tried from each of them.
+  [/^[^<\n]*(<[^\n]{1,200}>)[^\n]*intercepts pointer events/gm, ([, cover]) => `the element is covered by ${cover}`],
   [/element is not enabled/g, () => "the element is disabled"],
   [/element is not stable/g, () => "the element keeps moving"],
   [/element is not editable/g, () => "the element is read-only"],
@@ -113,13 +114,17 @@ const HINDRANCES: readonly (readonly [RegExp, (match: RegExpMatchArray) => strin
 ];
 
 async function explainTimeout(message: string, page: Page, aims: readonly Aim[]): Promise<string> {
-  const log = message.slice(message.indexOf("\n"));
+  return lastHindrance(message.slice(message.indexOf("\n"))) ?? explainAbsence(page, aims);
+}
+
+/** Says what Playwright's log names last as being in the way. */
+export function lastHindrance(log: string): string | undefined {
   let last: { at: number; sentence: string } | undefined;
   for (const [pattern, say] of HINDRANCES) {
     const match = [...log.matchAll(pattern)].at(-1);
     if (match && (last === undefined || match.index > last.at)) last = { at: match.index, sentence: say(match) };
   }
-  return last?.sentence ?? explainAbsence(page, aims);
+  return last?.sentence;
 }
 
 async function explainAbsence(page: Page, aims: readonly Aim[]): Promise<string> {

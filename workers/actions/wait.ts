@@ -5,6 +5,7 @@ import { crashedFailure, elementFailure, isTimeout } from "./browser-failure.ts"
 import { loadStateOf } from "./navigate.ts";
 import { limits, type Scene } from "./scene.ts";
 import { locateFirst, locateVisible } from "./selectors.ts";
+import { urlGlob } from "./url-glob.ts";
 
 type Condition = WaitRequest["condition"];
 
@@ -26,8 +27,8 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
     case "selector":
       return waitForElement(scene, condition.value);
     case "url": {
-      const pattern = globToPattern(condition.value.pattern);
-      return page.waitForURL((url) => pattern.test(url.href), { ...limits(scene), waitUntil: "commit" });
+      const matches = urlGlob(condition.value.pattern);
+      return page.waitForURL(({ href }) => matches(href), { ...limits(scene), waitUntil: "commit" });
     }
     case "loadState": {
       const state = loadStateOf(condition.value.state);
@@ -60,18 +61,6 @@ function waitForElement(scene: Scene, { selector, frame, state }: SelectorCondit
 
 function attached(scene: Scene, element: Locator): Promise<void> {
   return element.waitFor({ ...limits(scene), state: "attached" });
-}
-
-/** Turns the pattern of a url condition into a regular expression: `*` any but `/`, `**` any, all else itself. */
-function globToPattern(glob: string): RegExp {
-  const source = glob
-    .split(/(\*+)/)
-    .map((part) => {
-      if (part.startsWith("**")) return ".*";
-      return part === "*" ? "[^/]*" : part.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
-    })
-    .join("");
-  return new RegExp(`^${source}$`, "s");
 }
 
 const ELEMENT_STATES: Readonly<Record<number, string>> = {
