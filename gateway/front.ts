@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { type BlockList, isIP, type Socket } from "node:net";
 import type { Config } from "../src/platform/config.ts";
 import { failFields } from "../src/platform/errors.ts";
+import { hostName, isLoopback } from "../src/platform/loopback.ts";
 import type { HttpHandler } from "./listen.ts";
 import type { Gate } from "./policies/index.ts";
 import type { Problems } from "./problems.ts";
@@ -119,13 +120,9 @@ export function allowedHosts(config: Config): ((host: string) => boolean) | unde
   }
   const publicHost = new URL(config.publicUrl).hostname;
   return (host) => {
-    const name = host.replace(/:\d+$/, "").toLowerCase();
+    const name = hostName(host);
     return isLoopback(name) || name === publicHost;
   };
-}
-
-function isLoopback(name: string): boolean {
-  return name === "localhost" || name === "[::1]" || name === "::1" || /^127\.\d+\.\d+\.\d+$/.test(name);
 }
 
 /** Answers what came over HTTP/1.1 and cannot be read as a request: broken lines, headers over 16 KiB, a stalled client. */

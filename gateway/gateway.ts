@@ -1,14 +1,12 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import type { Server } from "node:http";
 import { BlockList, isIP } from "node:net";
 import type { FastifyInstance } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
 import type { App } from "../src/app.ts";
+import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
 import type { ServedService } from "../src/registry.ts";
 import { allowedHosts, front, refuseBroken } from "./front.ts";
-import { createInternalServer } from "./internal.ts";
 import { SharedPort } from "./listen.ts";
 import { loadComments } from "./openapi/comments.ts";
 import { buildOpenApi } from "./openapi/document.ts";
@@ -33,7 +31,7 @@ export class Gateway {
   readonly #port: SharedPort;
   readonly #grpc: GrpcServer;
   readonly #webSockets: WebSockets;
-  readonly #internal: Server;
+  readonly #internal: InternalServer;
   readonly #tls: { cert: Buffer; key: Buffer } | undefined;
   #serving = false;
 
@@ -67,17 +65,16 @@ export class Gateway {
       onClientError: refuseBroken(context),
     });
     const isReady = async (): Promise<boolean> => this.#serving && (await app.isReady());
-    this.#internal = createInternalServer({ isReady, metrics });
+    this.#internal = createInternalServer({ host: config.host, port: config.internalPort, isReady, metrics });
   }
 
   /** Listens on all ports; on the internal one alone when the process does background jobs only. */
   async start(): Promise<void> {
-    const { host, internalPort, role } = this.#app.config;
+    const { role } = this.#app.config;
     if (role !== "jobs") {
       await this.#openPublicPorts();
     }
-    this.#internal.listen(internalPort, host);
-    await once(this.#internal, "listening");
+    await this.#internal.start();
     this.#serving = true;
   }
 
@@ -88,8 +85,7 @@ export class Gateway {
     this.#webSockets.stop();
     await Promise.all([this.#port.stop(GRACE_MS), this.#grpc.stop(GRACE_MS)]);
     await this.#rest.close();
-    this.#internal.close();
-    this.#internal.closeAllConnections();
+    await this.#internal.stop();
   }
 
   async #openPublicPorts(): Promise<void> {

@@ -6,6 +6,7 @@ import { ConfigError, type Environment, type EnvironmentReader, readerOf } from 
 import { type FleetTlsFiles, readFleetTls } from "./fleet-tls.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets-keys.ts";
+import { readWorkerToken } from "./worker-token.ts";
 
 /** Files of a certificate and its key. */
 export interface TlsFiles {
@@ -95,17 +96,6 @@ function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): 
   return directory;
 }
 
-function readWorkerToken(read: EnvironmentReader, embedded: boolean): string | undefined {
-  const token = read.text("WORKER_TOKEN");
-  if (!embedded && (token === undefined || token.length < 16)) {
-    throw new ConfigError(
-      "WORKER_TOKEN",
-      "accepts a secret of at least 16 characters, the same on gateways and workers",
-    );
-  }
-  return token;
-}
-
 /** Names that only a private network knows: without a dot, or reserved for such. Which addresses are public workers know. */
 const privateName = /^[^.]*$|\.(localhost|local|internal|home\.arpa|test)$/;
 
@@ -157,7 +147,7 @@ export function readConfig(
     databaseUrl,
     redisUrl,
     role: readRole(read, redisUrl !== undefined),
-    workerToken: readWorkerToken(read, embedded),
+    workerToken: readWorkerToken(read, !embedded),
     workerSlots: slots === 0 ? undefined : slots,
     tls,
     fleetTls: readFleetTls(read),

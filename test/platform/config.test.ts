@@ -73,6 +73,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDRs/],
   ["CORS_ORIGINS", "https://a.example/path", /origins/],
   ["EGRESS_ALLOW", "localhost", /host:port/],
+  ["WORKER_TOKEN", "too short", /at least 16 characters/],
   ["PROXY_CHECK", "https://example.com", /host:port/],
   ["TLS_CERT", "/cert.pem", /TLS_KEY.*path of a file/],
   ["DATA_DIR", `/${"d".repeat(80)}`, /at most \d+ bytes/],

@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { Registry } from "prom-client";
+import { hostName, isLoopback } from "./loopback.ts";
+
+/** What the internal port of a process tells, and where. */
+export interface InternalServerOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Says whether requests, or sessions, may be sent here. */
+  isReady(): boolean | Promise<boolean>;
+  readonly metrics: Registry;
+}
+
+/** Serves `/healthz` (the process answers), `/readyz` (send it work) and `/metrics` (Prometheus text format). */
+export interface InternalServer {
+  start(): Promise<void>;
+  /** Ends every connection. */
+  stop(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+  readonly type?: string;
+}
+
+/** Makes the server; it listens when it is started. */
+export function createInternalServer({ host, port, isReady, metrics }: InternalServerOptions): InternalServer {
+  const answers: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
+    "/healthz": () => ({ status: 200, body: "ok\n" }),
+    "/readyz": async () =>
+      (await isReady()) ? { status: 200, body: "ready\n" } : { status: 503, body: "not ready\n" },
+    "/metrics": async () => ({ status: 200, type: metrics.contentType, body: await metrics.metrics() }),
+  };
+
+  function answerTo(path: string, authority: string): Answer | Promise<Answer> {
+    // A web page whose name was made to lead to this machine sends that name (DNS rebinding).
+    if (isLoopback(host) && !isLoopback(hostName(authority)))
+      return { status: 400, body: "not a name of this service\n" };
+    return answers[path]?.() ?? { status: 404, body: "not found\n" };
+  }
+
+  const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, async (request, response) => {
+    try {
+      const [path = ""] = (request.url ?? "").split("?", 1);
+      const { status, body, type = "text/plain" } = await answerTo(path, request.headers.host ?? "");
+      response.writeHead(status, { "content-type": type }).end(body);
+    } catch {
+      response.writeHead(500).end();
+    }
+  });
+  return {
+    async start() {
+      server.listen(port, host);
+      await once(server, "listening");
+    },
+    async stop() {
+      if (!server.listening) return;
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}

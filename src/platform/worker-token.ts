@@ -1,0 +1,15 @@
+import { ConfigError, type EnvironmentReader } from "./environment.ts";
+
+/** Reads the secret that admits workers; undefined when there is none and none is needed. */
+export function readWorkerToken(read: EnvironmentReader, isNeeded: true): string;
+export function readWorkerToken(read: EnvironmentReader, isNeeded: boolean): string | undefined;
+export function readWorkerToken(read: EnvironmentReader, isNeeded: boolean): string | undefined {
+  const token = read.text("WORKER_TOKEN");
+  if (token === undefined ? isNeeded : token.length < 16) {
+    throw new ConfigError(
+      "WORKER_TOKEN",
+      "accepts a secret of at least 16 characters, the same on gateways and workers",
+    );
+  }
+  return token;
+}
