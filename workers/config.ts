@@ -5,6 +5,7 @@ import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, type Environment, readerOf } from "../src/platform/environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "../src/platform/fleet-tls.ts";
 import { type LogLevel, logLevels } from "../src/platform/log.ts";
+import { readWorkerToken } from "../src/platform/worker-token.ts";
 import type { Isolation } from "./slots/confinement.ts";
 
 /** Memory that one session is reckoned with, half of what it may take, and sessions that a core carries. */
@@ -39,8 +40,8 @@ export interface WorkerConfig {
   readonly drainSeconds: number;
   /** From which pressure of the machine the worker takes no new sessions, in percent; 100 never. */
   readonly closeAt: { readonly memory: number; readonly cpu: number };
-  /** Where health and metrics are served; nowhere when absent. */
-  readonly internalPort: number | undefined;
+  /** Where health and metrics are served, beside where gateways command; nowhere when absent. */
+  readonly internal: { readonly host: string; readonly port: number } | undefined;
   readonly logLevel: LogLevel;
 }
 
@@ -60,7 +61,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     index: read.integer("WORKER_INDEX", { min: 0, max: 9_999, absent: 0 }),
     listen,
     address: readAddress(env, "WORKER_ADDRESS", listen),
-    token: readToken(read.text("WORKER_TOKEN")),
+    token: readWorkerToken(read, true),
     slots: read.integer("WORKER_SLOTS", { min: 1, max: MAX_SLOTS, absent: defaultSlots() }),
     // A warm shell costs 78 MB, and a pool of 8 hides all of a launch that two cores leave to hide.
     warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: MAX_SLOTS, absent: 8 }),
@@ -75,7 +76,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
       memory: read.integer("CLOSE_AT_MEMORY", { min: 1, max: 100, absent: 90 }),
       cpu: read.integer("CLOSE_AT_CPU", { min: 1, max: 100, absent: 95 }),
     },
-    internalPort: internalPort < 0 ? undefined : internalPort,
+    internal: internalPort < 0 ? undefined : { host: hostOf(listen), port: internalPort },
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }
@@ -84,16 +85,6 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
 function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
   const carried = Math.min(cores * SESSIONS_PER_CORE, Math.floor(memory / SESSION_BYTES));
   return Math.min(Math.max(carried, 1), MAX_SLOTS);
-}
-
-function readToken(token: string | undefined): string {
-  if (token === undefined || token.length < 16) {
-    throw new ConfigError(
-      "WORKER_TOKEN",
-      "accepts a secret of at least 16 characters, the same on gateways and workers",
-    );
-  }
-  return token;
 }
 
 function readDirectory(env: Environment, name: string): string | undefined {
@@ -110,6 +101,11 @@ function readAddress(env: Environment, name: string, absent: string | undefined)
 
 function isException(item: string): boolean {
   return item.includes("/") || isIP(item) !== 0 || isAddress(item);
+}
+
+/** The host that an address to listen on names: loopback beside a unix socket. */
+function hostOf(listen: string): string {
+  return listen.startsWith("unix:") ? "127.0.0.1" : listen.replace(/:\d+$/, "").replace(/^\[(.+)\]$/, "$1");
 }
 
 function isAddress(item: string): boolean {

@@ -1,22 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { create, type DescMessage, type DescMethod, type MessageShape } from "@bufbuild/protobuf";
-import { timestampNow } from "@bufbuild/protobuf/wkt";
-import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
+import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { Metadata } from "@grpc/grpc-js";
 import {
   GatewayService,
   HeartbeatRequestSchema,
   type Isolation,
   RegisterRequestSchema,
-  ReportRequestSchema,
 } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { pause } from "../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
-import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../src/platform/fleet-tls.ts";
-import { callUnary, type GrpcCallOptions, type TypedMethod } from "../src/platform/grpc-codec.ts";
 import { statusToFailure } from "../src/platform/grpc-failure.ts";
-import type { EventLog } from "./event-log.ts";
-import type { GatewayRound } from "./gateway-round.ts";
+import type { GatewayCaller, GatewayMethod } from "./gateway-caller.ts";
 import { hashSecret, type Identity, type IdentityFile } from "./identity.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import type { SessionTable } from "./session/session-table.ts";
@@ -24,14 +19,6 @@ import type { Log } from "./slots/log.ts";
 
 /** Milliseconds. A call fails well before the lease of 8 s is over, so that another gateway can be asked. */
 const times = { heartbeat: 2_000, call: 2_000, retry: 300, handOver: 3_000 };
-
-const channelOptions: ChannelOptions = {
-  "grpc.enable_retries": 0,
-  // The next gateway on the same socket is found within a second.
-  "grpc.initial_reconnect_backoff_ms": 100,
-  "grpc.max_reconnect_backoff_ms": 1_000,
-  "grpc.service_config_disable_resolution": 1,
-};
 
 /** What a worker tells of itself. */
 export interface WorkerDescription {
@@ -41,21 +28,22 @@ export interface WorkerDescription {
   readonly isolation: Isolation;
 }
 
+/**
+ * Why a worker is of no use any more: no gateway has accepted a heartbeat for a lease, and its sessions were ended; or
+ * another process runs in its name.
+ */
+export type WorkerFate = "lease lost" | "superseded";
+
 /** What the link is made of. */
 export interface FleetLinkOptions {
-  readonly gateways: GatewayRound;
-  readonly tls?: FleetTlsFiles | undefined;
+  readonly gateways: GatewayCaller;
   readonly token: string;
   readonly identityFile: IdentityFile;
   readonly describe: () => WorkerDescription;
   readonly sessions: SessionTable;
-  readonly events: EventLog;
   readonly profiles?: ProfileShelf;
   readonly log: Log;
-  /** Hears that no gateway has accepted a heartbeat for a lease: all sessions have been ended. */
-  onLeaseLost(): void;
-  /** Hears that another process runs in the worker's name: this one has to end. */
-  onSuperseded(): void;
+  onFate(fate: WorkerFate): void;
 }
 
 /** A registration in force. */
@@ -63,7 +51,7 @@ interface Lease {
   readonly incarnation: bigint;
 }
 
-/** Keeps a worker known to the gateways: registers, renews the lease, reports events, ends what it must not have. */
+/** Keeps a worker known to the gateways: registers, renews the lease, ends what the worker must not have. */
 export class FleetLink {
   readonly #options: FleetLinkOptions;
   /** Random per start of the process: a registration sent twice is one incarnation. */
@@ -76,10 +64,6 @@ export class FleetLink {
   #acceptedAt = performance.now();
   /** No gateway answers, and that has been said. */
   #isSilent = false;
-  /** Undefined until it is needed, and after one that failed. */
-  #gateway: Promise<Client> | undefined;
-  /** The one that was asked last. */
-  #asked = "";
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: FleetLinkOptions) {
@@ -89,7 +73,7 @@ export class FleetLink {
   /** Begins to register; goes on trying until it is stopped. */
   async start(): Promise<void> {
     this.#identity = await this.#options.identityFile.read();
-    this.#running = Promise.all([this.#keepLease(), this.#watchLease(), this.#reportEvents()]).then(() => undefined);
+    this.#running = Promise.all([this.#keepLease(), this.#watchLease()]).then(() => undefined);
   }
 
   /** What gateways show; undefined before the first registration. */
@@ -104,7 +88,7 @@ export class FleetLink {
 
   /** Tells a gateway at once what has changed, such as that the worker drains. */
   async sayNow(): Promise<void> {
-    if (this.#lease) await this.#heartbeat(this.#lease).catch(() => undefined);
+    await this.#heartbeat();
   }
 
   /** Has gateways take what waits on the shelf; what they have not taken in time stays there. */
@@ -116,30 +100,41 @@ export class FleetLink {
     }
   }
 
-  /** Reports what is left, then ends. */
   async stop(): Promise<void> {
-    await this.#flush().catch(() => undefined);
     this.#stopping.abort();
     await this.#running;
-    await this.#gateway?.then((client) => client.close()).catch(() => undefined);
+    await this.#options.gateways.close();
+  }
+
+  /** Asks a gateway in the name of the registered worker; undefined when there is no registration, or no answer. */
+  async ask<I extends DescMessage, O extends DescMessage>(
+    method: GatewayMethod<I, O>,
+    makeRequest: (incarnation: bigint) => MessageShape<I>,
+  ): Promise<MessageShape<O> | undefined> {
+    if (!this.#lease || !this.#identity) return undefined;
+    const metadata = new Metadata();
+    metadata.set(fleetMetadata.workerId, this.#identity.workerId);
+    metadata.set(fleetMetadata.workerSecret, this.#identity.workerSecret);
+    const request = makeRequest(this.#lease.incarnation);
+    try {
+      return await this.#options.gateways.call(method, request, { metadata, timeoutMs: times.call });
+    } catch (thrown) {
+      this.#onFailure(thrown);
+      return undefined;
+    }
   }
 
   async #keepLease(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      try {
-        this.#lease ??= await this.#register();
-        await this.#heartbeat(this.#lease);
-        await pause(times.heartbeat, signal);
-      } catch (thrown) {
-        this.#onFailure(thrown);
-        await pause(times.retry, signal);
-      }
+      if (!this.#lease) await this.#register().catch((thrown: unknown) => this.#onFailure(thrown));
+      const isAccepted = await this.#heartbeat();
+      await pause(isAccepted ? times.heartbeat : times.retry, signal);
     }
   }
 
-  async #register(): Promise<Lease> {
-    const { token, describe, log, identityFile } = this.#options;
+  async #register(): Promise<void> {
+    const { token, describe, log, identityFile, gateways } = this.#options;
     const { runtimes, ...rest } = describe();
     const request = create(RegisterRequestSchema, {
       ...rest,
@@ -148,7 +143,7 @@ export class FleetLink {
       bootId: this.#bootId,
       ...this.#identity,
     });
-    const answer = await this.#ask(GatewayService.method.register, request, { timeoutMs: times.call });
+    const answer = await gateways.call(GatewayService.method.register, request, { timeoutMs: times.call });
     const { workerId, incarnation, leaseMs } = answer;
     const workerSecret = answer.workerSecret || this.#identity?.workerSecret;
     if (workerSecret === undefined) throw new Error("a gateway took the worker for one that has a secret already");
@@ -157,29 +152,32 @@ export class FleetLink {
     log.info({ workerId, incarnation: Number(incarnation) }, "registered with a gateway");
     this.#leaseMs = leaseMs;
     this.#acceptedAt = performance.now();
-    return { incarnation };
+    this.#lease = { incarnation };
   }
 
-  async #heartbeat(lease: Lease): Promise<void> {
+  /** Says whether a gateway has accepted it. */
+  async #heartbeat(): Promise<boolean> {
     const { sessions, profiles, log } = this.#options;
+    const waiting = (await profiles?.pending()) ?? [];
     const sentAt = performance.now();
-    const request = create(HeartbeatRequestSchema, {
-      incarnation: lease.incarnation,
-      freeSlots: sessions.free,
-      draining: sessions.isDraining,
-      closedBy: sessions.closedBy ?? "",
-      sessions: sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch })),
-      profiles: (await profiles?.pending()) ?? [],
-    });
-    const answer = await this.#ask(GatewayService.method.heartbeat, request, this.#callOptions());
-    const { unwanted, settledProfiles } = answer;
+    const answer = await this.ask(GatewayService.method.heartbeat, (incarnation) =>
+      create(HeartbeatRequestSchema, {
+        incarnation,
+        draining: sessions.isDraining,
+        closedBy: sessions.closedBy ?? "",
+        sessions: sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch })),
+        profiles: waiting,
+      }),
+    );
+    if (!answer) return false;
     this.#acceptedAt = sentAt;
     this.#isSilent = false;
-    for (const placement of unwanted) {
+    for (const placement of answer.unwanted) {
       log.info({ session: placement.sessionId }, "a gateway does not want this session any more");
       sessions.destroy(placement);
     }
-    for (const placement of settledProfiles) await profiles?.drop(placement);
+    for (const placement of answer.settledProfiles) await profiles?.drop(placement);
+    return true;
   }
 
   /** Ends everything when no heartbeat has been accepted for a lease: gateways count the sessions as lost by then. */
@@ -193,41 +191,20 @@ export class FleetLink {
   }
 
   async #loseLease(): Promise<void> {
-    const { sessions, log, onLeaseLost } = this.#options;
+    const { sessions, log, onFate } = this.#options;
     this.#lease = undefined;
     this.#acceptedAt = performance.now();
     log.error({ sessions: sessions.held.length }, "no gateway has accepted a heartbeat for a lease: all sessions end");
     await sessions.endAll(SessionEndedReason.WORKER_LOST);
-    onLeaseLost();
-  }
-
-  async #reportEvents(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      await this.#flush().catch((thrown: unknown) => this.#onFailure(thrown));
-      await pause(times.retry / 3, signal);
-    }
-  }
-
-  async #flush(): Promise<void> {
-    const { events } = this.#options;
-    for (let { batch } = events; batch.length > 0 && this.#lease; { batch } = events) {
-      const request = create(ReportRequestSchema, {
-        incarnation: this.#lease.incarnation,
-        events: [...batch],
-        sentAt: timestampNow(),
-      });
-      await this.#ask(GatewayService.method.report, request, this.#callOptions());
-      events.acknowledge(batch.length);
-    }
+    onFate("lease lost");
   }
 
   #onFailure(thrown: unknown): void {
-    const { log, onSuperseded } = this.#options;
+    const { log, onFate, gateways } = this.#options;
     if (this.#stopping.signal.aborted) return;
     const failure = statusToFailure(thrown);
     if (failure.slug === "conflict") {
-      onSuperseded();
+      onFate("superseded");
       return;
     }
     if (failure.slug === "unauthorized") {
@@ -237,40 +214,7 @@ export class FleetLink {
       log.warn({ err: failure.message }, "a gateway does not know this worker");
     } else if (!this.#isSilent) {
       this.#isSilent = true;
-      log.warn({ err: failure.message, gateway: this.#asked }, "a gateway did not answer; the next one is asked");
+      log.warn({ err: failure.message, gateway: gateways.called }, "a gateway did not answer; the next one is asked");
     }
-  }
-
-  /** Asks the gateway that answered last; whichever fails is left for the next one. */
-  async #ask<I extends DescMessage, O extends DescMessage>(
-    method: TypedMethod<"unary", I, O> & DescMethod,
-    request: MessageShape<I>,
-    options: GrpcCallOptions,
-  ): Promise<MessageShape<O>> {
-    this.#gateway ??= this.#connect();
-    const asked = this.#gateway;
-    try {
-      return await callUnary(await asked, method, request, options);
-    } catch (thrown) {
-      // Another call may have left it already: the one after it must not be skipped.
-      if (this.#gateway === asked) this.#gateway = undefined;
-      asked.then((client) => client.close()).catch(() => undefined);
-      throw thrown;
-    }
-  }
-
-  async #connect(): Promise<Client> {
-    const { gateways, tls } = this.#options;
-    const { target, name } = await gateways.next();
-    const options = { ...channelOptions, ...(name !== undefined && dialledAs(name)) };
-    this.#asked = target;
-    return new Client(target, fleetClientCredentials(tls), options);
-  }
-
-  #callOptions(): { metadata: Metadata; timeoutMs: number } {
-    const metadata = new Metadata();
-    metadata.set(fleetMetadata.workerId, this.#identity?.workerId ?? "");
-    metadata.set(fleetMetadata.workerSecret, this.#identity?.workerSecret ?? "");
-    return { metadata, timeoutMs: times.call };
   }
 }

@@ -2,7 +2,8 @@ import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { ConfigError } from "../src/platform/environment.ts";
 import { createLog } from "../src/platform/log.ts";
 import { readWorkerConfig } from "./config.ts";
-import { startWorker, type Worker, type WorkerFate } from "./worker.ts";
+import type { WorkerFate } from "./fleet-link.ts";
+import { startWorker, type Worker } from "./worker.ts";
 
 /** How long a worker may take to end its sessions before it just ends; its supervisor waits 10 s. */
 const STOP_MS = 9_000;

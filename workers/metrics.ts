@@ -1,9 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
-import type { Happening } from "./event-log.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
+import type { Happening } from "./reports.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";

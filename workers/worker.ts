@@ -3,16 +3,16 @@ import { Isolation } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { findBrowsers, realDisk } from "../src/platform/browser-paths.ts";
 import type { Environment } from "../src/platform/environment.ts";
+import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import type { Log } from "../src/platform/log.ts";
 import { BoundsWatchdog } from "./bounds/bounds-watchdog.ts";
 import { sessionBounds } from "./bounds/session-bounds.ts";
 import type { WorkerConfig } from "./config.ts";
 import { drain } from "./drain.ts";
-import { EventLog } from "./event-log.ts";
-import { FleetLink } from "./fleet-link.ts";
+import { FleetLink, type WorkerFate } from "./fleet-link.ts";
+import { GatewayCaller } from "./gateway-caller.ts";
 import { GatewayRound } from "./gateway-round.ts";
 import { IdentityFile } from "./identity.ts";
-import { InternalServer } from "./internal-server.ts";
 import { createWorkerMetrics } from "./metrics.ts";
 import { BrowserPool } from "./pool/browser-pool.ts";
 import { devicesOf } from "./pool/warm-browser.ts";
@@ -20,13 +20,12 @@ import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
 import { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { salvageProfile } from "./profiles/save-profile.ts";
+import { ReportSender } from "./report-sender.ts";
+import { Reports } from "./reports.ts";
 import { probeRuntimes } from "./runtimes.ts";
 import { WorkerServer } from "./server.ts";
 import { SessionTable } from "./session/session-table.ts";
 import { SlotPool } from "./slots/slot-pool.ts";
-
-/** Why a worker wants to end by itself. */
-export type WorkerFate = "lease lost" | "superseded";
 
 /** What a worker is made of. */
 export interface WorkerOptions {
@@ -58,17 +57,21 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, link, log });
   metrics.tellPressure(pressure);
-  const internal = await startInternal(config, metrics.registry, () => link.isRegistered && !sessions.isDraining);
+  const isReady = () => link.isRegistered && !sessions.isDraining;
+  const internal = config.internal && createInternalServer({ ...config.internal, isReady, metrics: metrics.registry });
+  await internal?.start();
   pressure.start();
   browsers.start();
   await link.start();
+  const sender = new ReportSender(ground.reports, link);
+  sender.start();
   log.info(
     { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
     "the worker has started",
   );
   return {
     drain: (patience, signal) => drain({ sessions, link }, patience, signal),
-    stop: (reason) => stopAll({ ...ground, ...sessionParts, link, server, internal, pressure }, reason),
+    stop: (reason) => stopAll({ ...ground, ...sessionParts, link, sender, server, internal, pressure }, reason),
   };
 }
 
@@ -77,7 +80,7 @@ interface Ground {
   readonly runtimes: Awaited<ReturnType<typeof probeRuntimes>>;
   readonly slots: SlotPool;
   readonly profiles: ProfileShelf;
-  readonly events: EventLog;
+  readonly reports: Reports;
 }
 
 async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
@@ -97,12 +100,12 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   const profiles = new ProfileShelf(config.dataDir, config.index);
   await profiles.start();
   await slots.start();
-  return { runtimes, slots, profiles, events: new EventLog() };
+  return { runtimes, slots, profiles, reports: new Reports() };
 }
 
 /** Makes what holds the sessions; `onRoom` hears that a worker that was full has room again. */
 function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
-  const { runtimes, slots, profiles, events } = ground;
+  const { runtimes, slots, profiles, reports } = ground;
   const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots, profiles });
   const watchdog = new BoundsWatchdog({
     bounds: sessionBounds,
@@ -126,7 +129,7 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
     onRoom,
     onEvent: (placement, event) => {
       metrics.count(event);
-      events.append(placement, event);
+      reports.append(placement, event);
     },
   });
   return { sessions, browsers, watchdog, metrics };
@@ -134,12 +137,11 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
 
 async function makeLink(options: WorkerOptions, ground: Ground, sessions: SessionTable): Promise<FleetLink> {
   const { config, log, onFate } = options;
-  const { runtimes, slots, profiles, events } = ground;
+  const { runtimes, slots, profiles } = ground;
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
   return new FleetLink({
-    gateways: new GatewayRound(config.gateways),
-    tls: config.fleetTls,
+    gateways: new GatewayCaller(new GatewayRound(config.gateways), config.fleetTls),
     token: config.token,
     identityFile,
     describe: () => ({
@@ -149,11 +151,9 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
       isolation: slots.isolation === "namespace" ? Isolation.NAMESPACE : Isolation.FLAGS,
     }),
     sessions,
-    events,
     profiles,
     log,
-    onLeaseLost: () => onFate("lease lost"),
-    onSuperseded: () => onFate("superseded"),
+    onFate,
   });
 }
 
@@ -185,21 +185,11 @@ async function listenOn(server: WorkerServer, { listen, fleetTls }: WorkerConfig
   if (path !== undefined) await chmod(path, 0o600);
 }
 
-async function startInternal(
-  { internalPort }: WorkerConfig,
-  registry: ReturnType<typeof createWorkerMetrics>["registry"],
-  isReady: () => boolean,
-): Promise<InternalServer | undefined> {
-  if (internalPort === undefined) return undefined;
-  const internal = new InternalServer({ port: internalPort, registry, isReady });
-  await internal.start();
-  return internal;
-}
-
 interface Parts {
   readonly sessions: SessionTable;
   readonly profiles: ProfileShelf;
   readonly link: FleetLink;
+  readonly sender: ReportSender;
   readonly server: WorkerServer;
   readonly browsers: BrowserPool;
   readonly slots: SlotPool;
@@ -209,13 +199,14 @@ interface Parts {
 }
 
 async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> {
-  const { sessions, profiles, link, server, browsers, slots, internal, pressure, watchdog } = parts;
+  const { sessions, profiles, link, sender, server, browsers, slots, internal, pressure, watchdog } = parts;
   pressure.stop();
   sessions.isDraining = true;
   await link.sayNow();
   await sessions.stop(reason);
   watchdog.stop();
   await link.handOver(profiles);
+  await sender.stop();
   await link.stop();
   await server.stop();
   await browsers.stop();

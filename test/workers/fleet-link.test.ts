@@ -15,13 +15,16 @@ import {
   type WorkerEvent,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { pause } from "../../src/platform/bounded-wait.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { failureToStatus } from "../../src/platform/grpc-failure.ts";
 import { addGrpcService } from "../../src/platform/grpc-server.ts";
-import { EventLog } from "../../workers/event-log.ts";
 import { FleetLink } from "../../workers/fleet-link.ts";
+import { GatewayCaller } from "../../workers/gateway-caller.ts";
 import { GatewayRound } from "../../workers/gateway-round.ts";
 import { IdentityFile } from "../../workers/identity.ts";
+import { ReportSender } from "../../workers/report-sender.ts";
+import { Reports } from "../../workers/reports.ts";
 import type { Placement } from "../../workers/session/placement.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
 
@@ -34,6 +37,9 @@ class TestGateway {
   readonly events: WorkerEvent[] = [];
   unwanted: Placement[] = [];
   refusal: Error | undefined;
+  /** Reports that have arrived, and the milliseconds that it takes each. */
+  reports = 0;
+  reportTakes = 0;
   #server = new Server();
 
   async start(address: string, leaseMs = 60_000): Promise<string> {
@@ -57,7 +63,9 @@ class TestGateway {
           return create(HeartbeatResponseSchema, { unwanted: this.unwanted });
         },
         report: async (_call, { events }) => {
+          this.reports += 1;
           check();
+          await pause(this.reportTakes);
           this.events.push(...events);
           return create(ReportResponseSchema);
         },
@@ -80,7 +88,6 @@ class TestGateway {
 /** The part of a session table that the link uses. */
 class TestSessions {
   held: Placement[] = [];
-  readonly free = 2;
   isDraining = false;
   readonly endings: SessionEndedReason[] = [];
   destroy({ sessionId }: Placement): void {
@@ -97,27 +104,28 @@ async function setUp(gateways: readonly string[]) {
   const identityFile = new IdentityFile(directory, 0);
   await identityFile.claim(process.pid);
   const sessions = new TestSessions();
-  const events = new EventLog();
+  const reports = new Reports();
   const fates: string[] = [];
   const make = () => {
     const link = new FleetLink({
-      gateways: new GatewayRound(gateways),
+      gateways: new GatewayCaller(new GatewayRound(gateways), undefined),
       token: "token-of-16-chars",
       identityFile,
       describe: () => ({ address: "127.0.0.1:1", runtimes: ["headless-shell"], slots: 3, isolation: Isolation.FLAGS }),
       sessions: sessions as unknown as SessionTable,
-      events,
       log: silent,
-      onLeaseLost: () => fates.push("lease lost"),
-      onSuperseded: () => fates.push("superseded"),
+      onFate: (fate) => fates.push(fate),
     });
+    const sender = new ReportSender(reports, link);
+    sender.start();
     onTestFinished(async () => {
+      await sender.stop();
       await link.stop();
       await rm(directory, { recursive: true, force: true });
     });
-    return link;
+    return { start: () => link.start(), stop: () => sender.stop().then(() => link.stop()) };
   };
-  return { directory, sessions, events, fates, make };
+  return { directory, sessions, reports, fates, make };
 }
 
 test("registers, keeps its identity to itself, and comes back as itself", async () => {
@@ -130,7 +138,7 @@ test("registers, keeps its identity to itself, and comes back as itself", async 
   const path = join(directory, "workers/0/identity.json");
   expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ workerId: "wrk_1", workerSecret: "secret-1" });
   expect((await stat(path)).mode & 0o777).toBe(0o600);
-  expect(gateway.heartbeats[0]).toMatchObject({ incarnation: 7n, freeSlots: 2, draining: false });
+  expect(gateway.heartbeats[0]).toMatchObject({ incarnation: 7n, draining: false });
   await first.stop();
   await make().start();
   await vi.waitUntil(() => gateway.registrations.length === 2);
@@ -144,14 +152,14 @@ test("reports events in order until they are acknowledged, also to the next gate
   const address = `unix:${join(directory, "fleet.sock")}`;
   const first = new TestGateway();
   await first.start(address);
-  const { events, make } = await setUp([address]);
+  const { reports, make } = await setUp([address]);
   const link = make();
   await link.start();
   await vi.waitUntil(() => first.heartbeats.length > 0);
   first.stop();
   const placement = { sessionId: "ses_1", placementEpoch: 1n };
-  events.append(placement, { case: "challengeGone", value: {} });
-  events.append(placement, { case: "ended", value: { reason: SessionEndedReason.IDLE, detail: "idle" } });
+  reports.append(placement, { case: "challengeGone", value: {} });
+  reports.append(placement, { case: "ended", value: { reason: SessionEndedReason.IDLE, detail: "idle" } });
   const second = new TestGateway();
   onTestFinished(() => second.stop());
   await second.start(address);
@@ -160,6 +168,23 @@ test("reports events in order until they are acknowledged, also to the next gate
     [1n, "challengeGone"],
     [2n, "ended"],
   ]);
+});
+
+test("loses no report when it is stopped while one is on its way", async () => {
+  const gateway = new TestGateway();
+  onTestFinished(() => gateway.stop());
+  const { reports, make } = await setUp([await gateway.start("127.0.0.1:0")]);
+  const link = make();
+  await link.start();
+  await vi.waitUntil(() => gateway.heartbeats.length > 0);
+  gateway.reportTakes = 100;
+  // Two batches and a half.
+  const sequences = Array.from({ length: 250 }, (_, index) => BigInt(index + 1));
+  for (const _ of sequences)
+    reports.append({ sessionId: "ses_1", placementEpoch: 1n }, { case: "challengeGone", value: {} });
+  await vi.waitUntil(() => gateway.reports > 0);
+  await link.stop();
+  expect(gateway.events.map(({ sequence }) => sequence)).toEqual(sequences);
 });
 
 test("ends the sessions that a gateway does not want", async () => {
@@ -198,7 +223,7 @@ test("goes to another gateway when one does not answer", async () => {
 test("goes on with another gateway when its own dies, as the same worker and with its sessions", async () => {
   const [first, second] = [new TestGateway(), new TestGateway()];
   onTestFinished(() => second.stop());
-  const { sessions, events, fates, make } = await setUp([
+  const { sessions, reports, fates, make } = await setUp([
     await first.start("127.0.0.1:0", 8_000),
     await second.start("127.0.0.1:0", 8_000),
   ]);
@@ -207,7 +232,7 @@ test("goes on with another gateway when its own dies, as the same worker and wit
   await make().start();
   await vi.waitUntil(() => first.heartbeats.length > 0, { timeout: 10_000 });
   first.stop();
-  events.append(placement, { case: "challengeGone", value: {} });
+  reports.append(placement, { case: "challengeGone", value: {} });
   await vi.waitUntil(() => second.heartbeats.length > 0 && second.events.length === 1, { timeout: 8_000 });
   expect(second.registrations).toEqual([]);
   expect(second.heartbeats[0]).toMatchObject({ incarnation: 7n, sessions: [placement] });

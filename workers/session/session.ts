@@ -26,7 +26,7 @@ import { navigate } from "../actions/navigate.ts";
 import type { Scene } from "../actions/scene.ts";
 import { waitFor } from "../actions/wait.ts";
 import { capture, type FinishedCapture } from "../capture/capture.ts";
-import type { Happening } from "../event-log.ts";
+import type { Happening } from "../reports.ts";
 import { ChallengePause } from "./challenge-pause.ts";
 import { CommandQueue, type QueuedKind } from "./command-queue.ts";
 import { endedFailure } from "./ended-reason.ts";

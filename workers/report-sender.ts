@@ -1,0 +1,55 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
+import { GatewayService, ReportRequestSchema } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { pause } from "../src/platform/bounded-wait.ts";
+import type { FleetLink } from "./fleet-link.ts";
+import type { Reports } from "./reports.ts";
+
+/** How often it is looked for reports, in milliseconds. */
+const LOOK_MS = 100;
+
+/** Sends reports to a gateway, in their order, one batch at a time. */
+export class ReportSender {
+  readonly #reports: Reports;
+  readonly #link: FleetLink;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(reports: Reports, link: FleetLink) {
+    this.#reports = reports;
+    this.#link = link;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Sends what is left; what no gateway takes at the first try is lost with the process. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#sendAll();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#sendAll();
+      await pause(LOOK_MS, signal);
+    }
+  }
+
+  /** Sends until nothing waits, or no gateway takes it. */
+  async #sendAll(): Promise<void> {
+    for (;;) {
+      const events = [...this.#reports.batch];
+      const last = events.at(-1);
+      if (!last) return;
+      const answer = await this.#link.ask(GatewayService.method.report, (incarnation) =>
+        create(ReportRequestSchema, { incarnation, events, sentAt: timestampNow() }),
+      );
+      if (!answer) return;
+      this.#reports.acknowledge(last.sequence);
+    }
+  }
+}
