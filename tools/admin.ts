@@ -1,4 +1,7 @@
-// npm run admin -- <command>: what an operator does that has no endpoint. Needs DATABASE_URL.
+// npm run admin -- <command>: what an operator does that has no endpoint.
+import { existsSync } from "node:fs";
+import { homedir, userInfo } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ensureAccount } from "../src/accounts/store.ts";
 import { createApiKeys } from "../src/api-keys/api-keys.ts";
@@ -7,34 +10,41 @@ import { migrations } from "../src/features.ts";
 import { tiers } from "../src/limits/tiers.ts";
 import { createLocalBus } from "../src/platform/bus.ts";
 import { systemClock } from "../src/platform/clock.ts";
+import { copyDatabase, isMigrated } from "../src/platform/copy-database.ts";
+import { dataDirectory } from "../src/platform/data-directory.ts";
 import { openDatabase } from "../src/platform/database.ts";
+import { createEmbeddedPostgres } from "../src/platform/embedded-postgres.ts";
+import { createGatewayLock } from "../src/platform/gateway-lock.ts";
 import { createIds } from "../src/platform/ids.ts";
 import { createLog } from "../src/platform/log.ts";
 import { StartRefused } from "../src/platform/start-refused.ts";
 
 const help = `Usage: npm run admin -- create-key --account <name or id> [options]
+       npm run admin -- copy-database --to <postgres://...>
 
-Makes an API key and prints it, this once, to standard output. DATABASE_URL says in which database; its tables are made
-when they are not there yet.
+create-key makes an API key and prints it, this once, to standard output. DATABASE_URL says in which database; its tables
+are made when they are not there yet.
 
   --account <name or id>  whose key; an account of this name is made when there is none
   --tier <tier>           of a new account: ${tiers.names.join(", ")} (default free); changes no account that exists
   --name <name>           what the key is called (default "admin")
   --scopes <list>         separated by commas (default: all); known are
                           ${allScopes.join(", ").replaceAll(/(.{60,80}), /g, "$1,\n                          ")}
+
+copy-database copies all that the embedded PostgreSQL of DATA_DIR holds into another one, of release 15 or later. Stop
+npm start before.
+
+  --to <postgres://...>   an empty database
+
   --help                  prints this
 `;
 
-/** Reads the command line; undefined when help was asked for. */
-function readOrder() {
-  const text = { type: "string" } as const;
-  const options = { account: text, tier: text, name: text, scopes: text, help: { type: "boolean" } } as const;
-  const { values, positionals } = parseArgs({ options, allowPositionals: true });
-  const [command, ...rest] = positionals;
-  if (values.help || command === undefined) return undefined;
-  if (command !== "create-key" || rest.length > 0)
-    throw new StartRefused(`there is no command ${positionals.join(" ")}`);
-  const { account = "", tier, name = "admin", scopes } = values;
+const text = { type: "string" } as const;
+const options = { account: text, tier: text, name: text, scopes: text, to: text, help: { type: "boolean" } } as const;
+type Options = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+
+/** Checks what create-key was given. */
+function readKeyOrder({ account = "", tier, name = "admin", scopes }: Options) {
   if (account === "") throw new StartRefused("--account accepts the name or the id of an account, and is needed");
   if (tier !== undefined && !tiers.names.some((known) => known === tier))
     throw new StartRefused(`--tier accepts ${tiers.names.join(", ")}, not ${tier}`);
@@ -44,8 +54,9 @@ function readOrder() {
   return { account, tier, name, scopes: wanted };
 }
 
-/** Makes the key in the database of DATABASE_URL. */
-async function createKey({ account, tier, name, scopes }: NonNullable<ReturnType<typeof readOrder>>): Promise<string> {
+/** Makes a key in the database of DATABASE_URL. */
+async function createKey(given: Options): Promise<string> {
+  const { account, tier, name, scopes } = readKeyOrder(given);
   const url = process.env.DATABASE_URL;
   if (!url) throw new StartRefused("DATABASE_URL is needed: embedded mode makes its own key, in DATA_DIR/dev-api-key");
   const log = createLog("warn");
@@ -66,9 +77,47 @@ async function createKey({ account, tier, name, scopes }: NonNullable<ReturnType
   }
 }
 
+/** Copies the embedded database to where it is to be from now on. */
+async function copyEmbedded({ to: url }: Options): Promise<string> {
+  if (!url) throw new StartRefused("--to accepts the address of an empty database, postgres://..., and is needed");
+  const log = createLog("warn");
+  const dataDir = dataDirectory({ env: process.env, uid: userInfo().uid, home: homedir() });
+  if (!existsSync(join(dataDir, "postgres", "data")))
+    throw new StartRefused(`DATA_DIR: ${dataDir} has no database in it`);
+  const embedded = createEmbeddedPostgres(dataDir, log);
+  const lock = createGatewayLock(embedded.target, log, () => undefined);
+  await using stack = new AsyncDisposableStack();
+  const to = openDatabase({ url }, log, 1);
+  stack.defer(() => to.close());
+  if (await isMigrated(to))
+    throw new StartRefused("--to accepts an empty database, and this one has our tables already");
+  await embedded.start();
+  stack.defer(() => embedded.leave());
+  await lock.take();
+  // Nobody else's from here on.
+  stack.defer(() => embedded.stop());
+  stack.defer(() => lock.release());
+  const from = openDatabase(embedded.target, log, 1);
+  stack.defer(() => from.close());
+  await from.migrate(migrations);
+  await to.migrate(migrations);
+  const count = await copyDatabase(from, to);
+  const keys = join(dataDir, "secrets-key");
+  return `Copied ${count} rows. Start gateways with DATABASE_URL, and with SECRETS_KEYS as it stands in ${keys}.`;
+}
+
+/** Does what the command line says, and gives what is to be printed. */
+async function run(): Promise<string> {
+  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const command = positionals.join(" ");
+  if (values.help || command === "") return help.trimEnd();
+  if (command === "create-key") return createKey(values);
+  if (command === "copy-database") return copyEmbedded(values);
+  throw new StartRefused(`there is no command ${command}`);
+}
+
 try {
-  const order = readOrder();
-  process.stdout.write(order ? `${await createKey(order)}\n` : help);
+  process.stdout.write(`${await run()}\n`);
 } catch (error) {
   const isForeseen = error instanceof StartRefused || (error instanceof TypeError && "code" in error);
   process.stderr.write(

@@ -1,7 +1,7 @@
-# The servers that tests talk to, beside the PostgreSQL that comes with the packages. Sourced after setup.sh.
+# The servers that tests talk to, beside the PostgreSQL that comes with the npm packages. Sourced after setup.sh.
 
 # Package and command of each; the commands of Debian's daemons are in sbin, which an ordinary user's PATH may lack.
-test_servers="redis-server:redis-server squid:squid tinyproxy:tinyproxy dante-server:danted iproute2:ip openssl:openssl"
+test_servers="redis-server:redis-server squid:squid tinyproxy:tinyproxy dante-server:danted postgresql:pg_ctlcluster iproute2:ip openssl:openssl"
 
 # Which packages are missing.
 missing_test_servers() {

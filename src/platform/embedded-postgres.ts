@@ -110,7 +110,7 @@ class Server implements SupervisedProgram {
     else if (Number(major) !== postgresMajor) {
       throw new StartRefused(
         `${this.#data} was made by PostgreSQL ${major.trim()}, and this release brings ${postgresMajor}: ` +
-          "move it by pg_dump and restore, or set DATABASE_URL",
+          "with the release that made it, copy it out by `npm run admin -- copy-database`, then set DATABASE_URL",
       );
     }
     const deadline = performance.now() + times.lingering;
