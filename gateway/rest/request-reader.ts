@@ -1,8 +1,10 @@
-import { isUtf8 } from "node:buffer";
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { type FieldFault, failFaults, failFields } from "../../src/platform/errors.ts";
+import { type FieldFault, failFaults } from "../../src/platform/errors.ts";
+import { addFault, isInside } from "../../src/platform/rest-json/faults.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";
+import { parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader, readText } from "../../src/platform/rest-json/reader.ts";
+import { ruleFaults } from "../../src/platform/validation.ts";
 import type { HttpRoute } from "./http-rule.ts";
 
 /** The parts of an HTTP request that become its message. */
@@ -21,7 +23,7 @@ export function compileRequestReader(
   desc: DescMessage,
   route: HttpRoute,
   variables: readonly string[],
-  parseBody: (body: Buffer) => unknown = parseJson,
+  parseBody: (body: Buffer, faults: FieldFault[]) => unknown = parseJson,
 ): RequestReader {
   const inPath = new Set(variables);
   const pathFields = variables.map((name) => [name, fieldNamed(desc, name)] as const);
@@ -33,17 +35,14 @@ export function compileRequestReader(
 
   return ({ variables: values, query, body }) => {
     const faults: FieldFault[] = [];
-    const json = readBody && body !== undefined && body.length > 0 ? parseBody(body) : {};
+    const json = readBody && body !== undefined && body.length > 0 ? parseBody(body, faults) : {};
     const message = readBody ? readBody(json, faults) : create(desc);
     readQuery(message, query, route.hasBody ? undefined : queryFields, faults);
     for (const [name, field] of pathFields) {
       readText(field, [values[name] ?? ""], message, faults);
     }
     if (faults.length > 0) {
-      throw failFaults(
-        "validation-failed",
-        faults.map((fault) => (fault.field === "" ? { field: "body", message: fault.message } : fault)),
-      );
+      throw failFaults("validation-failed", withRuleFaults(faults, desc, message));
     }
     if (mask) {
       setMask(message, mask, json);
@@ -60,16 +59,10 @@ function fieldNamed(desc: DescMessage, name: string): DescField {
   return field;
 }
 
-function parseJson(body: Buffer): unknown {
-  if (!isUtf8(body)) {
-    throw failFields("validation-failed", { body: "is not UTF-8" });
-  }
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch (error) {
-    const reason = error instanceof SyntaxError ? error.message : "cannot be read";
-    throw failFields("validation-failed", { body: `is not JSON: ${reason.slice(0, 200)}` });
-  }
+/** Beside the faults of shape, those of the rules. What could not be read is not there, so its own rules say nothing. */
+function withRuleFaults(faults: readonly FieldFault[], desc: DescMessage, message: Message): FieldFault[] {
+  const isUnread = (path: string) => faults.some(({ field }) => isInside(field, path) || isInside(path, field));
+  return [...faults, ...ruleFaults(desc, message).filter(({ field }) => !isUnread(field))];
 }
 
 function readQuery(
@@ -82,7 +75,7 @@ function readQuery(
     const field = fields?.get(name);
     const value = query[name];
     if (!field || value === undefined) {
-      faults.push({ field: name, message: "is not a known parameter" });
+      addFault(faults, name, "is not a known parameter");
     } else {
       readText(field, typeof value === "string" ? [value] : value, message, faults);
     }

@@ -103,7 +103,7 @@ export function failFields(
 }
 
 /** How many faults of a request are listed. */
-const maxFaults = 50;
+export const maxFaults = 50;
 
 /** Makes a failure from a list of faults; `detail` names the first. A fault without a field is the whole body's. */
 export function failFaults(slug: "bad-request" | "validation-failed", faults: readonly FieldFault[]): Failure {

@@ -1,19 +1,41 @@
-import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
-import type { Path } from "@bufbuild/protobuf/reflect";
+import { create, type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+import {
+  isReflectList,
+  isReflectMap,
+  isReflectMessage,
+  type Path,
+  type ReflectMessage,
+  reflect,
+} from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type FieldFault, fail, failFaults } from "./errors.ts";
+import { joinPath } from "./rest-json/faults.ts";
+import { askedBy, askedOfMembers, rulesOf } from "./rule-words.ts";
 
 // Every pattern that it runs is one that we wrote in a proto, so the platform's own RegExp is safe, and twice as fast.
 const validator = createValidator({ regexMatch: (pattern, against) => new RegExp(pattern, "u").test(against) });
 
 /** Checks a message against the buf.validate rules of its proto. Throws `validation-failed` with all faults. */
 export function validate(desc: DescMessage, message: Message): void {
+  const faults = ruleFaults(desc, message);
+  if (faults.length > 0) throw failFaults("validation-failed", faults);
+}
+
+/** Lists what the buf.validate rules of its proto find wrong with a message. */
+export function ruleFaults(desc: DescMessage, message: Message): FieldFault[] {
   const result = validator.validate(desc, message);
-  if (result.kind === "invalid") {
-    throw failFaults("validation-failed", result.violations.map(toFault));
-  }
-  if (result.kind === "error") {
-    throw fail("internal", {}, { cause: result.error });
+  switch (result.kind) {
+    case "valid":
+      return [];
+    case "invalid": {
+      const whole = reflect(desc, message);
+      const faults = result.violations.map((violation) => toFault(violation, whole));
+      // An absent value breaks several rules at once, and is missing once.
+      return [...new Map(faults.map((fault) => [`${fault.field}: ${fault.message}`, fault])).values()];
+    }
+    case "error":
+      throw fail("internal", {}, { cause: result.error });
   }
 }
 
@@ -22,39 +44,71 @@ export function warmUp(desc: DescMessage): void {
   validator.validate(desc, create(desc));
 }
 
-// How the rules say of an absent value that it is too short, or not one of those allowed.
-const MISSING = new Set([
-  "must be at least 1 characters",
-  "exactly one field is required in oneof",
-  "value is required",
-  "must not be in list [0]",
-]);
+function toFault(violation: Violation, whole: ReflectMessage): FieldFault {
+  return { field: jsonPath(violation.field), message: messageOf(violation, whole) };
+}
 
-function toFault(violation: Violation): FieldFault {
-  const message = MISSING.has(violation.message) ? "is required" : violation.message || `violates ${violation.ruleId}`;
-  return { field: jsonPath(violation.field), message };
+function messageOf({ field: path, ruleId, forKey, message }: Violation, whole: ReflectMessage): string {
+  const last = path.at(-1);
+  if (ruleId === "message.oneof") {
+    return askedOfMembers(last?.kind === "field" && last.message ? last.message : whole.desc) ?? message;
+  }
+  switch (last?.kind) {
+    case "oneof":
+      return "is required";
+    case "field":
+      return isMissing(path, last, whole) ? "is required" : (askedBy(ruleId, last) ?? message);
+    default: {
+      const holder = path.findLast((element) => element.kind === "field");
+      const asked = holder && askedBy(ruleId, holder, rulesInside(rulesOf(holder), forKey));
+      return asked ? `${forKey ? "its key " : ""}${asked}` : message;
+    }
+  }
+}
+
+/** The rules of a list's items, or of a map's keys or values. */
+function rulesInside({ type }: FieldRules, forKey: boolean): FieldRules | undefined {
+  switch (type.case) {
+    case "repeated":
+      return type.value.items;
+    case "map":
+      return forKey ? type.value.keys : type.value.values;
+    default:
+      return undefined;
+  }
+}
+
+/** Says whether a field was not given. A number without presence is 0 then, and its rule says more than that. */
+function isMissing(path: Path, last: DescField, whole: ReflectMessage): boolean {
+  const isNumber = last.fieldKind === "scalar" && last.scalar !== ScalarType.STRING && last.scalar !== ScalarType.BYTES;
+  const holder = path.slice(0, -1).reduce(step, whole);
+  return !isNumber && isReflectMessage(holder) && !holder.isSet(last);
+}
+
+/** One step of a path, from a message, list or map to what is inside. */
+function step(value: unknown, element: Path[number]): unknown {
+  if (element.kind === "field" && isReflectMessage(value)) return value.get(element);
+  if (element.kind === "list_sub" && isReflectList(value)) return value.get(element.index);
+  if (element.kind === "map_sub" && isReflectMap(value)) return value.get(element.key);
+  return undefined;
 }
 
 /** Writes a path as the REST JSON has it: a oneof's member stands under the name of the oneof. */
 function jsonPath(path: Path): string {
-  let text = "";
-  for (const element of path) {
-    switch (element.kind) {
-      case "field":
-        text += `${text && "."}${element.oneof?.name ?? element.name}`;
-        break;
-      case "oneof":
-        text += `${text && "."}${element.name}`;
-        break;
-      case "list_sub":
-        text += `[${element.index}]`;
-        break;
-      case "map_sub":
-        text += `.${String(element.key)}`;
-        break;
-      default:
-        break;
-    }
+  return path.map(nameOf).reduce(joinPath, "");
+}
+
+function nameOf(element: Path[number]): string {
+  switch (element.kind) {
+    case "field":
+      return element.oneof?.name ?? element.name;
+    case "oneof":
+      return element.name;
+    case "list_sub":
+      return `[${element.index}]`;
+    case "map_sub":
+      return String(element.key);
+    default:
+      return "";
   }
-  return text;
 }

@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { SendInputRequestSchema } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
-import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { EventSchema, ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   CaptureResponseSchema,
   CreateSessionRequestSchema,
@@ -24,6 +24,7 @@ import {
   WaitRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
+import { parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 
@@ -83,13 +84,13 @@ describe("reading REST JSON", () => {
       desc: NavigateRequestSchema,
       json: { timeout_ms: -1 },
       field: "timeout_ms",
-      message: "must be a whole number, 0 or more",
+      message: "must be a whole number from 1 to 120000",
     },
     {
       desc: NavigateRequestSchema,
       json: { timeout_ms: 2 ** 32 },
       field: "timeout_ms",
-      message: "must be a whole number, 0 or more",
+      message: "must be a whole number from 1 to 120000",
     },
     {
       desc: NavigateRequestSchema,
@@ -138,7 +139,7 @@ describe("reading REST JSON", () => {
       desc: InteractRequestSchema,
       json: { action: { kind: "scroll", dy: "1" } },
       field: "action.dy",
-      message: "must be a number",
+      message: /^must be a number from -/,
     },
     { desc: CreateSessionRequestSchema, json: { labels: { a: 1 } }, field: "labels.a", message: "must be a string" },
     {
@@ -160,9 +161,82 @@ describe("reading REST JSON", () => {
     ]);
   });
 
+  it.each([
+    { created_at: "2024-02-29T23:59:59.999+05:30" },
+    { created_at: "2026-01-31T12:00:00Z" },
+    { created_at: "0002-12-31T00:00:00Z" },
+  ])("should take the day $created_at", (json) => {
+    expect(read(SessionSchema, json).faults).toEqual([]);
+  });
+
+  it.each([
+    "2026-02-30T00:00:00Z",
+    "2025-02-29T00:00:00Z",
+    "2026-04-31T00:00:00Z",
+    "2026-13-01T00:00:00Z",
+    "2026-01-01T24:00:00Z",
+    "2026-01-01T00:00:00+24:00",
+    "0000-01-01T00:00:00Z",
+    "2026-01-01",
+  ])("should refuse the time %s", (created_at) => {
+    expect(read(SessionSchema, { created_at }).faults).toMatchObject([{ field: "created_at" }]);
+  });
+
+  it("should take plain JSON for a Struct, as deep as every protobuf can read it", () => {
+    const nest = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}{}${"}".repeat(depth)}`);
+    const data = { text: "x", list: [1, null, { deep: true }] };
+    expect(read(EventSchema, { data })).toMatchObject({ faults: [], message: { data } });
+    expect(read(EventSchema, { data: nest(31) }).faults).toEqual([]);
+    for (const [bad, message] of [
+      [nest(100_000), "must not be nested deeper than 32"],
+      [{ a: ["\ud800"] }, "must be well-formed Unicode"],
+      [{ "a\0": 1 }, "must not contain U+0000"],
+      [{ a: Number.POSITIVE_INFINITY }, "must not contain numbers beyond 1.8e308"],
+      [[], "must be an object"],
+    ] as const) {
+      expect(read(EventSchema, { data: bad }).faults).toEqual([{ field: "data", message }]);
+    }
+  });
+
   it("should collect all faults of a request", () => {
     const { faults } = read(NavigateRequestSchema, { url: 1, timeout_ms: "x", nope: 1 });
     expect(faults.map((fault) => fault.field)).toEqual(["url", "timeout_ms", "nope"]);
+  });
+});
+
+describe("parsing a JSON body", () => {
+  const parse = (text: string): string[] => {
+    const faults: FieldFault[] = [];
+    parseJson(Buffer.from(text), faults);
+    return faults.map(({ field, message }) => `${field}: ${message}`);
+  };
+
+  it.each([
+    '{"a":1,"b":{"a":2},"c":[{"a":1},{"a":2}],"d":"\\",\\"d\\":"}',
+    '{"a":"{\\"b\\":1,\\"b\\":2}"}',
+    '{"a\\\\":1,"a":2}',
+    "[]",
+    '"a"',
+  ])("should take %s", (text) => {
+    expect(parse(text)).toEqual([]);
+  });
+
+  it.each([
+    ['{"a":1,"a":2}', ["a: is given twice"]],
+    ['{"a":{},"b":[0,{"c":[],"c":1}],"a":[]}', ["b[1].c: is given twice", "a: is given twice"]],
+    ['{"a":1,"\\u0061":2}', ["a: is given twice"]],
+    ['{ "a\\\\" : 1 , "a\\\\" : 2 }', ["a\\: is given twice"]],
+  ])("should see the key that %s has twice", (text, faults) => {
+    expect(parse(text)).toEqual(faults);
+  });
+
+  it.each([
+    ["backslashes", `{"a":"${"\\\\".repeat(500_000)}"}`],
+    ["quotes", `{"a":"${'\\"'.repeat(500_000)}"}`],
+    ["objects", `${'{"a":'.repeat(150_000)}0${"}".repeat(150_000)}`],
+    ["repeated keys", `{${'"a":0,'.repeat(150_000)}"b":0}`],
+  ])("should read a mebibyte of %s within the time of a test, which anything but linear work is beyond", (_, text) => {
+    expect(parse(text).length).toBeLessThanOrEqual(50);
   });
 });
 

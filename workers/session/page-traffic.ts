@@ -1,4 +1,5 @@
 import type { Page, Request, Response } from "playwright-core";
+import { fail } from "../../src/platform/errors.ts";
 import { BLOCKED_HEADER } from "../egress/refusal-page.ts";
 import type { Progress } from "./progress.ts";
 
@@ -36,12 +37,16 @@ export class PageTraffic {
     page.on("requestfailed", (request) => this.#onEnd(request));
   }
 
-  /** Resolves when no request has been in flight for 500 ms. */
+  /** Resolves when no request has been in flight for 500 ms. Throws `session-timeout` when the command's time is up. */
   async idle(progress: Progress): Promise<void> {
     for (;;) {
       const quietFor = this.#inFlight.size > 0 ? 0 : performance.now() - this.#quietSince;
       if (quietFor >= IDLE_MS) return;
-      await progress.race(new Promise((resolve) => setTimeout(resolve, Math.max(IDLE_MS - quietFor, 10))));
+      const left = progress.remaining();
+      if (left <= 1)
+        throw fail("session-timeout", {}, { detail: "the network did not become idle within the timeout" });
+      const pause = Math.min(Math.max(IDLE_MS - quietFor, 10), left);
+      await progress.race(new Promise((resolve) => setTimeout(resolve, pause)));
     }
   }
 

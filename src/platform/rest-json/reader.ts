@@ -9,18 +9,18 @@ import {
   type DescField,
   type DescMessage,
   type DescOneof,
-  fromJson,
-  type JsonValue,
   type Message,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { StructSchema } from "@bufbuild/protobuf/wkt";
 import type { FieldFault } from "../errors.ts";
+import { askedNumber, rulesOf } from "../rule-words.ts";
+import { addFault, prefixFaults } from "./faults.ts";
 import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 
 /** Reads JSON into a new message; what is wrong with it is added to `faults`, with paths relative to the value. */
 export type MessageReader = (json: unknown, faults: FieldFault[]) => Message;
 
+/** Gives undefined for a value that cannot be had; a message is always had, so that its rules can be looked at. */
 type ValueReader = (json: unknown, faults: FieldFault[]) => unknown;
 type MemberReader = (target: Record<string, unknown>, json: unknown, faults: FieldFault[]) => void;
 
@@ -42,7 +42,7 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
       return message;
     }
     if (!isObject(json)) {
-      faults.push({ field: "", message: "must be an object" });
+      addFault(faults, "", "must be an object");
       return message;
     }
     const target = asRecord(message);
@@ -50,7 +50,7 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
       const member = members.get(key);
       const value = json[key];
       if (member === undefined) {
-        faults.push({ field: key, message: omit.has(key) ? "is given by the path" : "is not a known field" });
+        addFault(faults, key, omit.has(key) ? "is given by the path" : "is not a known field");
       } else if (value !== null) {
         const before = faults.length;
         member(target, value, faults);
@@ -74,7 +74,7 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
 /** Reads a string of a path or a query into a field, converting it to the field's type. */
 export function readText(field: DescField, texts: readonly string[], target: Message, faults: FieldFault[]): void {
   if (texts.length > 1 && field.fieldKind !== "list") {
-    faults.push({ field: field.name, message: "is given more than once" });
+    addFault(faults, field.name, "is given more than once");
     return;
   }
   const read = readField(field);
@@ -106,23 +106,12 @@ function isObject(json: unknown): json is Record<string, unknown> {
   return typeof json === "object" && json !== null && !Array.isArray(json);
 }
 
-function prefixFaults(faults: FieldFault[], from: number, key: string): void {
-  for (let i = from; i < faults.length; i++) {
-    const fault = faults[i];
-    if (fault) {
-      const join = fault.field === "" || fault.field.startsWith("[") ? "" : ".";
-      faults[i] = { field: `${key}${join}${fault.field}`, message: fault.message };
-    }
-  }
-}
-
 function readField(field: DescField): MemberReader {
   const { localName } = field;
   const read = readValueOf(field);
   return (target, json, faults) => {
-    const before = faults.length;
     const value = read(json, faults);
-    if (faults.length === before) {
+    if (value !== undefined) {
       target[localName] = value;
     }
   };
@@ -147,7 +136,7 @@ function readSingle(field: DescField): ValueReader {
   if (field.enum) {
     return readEnum(field.enum);
   }
-  return readScalar(field.scalar ?? ScalarType.STRING);
+  return readScalar(field);
 }
 
 function readMessage(desc: DescMessage): ValueReader {
@@ -174,13 +163,13 @@ function readOneof(oneof: DescOneof): MemberReader {
   const expected = `must be one of ${[...kinds.keys()].join(", ")}`;
   return (target, json, faults) => {
     if (!isObject(json)) {
-      faults.push({ field: "", message: "must be an object with a kind" });
+      addFault(faults, "", "must be an object with a kind");
       return;
     }
     const { kind, ...rest } = json;
     const member = typeof kind === "string" ? kinds.get(kind) : undefined;
     if (!member) {
-      faults.push({ field: "kind", message: kind === undefined ? "is required" : expected });
+      addFault(faults, "kind", kind === undefined || kind === null ? "is required" : expected);
       return;
     }
     target[oneof.localName] = { case: member.case, value: member.read(rest, faults) };
@@ -190,38 +179,39 @@ function readOneof(oneof: DescOneof): MemberReader {
 function readList(read: ValueReader): ValueReader {
   return (json, faults) => {
     if (!Array.isArray(json)) {
-      faults.push({ field: "", message: "must be an array" });
-      return [];
+      addFault(faults, "", "must be an array");
+      return undefined;
     }
-    return json.map((item: unknown, index) => {
+    const items = json.map((item: unknown, index) => {
       const before = faults.length;
       const value = item === null ? undefined : read(item, faults);
       if (item === null) {
-        faults.push({ field: "", message: "must not be null" });
+        addFault(faults, "", "must not be null");
       }
       prefixFaults(faults, before, `[${index}]`);
       return value;
     });
+    return items.includes(undefined) ? undefined : items;
   };
 }
 
 function readMap(read: ValueReader): ValueReader {
   return (json, faults) => {
-    const map: Record<string, unknown> = {};
     if (!isObject(json)) {
-      faults.push({ field: "", message: "must be an object" });
-      return map;
+      addFault(faults, "", "must be an object");
+      return undefined;
     }
+    const map: Record<string, unknown> = {};
     for (const key of Object.keys(json)) {
       const before = faults.length;
       if (key === "__proto__") {
-        faults.push({ field: "", message: "is not a permitted key" });
+        addFault(faults, "", "is not a permitted key");
       } else {
         map[key] = read(json[key], faults);
       }
       prefixFaults(faults, before, key);
     }
-    return map;
+    return Object.values(map).includes(undefined) ? undefined : map;
   };
 }
 
@@ -231,90 +221,114 @@ function readEnum(desc: DescEnum): ValueReader {
   return (json, faults) => {
     const value = typeof json === "string" ? values.get(json) : undefined;
     if (value === undefined) {
-      faults.push({ field: "", message: expected });
+      addFault(faults, "", expected);
     }
     return value;
   };
 }
 
-function readScalar(scalar: ScalarType): ValueReader {
-  switch (scalar) {
+function readScalar(field: DescField): ValueReader {
+  const asked = askedNumber(field.scalar, rulesOf(field)) ?? "must be a whole number";
+  switch (field.scalar) {
+    case undefined:
     case ScalarType.STRING:
       return readString;
     case ScalarType.BOOL:
       return expecting("must be true or false", (json) => typeof json === "boolean");
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return expecting("must be a number", (json) => typeof json === "number" && Number.isFinite(json));
+      return expecting(asked, (json) => typeof json === "number" && Number.isFinite(json));
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32:
-      return expecting("must be a whole number", (json) => Number.isInteger(json) && (Number(json) | 0) === json);
+      return expecting(asked, (json) => Number.isInteger(json) && (Number(json) | 0) === json);
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      return expecting("must be a whole number, 0 or more", (json) => typeof json === "number" && json >>> 0 === json);
+      return expecting(asked, (json) => typeof json === "number" && json >>> 0 === json);
     case ScalarType.BYTES:
       return readBytes;
+    case ScalarType.UINT64:
+    case ScalarType.FIXED64:
+      return readLong(expecting(asked, (json) => Number.isSafeInteger(json) && Number(json) >= 0));
     default:
-      return readLong;
+      return readLong(expecting(asked, Number.isSafeInteger));
   }
 }
 
 function expecting(message: string, holds: (json: unknown) => boolean): ValueReader {
   return (json, faults) => {
-    if (!holds(json)) {
-      faults.push({ field: "", message });
-    }
-    return json;
+    if (holds(json)) return json;
+    addFault(faults, "", message);
+    return undefined;
+  };
+}
+
+function readLong(readWhole: ValueReader): ValueReader {
+  return (json, faults) => {
+    const value = readWhole(json, faults);
+    return typeof value === "number" ? BigInt(value) : undefined;
   };
 }
 
 const readString: ValueReader = (json, faults) => {
-  if (typeof json !== "string") {
-    faults.push({ field: "", message: "must be a string" });
-  } else if (!json.isWellFormed()) {
-    // A lone surrogate has no UTF-8 form: protobuf could not carry it to the worker.
-    faults.push({ field: "", message: "must be well-formed Unicode" });
-  } else if (json.includes("\0")) {
-    // PostgreSQL stores every character but this one.
-    faults.push({ field: "", message: "must not contain U+0000" });
-  }
-  return json;
+  const fault = typeof json === "string" ? textFault(json) : "must be a string";
+  if (fault === undefined) return json;
+  addFault(faults, "", fault);
+  return undefined;
 };
 
-const readLong: ValueReader = (json, faults) => {
-  if (typeof json === "number" && Number.isSafeInteger(json)) {
-    return BigInt(json);
-  }
-  faults.push({ field: "", message: "must be a whole number" });
-  return 0n;
-};
+function textFault(text: string): string | undefined {
+  // A lone surrogate has no UTF-8 form: protobuf could not carry it to the worker.
+  if (!text.isWellFormed()) return "must be well-formed Unicode";
+  // PostgreSQL stores every character but this one.
+  return text.includes("\0") ? "must not contain U+0000" : undefined;
+}
 
 const readBytes: ValueReader = (json, faults) => {
   if (typeof json === "string" && /^[A-Za-z0-9+/]*={0,2}$/.test(json) && json.length % 4 !== 1) {
     return new Uint8Array(Buffer.from(json, "base64"));
   }
-  faults.push({ field: "", message: "must be base64" });
-  return new Uint8Array();
+  addFault(faults, "", "must be base64");
+  return undefined;
 };
 
+const TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+
 const readTimestamp: ValueReader = (json, faults) => {
-  const text = typeof json === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(json);
-  const ms = text ? Date.parse(String(json)) : Number.NaN;
-  if (Number.isNaN(ms)) {
-    faults.push({ field: "", message: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" });
+  const parts = typeof json === "string" ? TIME.exec(json) : null;
+  const ms = parts ? Date.parse(parts[0]) : Number.NaN;
+  if (!parts || Number.isNaN(ms) || !isDay(Number(parts[1]), Number(parts[2]), Number(parts[3]))) {
+    addFault(faults, "", "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z");
     return undefined;
   }
   const seconds = Math.floor(ms / 1000);
   return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1e6 };
 };
 
+/** Date.parse takes 30 February for 2 March. Timestamps begin with the year 1. */
+function isDay(year: number, month: number, day: number): boolean {
+  return year > 1 && year < 9999 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
+}
+
+// protobuf implementations refuse messages nested deeper than 100, and each level of a Struct takes three.
+const DEEPEST = 32;
+
+/** A Struct field holds plain JSON. */
 const readStruct: ValueReader = (json, faults) => {
-  if (!isObject(json)) {
-    faults.push({ field: "", message: "must be an object" });
-    return undefined;
-  }
-  // A Struct field holds plain JSON in protobuf-es; the parse proves that it is some.
-  fromJson(StructSchema, json as JsonValue);
-  return json;
+  const fault = isObject(json) ? plainJsonFault(json, DEEPEST) : "must be an object";
+  if (fault === undefined) return json;
+  addFault(faults, "", fault);
+  return undefined;
 };
+
+function plainJsonFault(json: unknown, depth: number): string | undefined {
+  if (typeof json === "string") return textFault(json);
+  if (typeof json === "number" && !Number.isFinite(json)) return "must not contain numbers beyond 1.8e308";
+  if (typeof json !== "object" || json === null) return undefined;
+  if (depth === 0) return `must not be nested deeper than ${DEEPEST}`;
+  for (const [key, value] of Object.entries(json)) {
+    const fault = textFault(key) ?? plainJsonFault(value, depth - 1);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}

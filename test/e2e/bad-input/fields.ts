@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { FieldFault } from "../../../src/platform/errors.ts";
 import { expectProblem, send } from "../support/problem.ts";
 import type { GetScene } from "./scene.ts";
 
@@ -10,31 +11,36 @@ const tap = (fields: object): object => ({ action: { kind: "tap", ...fields } })
 
 const cases: Readonly<Record<string, readonly Case[]>> = {
   "": [
+    ["5", "body: must be an object"],
+    ["[]", "body: must be an object"],
+    ['{"labels": {"a": "x", "\\u0061": "y"}}', "labels.a: is given twice"],
+    ['{"archetype": "\\"}", "archetype": "pixel-7"}', "archetype: is given twice"],
     [{ colour: "blue" }, "colour: is not a known field"],
     [{ constructor: {} }, "constructor: is not a known field"],
     ['{"__proto__": {"archetype": "pixel-7"}}', "__proto__: is not a known field"],
     [{ archetype: 5 }, "archetype: must be a string"],
-    [{ archetype: "" }, "archetype: is required"],
+    [{ archetype: "" }, "archetype: must have 1 to 64 characters"],
     [{ archetype: "pixl-7" }, "archetype: is not an archetype; close matches: pixel-7"],
     [{ archetype: "zzzzzzzzzzzzzzzz" }, "archetype: is not an archetype"],
-    [{ runtime: "netscape" }, "runtime: "],
-    [{ timeout_seconds: 59 }, "timeout_seconds: "],
+    [{ runtime: "netscape" }, "runtime: must be one of headless-shell, chromium, firefox, webkit"],
+    [{ timeout_seconds: 59 }, "timeout_seconds: must be a whole number from 60 to 86400"],
     [{ timeout_seconds: 86_401 }, "timeout_seconds: "],
     [{ timeout_seconds: "60" }, "timeout_seconds: must be a whole number"],
     [{ timeout_seconds: 60.5 }, "timeout_seconds: must be a whole number"],
-    [{ timeout_seconds: -1 }, "timeout_seconds: must be a whole number"],
+    [{ timeout_seconds: -1 }, "timeout_seconds: must be a whole number from 60 to 86400"],
     [{ idle_timeout_seconds: 9 }, "idle_timeout_seconds: "],
-    [{ locale: "!!" }, "locale: "],
+    [{ locale: "!!" }, "locale: must look like en-US"],
     [{ timezone: "Mars/Base" }, "timezone: is not an IANA time zone"],
     [{ viewport: [] }, "viewport: must be an object"],
     [{ viewport: { width: 99, height: 100 } }, "viewport.width: "],
     [{ viewport: { width: 100 } }, "viewport.height: "],
     [{ viewport: { width: 100, height: 100, depth: 3 } }, "viewport.depth: is not a known field"],
     [{ archetype: "pixel-7", viewport: { width: 100, height: 100 } }, "viewport: can be chosen for desktop"],
-    [{ labels: { "": "x" } }, "labels"],
+    [{ labels: { "": "x" } }, "labels: its key must have 1 to 64 characters"],
+    [{ labels: { a: "x".repeat(257) } }, "labels.a: must have at most 256 characters"],
     [{ labels: { a: 5 } }, "labels.a: must be a string"],
     [{ labels: { a: "\0" } }, "labels.a: must not contain U+0000"],
-    [{ labels: seventeen }, "labels: "],
+    [{ labels: seventeen }, "labels: must have at most 16 entries"],
     ['{"labels": {"__proto__": "x"}}', "labels.__proto__: is not a permitted key"],
     [{ labels: { a: "\ud800" } }, "labels.a: must be well-formed Unicode"],
     [{ on_challenge: "explode" }, "on_challenge: must be one of pause, report"],
@@ -52,7 +58,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [{ url: "file:///etc/passwd" }, "url: must be http, https or about:blank", "bad-request"],
     [{ url: "javascript:alert(1)" }, "url: must be http, https or about:blank", "bad-request"],
     [{ url: "about:config" }, "url: must be http, https or about:blank", "bad-request"],
-    [{ url: `http://a/${long}` }, "url: must be at most 8192 characters"],
+    [{ url: `http://a/${long}` }, "url: must have 1 to 8192 characters"],
     [{ url: "about:blank", wait_until: "never" }, "wait_until: must be one of"],
     [{ url: "about:blank", timeout_ms: 0 }, "timeout_ms: "],
     [{ url: "about:blank", timeout_ms: 120_001 }, "timeout_ms: "],
@@ -63,11 +69,12 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [{}, "action: is required"],
     [{ action: "tap" }, "action: must be an object with a kind"],
     [{ action: {} }, "action.kind: is required"],
+    [{ action: { kind: null } }, "action.kind: is required"],
     [{ action: { kind: "upload" } }, "action.kind: must be one of tap"],
     [{ action: { kind: "__proto__" } }, "action.kind: must be one of tap"],
     [tap({}), "action: give either selector, or x and y"],
     [tap({ selector: "a", x: 1, y: 1 }), "action: give either selector, or x and y"],
-    [tap({ x: -1, y: 1 }), "action.x: "],
+    [tap({ x: -1, y: 1 }), "action.x: must be a number from 0 to 100000"],
     [tap({ x: 1e300, y: 1 }), "action.x: "],
     [tap({ selector: "a", count: 4 }), "action.count: "],
     [tap({ selector: "a", button: "side" }), "action.button: must be one of left, right, middle"],
@@ -97,10 +104,10 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [{}, "kind: is required"],
     [{ kind: "video" }, "kind: must be one of screenshot, dom_snapshot, pdf"],
     [{ kind: "screenshot", format: "mhtml" }, "format: is not a format of a screenshot"],
-    [{ kind: "screenshot", quality: 0 }, "quality: "],
+    [{ kind: "screenshot", quality: 0 }, "quality: must be a whole number from 1 to 100"],
     [{ kind: "screenshot", selector: "###" }, "selector: is not a CSS selector"],
     [{ kind: "screenshot", full_page: "yes" }, "full_page: must be true or false"],
-    [{ kind: "pdf", paper: "a0" }, "paper: "],
+    [{ kind: "pdf", paper: "a0" }, "paper: must be one of a3, a4, a5, letter, legal, tabloid"],
   ],
 };
 
@@ -119,10 +126,45 @@ export function fieldTests(scene: GetScene): void {
     }
   });
 
-  test("all faults of a request are listed", async () => {
-    const answer = await send(scene().service, { path: "/v1/sessions", body: { archetype: 1, runtime: 2, colour: 3 } });
-    const fields = JSON.parse(answer.text).errors.map(({ field }: { field: string }) => field);
-    expect(fields).toEqual(["archetype", "runtime", "colour"]);
+  test("all faults of a request are listed, of shape and of rule", async () => {
+    const body = {
+      archetype: 1,
+      runtime: "netscape",
+      colour: 3,
+      labels: seventeen,
+      proxy: { servr: "http://a:1" },
+      viewport: { width: 99, height: "tall" },
+      timeout_seconds: 1,
+    };
+    const answer = await send(scene().service, { path: "/v1/sessions", body });
+    const faults = JSON.parse(answer.text).errors.map(({ field, message }: FieldFault) => `${field}: ${message}`);
+    expect(new Set(faults)).toEqual(
+      new Set([
+        "archetype: must be a string",
+        "runtime: must be one of headless-shell, chromium, firefox, webkit",
+        "colour: is not a known field",
+        "labels: must have at most 16 entries",
+        "proxy.servr: is not a known field",
+        "proxy.server: is required",
+        "viewport.width: must be a whole number from 100 to 4096",
+        "viewport.height: must be a whole number from 100 to 4096",
+        "timeout_seconds: must be a whole number from 60 to 86400",
+      ]),
+    );
+    expect(faults).toHaveLength(9);
+  });
+
+  test("of 50,000 faults the first 50 are listed", async () => {
+    const body = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`f${index}`, 0]));
+    const answer = await send(scene().service, { path: "/v1/sessions", body });
+    expect(JSON.parse(answer.text).errors).toHaveLength(50);
+  });
+
+  test("a body that begins with a byte order mark is read", async () => {
+    const { service, sessionId } = scene();
+    const body = '\ufeff{"url":"about:blank"}';
+    const answer = await send(service, { path: `/v1/sessions/${sessionId}/navigate`, body });
+    expect(answer.status).toBe(200);
   });
 
   test("a runtime that is not installed is driver-not-integrated", async () => {
@@ -131,7 +173,8 @@ export function fieldTests(scene: GetScene): void {
   });
 
   test.each([
-    ["/v1/sessions?limit=0", "limit: "],
+    ["/v1/sessions?limit=-1", "limit: must be a whole number from 1 to 100"],
+    ["/v1/sessions?limit=0", "limit: must be a whole number from 1 to 100"],
     ["/v1/sessions?limit=101", "limit: "],
     ["/v1/sessions?limit=", "limit: must be a whole number"],
     ["/v1/sessions?limit=ten", "limit: must be a whole number"],

@@ -48,7 +48,8 @@ export function requestTests(scene: GetScene): void {
     for (const [body, detail] of [
       ["{", "body: is not JSON"],
       ['{"a": 1}}', "body: is not JSON"],
-      ["\u{feff}{}", "body: is not JSON"],
+      ["\u{feff}[]", "body: must be an object"],
+      ["\u{feff}\u{feff}{}", "body: is not JSON"],
       ["undefined", "body: is not JSON"],
       ["[]", "body: must be an object"],
       ["null", "body: must be an object"],

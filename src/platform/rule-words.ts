@@ -1,0 +1,98 @@
+/** What buf.validate rules ask of a field, in the words that clients read. The validator's own sentences never leave. */
+import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
+import {
+  type FieldRules,
+  field as fieldRules,
+  message as messageRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { example } from "../gen/pilothouse/v1/options_pb.ts";
+import { enumNames } from "./rest-json/names.ts";
+
+/** Says what the rules ask that one of them, such as `string.max_len`, belongs to. Undefined for rules without words here. */
+export function askedBy(ruleId: string, field: DescField, rules: FieldRules = rulesOf(field)): string | undefined {
+  const [type = "", rule = ""] = ruleId.split(".");
+  if (rules.type.case === "fieldMask") return `must have no other paths than ${rules.type.value.in.join(", ")}`;
+  if (type !== rules.type.case) return undefined;
+  if (rule === "in" && rules.type.case === "string") return `must be one of ${rules.type.value.in.join(", ")}`;
+  if (rule === "pattern") return `must look like ${getOption(field, example)}`;
+  if (rule === "email") return "must be an e-mail address";
+  if (rule === "unique") return "must not have an item twice";
+  if (field.enum && type === "enum") return `must be one of ${[...enumNames(field.enum).values()].join(", ")}`;
+  return askedLength(rules) ?? askedNumber(field.scalar, rules);
+}
+
+/** Says what a number has to be: `must be a whole number from 1 to 100`. Undefined for what is no number. */
+export function askedNumber(scalar: ScalarType | undefined, rules: FieldRules): string | undefined {
+  const noun = numberNouns.get(scalar ?? ScalarType.STRING);
+  if (noun === undefined) return undefined;
+  const { least, most } = boundsOf(rules, scalar);
+  if (least !== undefined && most !== undefined) return `must be ${noun} from ${least} to ${most}`;
+  if (least !== undefined) return `must be ${noun}, ${least} or more`;
+  return most === undefined ? `must be ${noun}` : `must be ${noun}, ${most} or less`;
+}
+
+/** Says which members of a message exclude each other. */
+export function askedOfMembers(desc: DescMessage): string | undefined {
+  const [oneof] = getOption(desc, messageRules).oneof;
+  return oneof && `must have ${oneof.required ? "exactly" : "at most"} one of ${oneof.fields.join(", ")}`;
+}
+
+/** The rules of a field, of which the reader and the validator speak. */
+export function rulesOf(field: DescField): FieldRules {
+  return getOption(field, fieldRules);
+}
+
+const numberNouns = new Map([
+  [ScalarType.DOUBLE, "a number"],
+  [ScalarType.FLOAT, "a number"],
+  [ScalarType.INT32, "a whole number"],
+  [ScalarType.INT64, "a whole number"],
+  [ScalarType.UINT32, "a whole number"],
+  [ScalarType.UINT64, "a whole number"],
+]);
+
+type Bound = number | bigint;
+
+function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { least?: Bound; most?: Bound } {
+  const floor = scalar === ScalarType.UINT32 || scalar === ScalarType.UINT64 ? { least: 0 } : {};
+  switch (type.case) {
+    case "double":
+    case "float":
+    case "int32":
+    case "int64":
+    case "uint32":
+    case "uint64": {
+      const { greaterThan, lessThan } = type.value;
+      return {
+        ...(greaterThan.case === "gte" ? { least: greaterThan.value } : floor),
+        ...(lessThan.case === "lte" && { most: lessThan.value }),
+      };
+    }
+    default:
+      return floor;
+  }
+}
+
+function askedLength({ type }: FieldRules): string | undefined {
+  switch (type.case) {
+    case "string":
+      return lengthWords(type.value.minLen, type.value.maxLen, "character");
+    case "bytes":
+      return lengthWords(type.value.minLen, type.value.maxLen, "byte");
+    case "repeated":
+      return lengthWords(type.value.minItems, type.value.maxItems, "item");
+    case "map":
+      return lengthWords(type.value.minPairs, type.value.maxPairs, "entry");
+    default:
+      return undefined;
+  }
+}
+
+function lengthWords(least: bigint, most: bigint, noun: string): string {
+  const plural = noun === "entry" ? "entries" : `${noun}s`;
+  if (most === 0n) return `must have at least ${least} ${least === 1n ? noun : plural}`;
+  if (least === 0n) return `must have at most ${most} ${most === 1n ? noun : plural}`;
+  return least === most
+    ? `must have ${most} ${most === 1n ? noun : plural}`
+    : `must have ${least} to ${most} ${plural}`;
+}

@@ -1,0 +1,51 @@
+import { create, getOption } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import {
+  type FieldRules,
+  FieldRulesSchema,
+  field as fieldRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { DriveRequestSchema, TapSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { askedBy } from "../../src/platform/rule-words.ts";
+import { ruleFaults } from "../../src/platform/validation.ts";
+import { buildContracts, type Contract } from "../contract/contract-image.ts";
+
+describe("what a rule says of a request that breaks it", () => {
+  let contract: Contract;
+
+  beforeAll(async () => {
+    contract = (await buildContracts())("pilothouse.v1");
+  });
+
+  it("should be in our words for every rule of the contract", () => {
+    const said = contract.messages
+      .flatMap(({ fields }) => fields)
+      .flatMap((field) =>
+        ruleIds(getOption(field, fieldRules)).map((id) => ({ of: `${field} ${id}`, words: askedBy(id, field) ?? "" })),
+      );
+    expect(said.length).toBeGreaterThan(300);
+    expect(said.filter(({ words }) => !/^must (be|have|not have|look like) \S/.test(words))).toEqual([]);
+    expect(said.filter(({ words }) => words.includes("undefined") || words.endsWith("like "))).toEqual([]);
+  });
+
+  it("should name what excludes each other, and what is missing", () => {
+    expect(ruleFaults(DriveRequestSchema, create(DriveRequestSchema, { id: "1" }))).toEqual([
+      { field: "", message: "must have exactly one of navigate, interact, wait, capture, state" },
+    ]);
+    expect(ruleFaults(TapSchema, create(TapSchema, { frame: ["a", ""], x: 1 }))).toEqual([
+      { field: "frame[1]", message: "must have 1 to 2048 characters" },
+      { field: "", message: "give either selector, or x and y" },
+    ]);
+  });
+});
+
+/** The ids under which the validator reports the rules of a field, those of its items, keys and values left out. */
+function ruleIds({ type }: FieldRules): string[] {
+  const rules = FieldRulesSchema.fields.find(({ localName }) => localName === type.case)?.message;
+  if (!rules || type.case === undefined) return [];
+  const view = reflect(rules, type.value);
+  return rules.fields
+    .filter((rule) => view.isSet(rule) && !["items", "keys", "values"].includes(rule.name))
+    .map((rule) => `${type.case}.${rule.name}`);
+}
