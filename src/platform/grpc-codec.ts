@@ -18,6 +18,7 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
+import { raceSignal } from "./deadline.ts";
 
 /** A method of one kind, with its message types. */
 export interface TypedMethod<Kind, Input extends DescMessage, Output extends DescMessage> {
@@ -136,21 +137,71 @@ export async function callClientStreaming<Input extends DescMessage, Output exte
     // Whatever broke the call is told by its answer; what broke the requests, by nobody else.
     if (over.signal.aborted) return;
     reject(error);
-    call.cancel();
+    // Not in the tick that starts the call: see cancelOnAbort.
+    setImmediate(() => call.cancel());
   });
   return promise.finally(() => sending).finally(release);
 }
 
+/**
+ * Makes a call whose request and answer are streams. Requests are drawn as fast as the other side reads them, answers as
+ * fast as they are read here. Leaving the loop over the answers cancels the call, and so does a failure of the requests,
+ * which the loop then throws.
+ */
+export async function* callBidiStreaming<Input extends DescMessage, Output extends DescMessage>(
+  client: Client,
+  method: TypedMethod<"bidi_streaming", Input, Output> & DescMethod,
+  requests: AsyncIterable<MessageShape<Input>>,
+  options: GrpcCallOptions = {},
+): AsyncGenerator<MessageShape<Output>, void, undefined> {
+  if (options.signal?.aborted) throw notSent(method);
+  const stream = client.makeBidiStreamRequest(
+    pathOf(method),
+    serializer(method.input),
+    deserializer(method.output),
+    options.metadata ?? new Metadata(),
+    toCallOptions(options),
+  );
+  const over = new AbortController();
+  const release = cancelOnAbort(options.signal, () => stream.cancel());
+  let broken: { readonly error: unknown } | undefined;
+  sendAll(stream, requests, over.signal).catch((error: unknown) => {
+    if (over.signal.aborted) return;
+    broken = { error };
+    // Not in the tick that starts the call: see cancelOnAbort.
+    setImmediate(() => stream.cancel());
+  });
+  try {
+    for await (const message of stream) yield message;
+  } catch (error) {
+    throw broken ? broken.error : error;
+  } finally {
+    over.abort();
+    release();
+    // The stream may still report the cancellation that leaving it early causes, when nobody listens any more.
+    stream.on("error", () => undefined);
+    stream.cancel();
+  }
+}
+
+/** Sends requests until they end or the call is over, and then lets them go: they may wait for what never comes. */
 async function sendAll<Message>(
   call: ClientWritableStream<Message>,
   requests: AsyncIterable<Message>,
   over: AbortSignal,
 ): Promise<void> {
-  for await (const request of requests) {
-    if (over.aborted) return;
-    if (!call.write(request)) await once(call, "drain", { signal: over });
+  const iterator = requests[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await raceSignal(iterator.next(), over);
+      if (done) break;
+      if (!call.write(value)) await once(call, "drain", { signal: over });
+    }
+    call.end();
+  } catch (error) {
+    iterator.return?.().catch(() => undefined);
+    throw error;
   }
-  call.end();
 }
 
 function pathOf(method: DescMethod): string {

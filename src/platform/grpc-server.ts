@@ -4,6 +4,7 @@ import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2
 import {
   type Metadata,
   type Server,
+  type ServerDuplexStream,
   type ServerReadableStream,
   type ServerUnaryCall,
   type ServerWritableStream,
@@ -31,9 +32,12 @@ type Handler<M extends GenServiceMethods[string]> = M["methodKind"] extends "una
     ? (call: GrpcCall, request: In<M>) => AsyncIterable<Out<M>>
     : M["methodKind"] extends "client_streaming"
       ? (call: GrpcCall, requests: AsyncIterable<In<M>>) => Promise<Out<M>>
-      : never;
+      : (call: GrpcCall, requests: AsyncIterable<In<M>>) => AsyncIterable<Out<M>>;
 
-/** A handler for every method of an internal service. */
+/**
+ * A handler for every method of an internal service. Requests that end are no proof that the caller has sent all: Node
+ * ends the stream of a call that is cancelled, too, and resets it some milliseconds later.
+ */
 export type GrpcHandlers<Methods extends GenServiceMethods> = { readonly [K in keyof Methods]: Handler<Methods[K]> };
 
 /** The methods of a service, for the type of its handlers. */
@@ -52,7 +56,7 @@ interface UntypedHandlers {
   readonly [name: string]: (call: GrpcCall, input: unknown) => Promise<Message> & AsyncIterable<Message>;
 }
 
-/** Adds an internal service (unary, server-streaming and client-streaming methods) to a grpc-js server. */
+/** Adds an internal service to a grpc-js server. */
 export function addGrpcService<Methods extends GenServiceMethods>(
   server: Server,
   service: GenService<Methods>,
@@ -82,7 +86,7 @@ export function stopGrpcServer(server: Server, patience: number): Promise<void> 
 }
 
 function toGrpcHandler(
-  { methodKind, name }: DescMethod,
+  { methodKind }: DescMethod,
   handle: UntypedHandlers[string],
   options: GrpcServiceOptions,
 ): UntypedHandleCall {
@@ -94,9 +98,11 @@ function toGrpcHandler(
       return (call: ServerReadableStream<Message, Message>, answer: sendUnaryData<Message>) =>
         runUnary(call, call, handle, options, answer);
     case "server_streaming":
-      return (call: ServerWritableStream<Message, Message>) => runStreaming(call, handle, options);
+      return (call: ServerWritableStream<Message, Message>) => runStreaming(call, call.request, handle, options);
     case "bidi_streaming":
-      throw new Error(`${name}: internal services have no bidirectional methods`);
+      return (call: ServerDuplexStream<Message, Message>) =>
+        // A handler that has read enough must not destroy the stream that it still answers on.
+        runStreaming(call, call.iterator({ destroyOnReturn: false }), handle, options);
   }
 }
 
@@ -117,13 +123,14 @@ async function runUnary(
 }
 
 async function runStreaming(
-  stream: ServerWritableStream<Message, Message>,
+  stream: ServerWritableStream<Message, Message> | ServerDuplexStream<Message, Message>,
+  input: unknown,
   handle: UntypedHandlers[string],
   options: GrpcServiceOptions,
 ): Promise<void> {
   const signal = signalOf(stream);
   try {
-    for await (const message of handle({ metadata: stream.metadata, signal }, stream.request)) {
+    for await (const message of handle({ metadata: stream.metadata, signal }, input)) {
       if (signal.aborted) return;
       if (!stream.write(message)) await once(stream, "drain", { signal });
     }

@@ -1,0 +1,216 @@
+import { create } from "@bufbuild/protobuf";
+import { Client, credentials, Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  type DriveRequest,
+  DriveRequestSchema,
+  type DriveResponse,
+  DriveResponseSchema,
+  SessionService,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { callBidiStreaming } from "../../src/platform/grpc-codec.ts";
+import { failureToStatus, statusToFailure } from "../../src/platform/grpc-failure.ts";
+import { addGrpcService, type GrpcCall, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc-server.ts";
+
+type Drive = (call: GrpcCall, requests: AsyncIterable<DriveRequest>) => AsyncIterable<DriveResponse>;
+
+const { drive } = SessionService.method;
+
+/** Serves the one bidirectional method of a service, and connects to it. */
+async function connectTo(handler: Drive): Promise<Client> {
+  const server = new Server();
+  const refuse = () => Promise.reject(fail("feature-unavailable"));
+  const others = Object.fromEntries(SessionService.methods.map(({ localName }) => [localName, refuse]));
+  // The boundary where a test leaves out the methods that it does not call.
+  const handlers = { ...others, drive: handler } as unknown as GrpcHandlers<MethodsOf<typeof SessionService>>;
+  addGrpcService(server, SessionService, handlers, { admit: () => undefined, toStatus: failureToStatus });
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    );
+  });
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  onTestFinished(() => {
+    client.close();
+    server.forceShutdown();
+  });
+  return client;
+}
+
+/** A message of 10 kB. */
+const requestOf = (number: number) => create(DriveRequestSchema, { id: String(number).padStart(10_000, "0") });
+const answerOf = (number: number) => create(DriveResponseSchema, { id: String(number).padStart(10_000, "0") });
+
+const many = 1_000;
+
+/** Far above what sockets and streams of both sides hold, far below all. */
+const buffered = 500;
+
+/** Gives all of many messages, and counts those that were drawn. */
+function countedSource<Message>(make: (number: number) => Message) {
+  const source = {
+    drawn: 0,
+    async *messages() {
+      while (source.drawn < many) {
+        source.drawn += 1;
+        yield make(source.drawn);
+      }
+    },
+  };
+  return source;
+}
+
+/** Waits until nothing is drawn any more. */
+async function settled(source: { readonly drawn: number }): Promise<number> {
+  let before = -1;
+  const hasSettled = () => {
+    const isSame = source.drawn === before;
+    before = source.drawn;
+    return isSame && before > 0;
+  };
+  await expect.poll(hasSettled, { interval: 200, timeout: 10_000 }).toBe(true);
+  return source.drawn;
+}
+
+/** Requests that a test sends one by one, and that never end by themselves. */
+function openRequests() {
+  let next = Promise.withResolvers<DriveRequest>();
+  let hasReturned = false;
+  return {
+    send: (request: DriveRequest) => next.resolve(request),
+    break: (error: Error) => next.reject(error),
+    get hasReturned() {
+      return hasReturned;
+    },
+    requests: {
+      [Symbol.asyncIterator]: () => ({
+        async next() {
+          const value = await next.promise;
+          next = Promise.withResolvers();
+          return { done: false, value } as const;
+        },
+        async return() {
+          hasReturned = true;
+          return { done: true, value: undefined } as const;
+        },
+      }),
+    },
+  };
+}
+
+test("should answer each request while the others are still to come, and end after the last", async () => {
+  const client = await connectTo(async function* (_call, requests) {
+    for await (const { id } of requests) yield create(DriveResponseSchema, { id });
+  });
+  const asked: string[] = [];
+  const heard = { count: 0 };
+  async function* oneByOne(): AsyncGenerator<DriveRequest> {
+    for (const id of ["a", "b", "c"]) {
+      await expect.poll(() => heard.count).toBe(asked.length);
+      asked.push(id);
+      yield create(DriveRequestSchema, { id });
+    }
+  }
+  const answers: (string | undefined)[] = [];
+  for await (const { id } of callBidiStreaming(client, drive, oneByOne())) {
+    answers.push(id);
+    heard.count += 1;
+  }
+  expect(answers).toEqual(["a", "b", "c"]);
+});
+
+test("should draw requests no faster than they are read", async () => {
+  const go = Promise.withResolvers<void>();
+  const client = await connectTo(async function* (_call, requests) {
+    await go.promise;
+    let count = 0;
+    for await (const _ of requests) count += 1;
+    yield create(DriveResponseSchema, { id: String(count) });
+  });
+  const source = countedSource(requestOf);
+  const answers = callBidiStreaming(client, drive, source.messages());
+  const first = answers.next();
+  expect(await settled(source)).toBeLessThan(buffered);
+  go.resolve();
+  expect((await first).value).toMatchObject({ id: String(many) });
+});
+
+test("should draw answers no faster than they are read", async () => {
+  const source = countedSource(answerOf);
+  const client = await connectTo(() => source.messages());
+  const answers = callBidiStreaming(client, drive, openRequests().requests);
+  await answers.next();
+  expect(await settled(source)).toBeLessThan(buffered);
+  let count = 1;
+  for await (const _ of answers) count += 1;
+  expect(count).toBe(many);
+});
+
+test("should end at the server, and let the requests go, when the caller leaves or its signal aborts", async () => {
+  for (const leave of ["break", "abort"] as const) {
+    const ended = Promise.withResolvers<void>();
+    const client = await connectTo(async function* ({ signal }, requests) {
+      signal.addEventListener("abort", () => ended.resolve(), { once: true });
+      for await (const { id } of requests) yield create(DriveResponseSchema, { id });
+    });
+    const caller = new AbortController();
+    const open = openRequests();
+    open.send(create(DriveRequestSchema, { id: "a" }));
+    const answers = callBidiStreaming(client, drive, open.requests, { signal: caller.signal });
+    await answers.next();
+    if (leave === "break") await answers.return();
+    else {
+      caller.abort();
+      await expect(answers.next()).rejects.toMatchObject({ code: status.CANCELLED });
+    }
+    await ended.promise;
+    expect(open.hasReturned).toBe(true);
+  }
+});
+
+test("should throw what the server failed with, although requests are still to come", async () => {
+  const client = await connectTo(async function* (_call, requests) {
+    for await (const { id } of requests) {
+      if (id === "b") throw fail("conflict", {}, { detail: "not twice" });
+      yield create(DriveResponseSchema, { id });
+    }
+  });
+  const open = openRequests();
+  open.send(create(DriveRequestSchema, { id: "a" }));
+  const answers = callBidiStreaming(client, drive, open.requests);
+  expect((await answers.next()).value).toMatchObject({ id: "a" });
+  open.send(create(DriveRequestSchema, { id: "b" }));
+  const failure = answers.next().catch((error: unknown) => statusToFailure(error));
+  expect(await failure).toMatchObject({ slug: "conflict", detail: "not twice" });
+});
+
+test("should throw what the requests failed with, and end at the server", async () => {
+  const ended = Promise.withResolvers<void>();
+  const client = await connectTo(async function* ({ signal }, requests) {
+    signal.addEventListener("abort", () => ended.resolve(), { once: true });
+    for await (const { id } of requests) yield create(DriveResponseSchema, { id });
+  });
+  const open = openRequests();
+  open.send(create(DriveRequestSchema, { id: "a" }));
+  const answers = callBidiStreaming(client, drive, open.requests);
+  await answers.next();
+  open.break(new Error("the source broke"));
+  await expect(answers.next()).rejects.toThrow("the source broke");
+  await ended.promise;
+});
+
+test("should answer on after it has read enough", async () => {
+  const client = await connectTo(async function* (_call, requests) {
+    for await (const { id } of requests) {
+      yield create(DriveResponseSchema, { id });
+      break;
+    }
+    yield create(DriveResponseSchema, { id: "after" });
+  });
+  const open = openRequests();
+  open.send(create(DriveRequestSchema, { id: "a" }));
+  const ids: (string | undefined)[] = [];
+  for await (const { id } of callBidiStreaming(client, drive, open.requests)) ids.push(id);
+  expect(ids).toEqual(["a", "after"]);
+});
