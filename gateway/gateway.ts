@@ -1,22 +1,28 @@
 import { readFileSync } from "node:fs";
-import { BlockList, isIP } from "node:net";
 import type { FastifyInstance } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
 import type { App } from "../src/app.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
 import type { ServedService } from "../src/registry.ts";
-import { allowedHosts, front, refuseBroken } from "./front.ts";
-import { SharedPort } from "./listen.ts";
+import { createConnectionCap } from "./connection-cap.ts";
+import { createCors } from "./cors.ts";
+import type { Door } from "./door.ts";
+import { createFront, refuseBroken } from "./front.ts";
+import { type HttpHandler, SharedPort } from "./listen.ts";
 import { loadComments } from "./openapi/comments.ts";
 import { buildOpenApi } from "./openapi/document.ts";
+import { ownHosts } from "./own-hosts.ts";
 import { renderDocs } from "./pages/docs-page.ts";
 import { errorsPathOf, mountPages } from "./pages/pages.ts";
+import { blockListOf, createPeers } from "./peer.ts";
 import { createGate, type Gate } from "./policies/index.ts";
 import { Problems } from "./problems.ts";
 import { createRestServer } from "./rest/server.ts";
 import { connectHandler } from "./rpc/connect.ts";
 import { GrpcServer } from "./rpc/grpc-server.ts";
+import { SlowBodies } from "./slow-bodies.ts";
+import { type TimeLimits, timeLimits } from "./time-limits.ts";
 import { WebSockets } from "./ws/websockets.ts";
 
 // What runs when a gateway is told to stop may finish within this.
@@ -32,37 +38,39 @@ export class Gateway {
   readonly #grpc: GrpcServer;
   readonly #webSockets: WebSockets;
   readonly #internal: InternalServer;
-  readonly #tls: { cert: Buffer; key: Buffer } | undefined;
   #serving = false;
 
-  /** `services` is the registry, where it is not the whole one. */
-  constructor(app: App, services = app.services) {
+  /** `services` is the registry, where it is not the whole one; `limits` are shorter in tests. */
+  constructor(app: App, services: readonly ServedService[] = app.services, limits: TimeLimits = timeLimits) {
     const { config, ids, log, metrics } = app;
+    const { host } = config;
     this.#app = app;
-    this.#tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
     this.#services = services;
     this.#gate = createGate(app);
-    const context = {
+    const trustedProxies = blockListOf(config.trustedProxies);
+    const door: Door = {
       gate: this.#gate,
       problems: new Problems(config.errorsBase, log),
-      trustedProxies: blockListOf(config.trustedProxies),
-      makeRequestId: () => ids.next("req"),
-      corsOrigins: config.corsOrigins,
-      isOwnHost: allowedHosts(config),
+      resolvePeer: createPeers(trustedProxies, () => ids.next("req")),
+      bodies: new SlowBodies(limits.request),
     };
-    this.#rest = createRestServer(this.#services, context);
-    this.#webSockets = new WebSockets(this.#services, context);
-    this.#grpc = new GrpcServer(this.#services, context);
-    const connect = connectHandler(this.#services, context, (request, response) =>
-      this.#rest.routing(request, response),
-    );
+    const tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
+    const listening = { host, tls, limits, takes: createConnectionCap(trustedProxies) };
+    const cors = createCors(config.corsOrigins);
+    const front = createFront({ door, cors, isOwnHost: ownHosts(config) });
+    this.#rest = createRestServer(services, door);
+    const rest: HttpHandler = (request, response) => this.#rest.routing(request, response);
+    const connect = connectHandler(services, door, rest);
+    this.#webSockets = new WebSockets(services, door, cors, rest);
+    this.#grpc = new GrpcServer(services, door, { ...listening, port: config.grpcPort });
     this.#port = new SharedPort({
-      host: config.host,
+      ...listening,
       port: config.port,
-      tls: this.#tls,
-      onRequest: front(context, connect),
-      onUpgrade: (request, socket, head) => void this.#webSockets.upgrade(request, socket, head),
-      onClientError: refuseBroken(context),
+      bodies: door.bodies,
+      onRequest: (request, response) => front(request, response) && connect(request, response),
+      onUpgrade: (request, response, head) =>
+        front(request, response) && void this.#webSockets.upgrade(request, response, head),
+      onClientError: refuseBroken(door),
     });
     const isReady = async (): Promise<boolean> => this.#serving && (await app.isReady());
     this.#internal = createInternalServer({ host: config.host, port: config.internalPort, isReady, metrics });
@@ -89,13 +97,12 @@ export class Gateway {
   }
 
   async #openPublicPorts(): Promise<void> {
-    const { host, grpcPort } = this.#app.config;
     for (const { method } of this.#services.flatMap((service) => service.methods)) {
       warmUp(method.input);
     }
     await this.#mountDocuments();
     await this.#rest.ready();
-    await this.#grpc.start(host, grpcPort, this.#tls);
+    await this.#grpc.start();
     await this.#port.start();
   }
 
@@ -109,14 +116,4 @@ export class Gateway {
       errorsPath: errorsPathOf(errorsBase),
     });
   }
-}
-
-function blockListOf(items: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const item of items) {
-    const [address = "", bits] = item.split("/");
-    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
-    list.addSubnet(address, bits === undefined ? (family === "ipv6" ? 128 : 32) : Number(bits), family);
-  }
-  return list;
 }

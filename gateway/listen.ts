@@ -1,155 +1,179 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import {
+  constants,
   createServer as createHttp2Server,
-  createSecureServer,
-  type Http2SecureServer,
   type Http2Server,
   type Http2ServerRequest,
   type Http2ServerResponse,
   type ServerHttp2Session,
 } from "node:http2";
-import { createServer as createNetServer, type Server as NetServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import type { ConnectionCap } from "./connection-cap.ts";
+import { type Certificate, isHttp2, Listener } from "./listener.ts";
+import type { SlowBodies } from "./slow-bodies.ts";
+import type { TimeLimits } from "./time-limits.ts";
 
 /** Answers a request over either version of HTTP. */
 export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-// The HTTP/2 connection preface begins with these bytes (RFC 9113, section 3.4); no HTTP/1.1 method does.
-const PREFACE = Buffer.from("PRI ");
-// A client that connects and says nothing is cut off after this.
-const SILENT_MS = 10_000;
-// A stream may send this much before the client's window is opened further: uploads are 1 MiB at most.
+// Requests that one HTTP/2 connection may have open. Each can hold a window of 64 KiB before it is read.
 const MAX_CONCURRENT_STREAMS = 250;
+const MOST_CHECKS_EVERY_MS = 5_000;
 
-/** What a port needs to serve. */
+/** What the port needs to serve. */
 export interface PortOptions {
   readonly host: string;
   readonly port: number;
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  readonly tls: Certificate | undefined;
+  readonly takes: ConnectionCap;
+  readonly limits: TimeLimits;
+  readonly bodies: SlowBodies;
   readonly onRequest: HttpHandler;
-  readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+  /** Answers a request for a WebSocket, by its response or by taking the socket from it. */
+  readonly onUpgrade: (request: IncomingMessage, response: ServerResponse, head: Buffer) => void;
   /** Answers what came over HTTP/1.1 and is no request. */
   readonly onClientError: (error: Error, socket: Socket) => void;
 }
 
-/** One port for HTTP/1.1 and HTTP/2, told apart by a connection's first bytes, or by ALPN under TLS. */
+/** An HTTP/2 connection: how many requests are open on it, and since when none is. */
+interface Http2Use {
+  open: number;
+  idleSince: number;
+}
+
+/** One port for HTTP/1.1 and HTTP/2, told apart by a connection's first bytes. */
 export class SharedPort {
-  /** Serves HTTP/1.1; never listens itself. Fastify and WebSockets are attached to it. */
-  readonly http1: Server;
-  readonly #http2: Http2Server | Http2SecureServer;
-  readonly #listener: NetServer | Http2SecureServer;
-  readonly #sessions = new Set<ServerHttp2Session>();
-  readonly #sockets = new Set<Socket>();
-  /** Connections that have not said yet what they speak. */
-  readonly #silent = new Set<Socket>();
   readonly #options: PortOptions;
+  readonly #listener: Listener;
+  // Neither listens itself: both are handed their connections.
+  readonly #http1: Server;
+  readonly #http2: Http2Server;
+  readonly #sessions = new Map<ServerHttp2Session, Http2Use>();
+  #checks: NodeJS.Timeout | undefined;
   #stopping = false;
 
   constructor(options: PortOptions) {
     this.#options = options;
-    this.http1 = createHttpServer({ requestTimeout: 60_000 }, (request, response) => this.#answer(request, response));
-    this.http1.on("clientError", (error: Error, socket: Socket) => options.onClientError(error, socket));
-    this.http1.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) =>
-      options.onUpgrade(request, socket, head),
-    );
-    const settings = { settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS } };
-    if (options.tls) {
-      const secure = createSecureServer({ ...options.tls, allowHTTP1: true, ...settings });
-      secure.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) =>
-        options.onUpgrade(request, socket, head),
-      );
-      this.#http2 = secure;
-      this.#listener = secure;
-      secure.on("secureConnection", (socket) => this.#track(socket));
-    } else {
-      this.#http2 = createHttp2Server(settings);
-      this.#listener = createNetServer({ noDelay: true }, (socket) => this.#sniff(socket));
-    }
-    // The boundary where HTTP/2 becomes HTTP/1.1 for everything behind: Node's compatibility API has the same shape.
-    const answer = (...exchange: [Http2ServerRequest, Http2ServerResponse]): void =>
-      this.#answer(...(exchange as unknown as Parameters<HttpHandler>));
-    this.#http2.on("request", answer);
-    this.#http2.on("session", (session) => {
-      this.#sessions.add(session);
-      session.once("close", () => this.#sessions.delete(session));
-      // Errors of a session close it; without a listener they would end the process.
-      session.on("error", () => session.destroy());
+    const { limits } = options;
+    this.#http1 = this.#createHttp1();
+    this.#http2 = this.#createHttp2();
+    this.#listener = new Listener({
+      ...options,
+      protocols: ["h2", "http/1.1"],
+      silenceMs: limits.silence,
+      onConnection: (socket, head) => (isHttp2(head) ? this.#http2 : this.#http1).emit("connection", socket),
     });
   }
 
   /** Listens, and returns the port (which differs from the asked one when that was 0). */
   async start(): Promise<number> {
-    const { host, port } = this.#options;
-    await new Promise<void>((resolve, reject) => {
-      this.#listener.once("error", reject);
-      this.#listener.listen(port, host, resolve);
-    });
-    // Node starts its checks on slow requests when a server listens; ours is handed its connections.
-    this.http1.emit("listening");
-    const address = this.#listener.address();
-    return typeof address === "object" && address ? address.port : port;
+    const port = await this.#listener.start();
+    // Node starts its checks on slow headers when a server listens.
+    this.#http1.emit("listening");
+    const { request, idle } = this.#options.limits;
+    const every = Math.min(MOST_CHECKS_EVERY_MS, request / 4, idle / 4);
+    this.#checks = setInterval(() => this.#check(), every).unref();
+    return port;
   }
 
   /** Takes no new connection, tells clients to go, and ends what is left after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
-    const closed = new Promise<void>((resolve) => this.#listener.close(() => resolve()));
-    for (const session of this.#sessions) {
+    clearInterval(this.#checks);
+    const closed = this.#listener.stop(graceMs);
+    for (const session of this.#sessions.keys()) {
       session.close();
     }
-    for (const socket of this.#silent) {
-      socket.destroy();
-    }
-    this.http1.closeIdleConnections();
-    const deadline = setTimeout(() => {
-      for (const socket of this.#sockets) {
-        socket.destroy();
-      }
-    }, graceMs);
+    this.#http1.closeIdleConnections();
     await closed;
-    clearTimeout(deadline);
-    this.http1.close();
+    this.#http1.close();
+  }
+
+  #createHttp1(): Server {
+    const { limits, onUpgrade, onClientError } = this.#options;
+    const options = {
+      headersTimeout: limits.request,
+      // Bodies have a limit of ours, which raw ones are free of.
+      requestTimeout: 0,
+      connectionsCheckingInterval: MOST_CHECKS_EVERY_MS,
+      keepAliveTimeout: limits.keepAlive,
+      // The front answers a request without Host.
+      requireHostHeader: false,
+      // Clients offer other protocols to see whether we speak them (`Upgrade: h2c`): then they are answered as they asked.
+      shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === "websocket",
+    };
+    const answer: HttpHandler = (request, response) => this.#answer(request, response);
+    const server = createHttpServer(options, answer);
+    server.on("checkExpectation", answer);
+    server.on("clientError", onClientError);
+    server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      socket.on("error", () => socket.destroy());
+      onUpgrade(request, responseOn(socket, request), head);
+    });
+    return server;
+  }
+
+  #createHttp2(): Http2Server {
+    const server = createHttp2Server({ settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS } });
+    // The boundary where HTTP/2 becomes HTTP/1.1 for everything behind: Node's compatibility API has the same shape.
+    const answer = (...exchange: [Http2ServerRequest, Http2ServerResponse]): void => {
+      const [request, response] = exchange;
+      // What is still sent for a request that has its answer is not waited for (RFC 9113, section 8.1).
+      response.once("finish", () => request.complete || response.stream?.close(constants.NGHTTP2_NO_ERROR));
+      this.#answer(...(exchange as unknown as Parameters<HttpHandler>));
+    };
+    server.on("request", answer);
+    server.on("checkExpectation", answer);
+    server.on("session", (session) => {
+      const use = { open: 0, idleSince: performance.now() };
+      this.#sessions.set(session, use);
+      session.once("close", () => this.#sessions.delete(session));
+      // Errors of a session close it; without a listener they would end the process.
+      session.on("error", () => session.destroy());
+      session.on("stream", (stream) => {
+        use.open += 1;
+        stream.once("close", () => {
+          use.open -= 1;
+          use.idleSince = performance.now();
+        });
+      });
+    });
+    return server;
   }
 
   #answer(...[request, response]: Parameters<HttpHandler>): void {
     if (this.#stopping && request.httpVersionMajor === 1) {
       response.setHeader("connection", "close");
     }
+    this.#options.bodies.watch(request, response);
     this.#options.onRequest(request, response);
   }
 
-  #track(socket: Socket): void {
-    this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
+  /** Ends what takes too long. */
+  #check(): void {
+    this.#options.bodies.sweep(({ socket }) => {
+      const error = Object.assign(new Error("the body has not come"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+      this.#options.onClientError(error, socket);
+    });
+    const latest = performance.now() - this.#options.limits.idle;
+    for (const [session, { open, idleSince }] of this.#sessions) {
+      if (open === 0 && idleSince < latest) {
+        // A client that is there gets a GOAWAY; what does not read it is gone at the next look.
+        if (session.closed) {
+          session.destroy();
+        } else {
+          session.close();
+        }
+      }
+    }
   }
+}
 
-  #sniff(socket: Socket): void {
-    this.#track(socket);
-    this.#silent.add(socket);
-    socket.once("close", () => this.#silent.delete(socket));
-    const onError = (): void => {
-      socket.destroy();
-    };
-    socket.on("error", onError);
-    socket.setTimeout(SILENT_MS, onError);
-    const read = (): void => {
-      const head = socket.read() as Buffer | null;
-      if (head === null) {
-        return;
-      }
-      const length = Math.min(head.length, PREFACE.length);
-      const isPreface = head.compare(PREFACE, 0, length, 0, length) === 0;
-      socket.unshift(head);
-      if (isPreface && head.length < PREFACE.length) {
-        // P alone may still become POST. The timeout ends a client that leaves it at that.
-        socket.once("readable", read);
-        return;
-      }
-      this.#silent.delete(socket);
-      socket.off("error", onError);
-      socket.setTimeout(0);
-      socket.removeListener("timeout", onError);
-      (isPreface ? this.#http2 : this.http1).emit("connection", socket);
-    };
-    socket.once("readable", read);
-  }
+/** An HTTP/1.1 answer to a request that Node has made no response object for. It ends the connection. */
+function responseOn(socket: Socket, request: IncomingMessage): ServerResponse {
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket);
+  response.once("finish", () => socket.end());
+  return response;
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { FastifyError } from "fastify";
 import { errorTable } from "../src/platform/error-table.ts";
-import { asFailure, Failure, failFields } from "../src/platform/errors.ts";
+import { asFailure, type Failure, failFields } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
 import { problemJson, toProblem } from "../src/platform/problem.ts";
 
@@ -24,9 +24,9 @@ export class Problems {
     return failure;
   }
 
-  /** Turns anything thrown into a problem document. */
-  document(thrown: unknown, requestId: string): JsonObject {
-    return problemJson(toProblem(this.failure(thrown, requestId), this.#errorsBase, requestId));
+  /** Writes a failure as a problem document. */
+  document(failure: Failure, requestId: string): JsonObject {
+    return problemJson(toProblem(failure, this.#errorsBase, requestId));
   }
 
   /** Turns anything thrown into the status, headers and body of an answer. */
@@ -39,14 +39,14 @@ export class Problems {
         ...(failure.retryAfter !== undefined && { "retry-after": String(failure.retryAfter) }),
         ...(errorTable[failure.slug].status === 401 && { "www-authenticate": "Bearer" }),
       },
-      body: JSON.stringify(problemJson(toProblem(failure, this.#errorsBase, requestId))),
+      body: JSON.stringify(this.document(failure, requestId)),
     };
   }
 }
 
-/** Translates what Fastify says of a request that it could not read. */
+/** Translates what Fastify says of a request that it could not read. Whatever else has a code is no fault of the client's. */
 function fromFastify(thrown: unknown): Failure | undefined {
-  if (!(thrown instanceof Error) || thrown instanceof Failure || !("code" in thrown)) {
+  if (!(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string")) {
     return undefined;
   }
   const { code, statusCode, message } = thrown as FastifyError;
@@ -58,6 +58,8 @@ function fromFastify(thrown: unknown): Failure | undefined {
     case "FST_ERR_BAD_URL":
       return failFields("bad-request", { path: "is not a valid URL path" });
     default:
-      return statusCode !== undefined && statusCode < 500 ? failFields("bad-request", { request: message }) : undefined;
+      return code.startsWith("FST_ERR_") && statusCode !== undefined && statusCode < 500
+        ? failFields("bad-request", { request: message })
+        : undefined;
   }
 }

@@ -1,5 +1,5 @@
-import { Readable } from "node:stream";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
+import { unlessLate } from "../../src/platform/deadline.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
 // Proxies cut connections that are silent for 30 to 60 s.
@@ -12,14 +12,13 @@ const OPENING_MS = 250;
  * and `type` of the message, `data` its JSON. A failure midway is a last event `error` with the problem document.
  */
 export async function openEventStream(
-  messages: AsyncIterable<Message>,
+  messages: AsyncIterator<Message>,
   write: MessageWriter,
   toProblem: (thrown: unknown) => JsonObject,
-): Promise<Readable> {
-  const iterator = messages[Symbol.asyncIterator]();
-  const first = iterator.next();
-  await within(first, OPENING_MS);
-  return Readable.from(encode(first, iterator, write, toProblem), { objectMode: false });
+): Promise<AsyncIterable<string>> {
+  const first = messages.next();
+  await unlessLate(first, OPENING_MS, () => undefined);
+  return encode(first, messages, write, toProblem);
 }
 
 async function* encode(
@@ -32,7 +31,7 @@ async function* encode(
   try {
     yield ": open\n\n";
     for (;;) {
-      const result = await within(next, KEEP_ALIVE_MS);
+      const result = await unlessLate(next, KEEP_ALIVE_MS, () => undefined);
       if (result === undefined) {
         yield ": alive\n\n";
         continue;
@@ -57,13 +56,4 @@ function frame(json: JsonObject): string {
     (typeof type === "string" ? `event: ${type}\n` : "") +
     `data: ${JSON.stringify(json)}\n\n`
   );
-}
-
-/** What the promise gives within some milliseconds, else undefined. */
-function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, ms, undefined);
-  });
-  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }

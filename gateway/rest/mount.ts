@@ -1,18 +1,19 @@
+import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { failFields } from "../../src/platform/errors.ts";
+import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
+import { type Door, headersOf, peerOf } from "../door.ts";
 import type { Gate } from "../policies/index.ts";
-import type { Problems } from "../problems.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { parseForm } from "./form-body.ts";
 import { type HttpRoute, httpRouteOf } from "./http-rule.ts";
-import { incomingOf, timeoutOf } from "./incoming.ts";
 import { compileRequestReader } from "./request-reader.ts";
 import { type PathTemplate, parseTemplate } from "./template.ts";
+import { timeoutOf } from "./timeout.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -30,18 +31,8 @@ export interface RestRoute {
 /** Runs a method and sends its answer. */
 type Answer = (call: GatewayCall, request: Message, reply: FastifyReply) => Promise<FastifyReply>;
 
-/** What the transport needs besides the registry. */
-export interface RestContext {
-  readonly gate: Gate;
-  readonly problems: Problems;
-}
-
 /** Mounts every method that has a google.api.http rule, and returns the routes. */
-export function mountRest(
-  fastify: FastifyInstance,
-  services: readonly ServedService[],
-  context: RestContext,
-): RestRoute[] {
+export function mountRest(fastify: FastifyInstance, services: readonly ServedService[], door: Door): RestRoute[] {
   return services.flatMap(({ methods }) =>
     methods.flatMap((served) => {
       const route = httpRouteOf(served.method);
@@ -49,7 +40,7 @@ export function mountRest(
         return [];
       }
       const template = parseTemplate(route.template);
-      mountRoute(fastify, served, route, template, context, answerOf(served, methods, context));
+      mountRoute(fastify, served, route, template, door, answerOf(served, methods, door));
       return [{ verb: route.verb, template }];
     }),
   );
@@ -60,25 +51,36 @@ function mountRoute(
   served: ServedMethod,
   route: HttpRoute,
   template: PathTemplate,
-  { gate }: RestContext,
+  door: Door,
   answer: Answer,
 ): void {
   const parseBody = served.rules.formBody ? parseForm : undefined;
   const read = compileRequestReader(served.method.input, route, template.variables, parseBody);
+  const ids = new Set(template.variables.filter((name) => name === "id" || name.endsWith("_id")));
   const resumes = served.method.input.fields.find((field) => field.name === "after_event_id");
   fastify.route({
     method: route.verb,
     url: template.route,
     // Before the body is read: nobody without a key makes the service parse a mebibyte.
     onRequest: async (request, reply) => {
-      const call = new GatewayCall(served, incomingOf(request), timeoutOf(request));
+      const call = new GatewayCall(
+        served,
+        { ...peerOf(request.raw, door), header: headersOf(request.raw) },
+        timeoutOf(request),
+      );
       request.call = call;
       followClient(call, reply);
-      await gate.admit(call);
-      checkContentType(request, served.rules.formBody);
+      await door.gate.admit(call);
+      if (route.hasBody) {
+        checkBodyHeaders(request, served.rules.formBody);
+      }
     },
-    handler: (request, reply) => {
+    handler: async (request, reply) => {
       const call = callOf(request);
+      // The router takes `/v1/sessions/` for a session without an id.
+      if (Object.values(request.params as Record<string, string>).includes("")) {
+        throw fail("not-found", {}, { detail: "no endpoint has this path" });
+      }
       const message = read({
         variables: request.params as Record<string, string>,
         query: request.query as Record<string, string | string[]>,
@@ -88,13 +90,30 @@ function mountRoute(
       if (resumes && lastEventId) {
         Reflect.set(message, resumes.localName, lastEventId);
       }
-      return answer(call, message, reply);
+      try {
+        return await answer(call, message, reply);
+      } catch (thrown) {
+        throw isAboutIds(thrown, ids) ? fail("not-found", {}, { detail: "nothing has this id" }) : thrown;
+      }
     },
   });
 }
 
+/** An id that cannot be one names nothing, like any other that does not. */
+function isAboutIds(thrown: unknown, ids: ReadonlySet<string>): boolean {
+  return (
+    thrown instanceof Failure &&
+    thrown.slug === "validation-failed" &&
+    thrown.errors.some(({ field }) => ids.has(field))
+  );
+}
+
 /** The parsers know both content types; a route takes the one that its method says. */
-function checkContentType(request: FastifyRequest, formBody: boolean): void {
+function checkBodyHeaders(request: FastifyRequest, formBody: boolean): void {
+  const coding = request.headers["content-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "identity") {
+    throw failFields("bad-request", { "Content-Encoding": "must be absent: send the body as it is" });
+  }
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
   const expected = formBody ? "application/x-www-form-urlencoded" : "application/json";
   if (type !== undefined && type !== expected) {
@@ -125,18 +144,20 @@ function followClient(call: GatewayCall, reply: FastifyReply): void {
 }
 
 /** How the answer of a method leaves: as JSON, raw, as one streamed JSON body, or as an event stream. */
-function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gate, problems }: RestContext): Answer {
+function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gate, problems }: Door): Answer {
   if (served.kind === "bidi_streaming") {
     throw new Error(`${served.method}: bidirectional methods have a WebSocket path, not an http rule`);
   }
   const status = served.rules.successStatus || 200;
   if (served.kind === "server_streaming") {
     const write = compileWriter(served.method.output);
+    const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
     return async (call, request, reply) => {
-      const stream = await openEventStream(gate.serverStream(call, request), write, (thrown) =>
-        problems.document(thrown, call.requestId),
+      const messages = gate.serverStream(call, request)[Symbol.asyncIterator]();
+      const stream = await openEventStream(messages, write, (thrown) =>
+        problems.document(problems.failure(thrown, call.requestId), call.requestId),
       );
-      return reply.code(200).headers({ "content-type": "text/event-stream", "cache-control": "no-store" }).send(stream);
+      return sendStream(call, reply.headers(headers), messages, stream);
     };
   }
   if (served.rules.streamedBy !== "") {
@@ -165,6 +186,21 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
       .type("application/json; charset=utf-8")
       .send(JSON.stringify(write(message)));
   };
+}
+
+/** Sends what a method streams. A HEAD asks for the headers alone: then the method is told that nobody reads it. */
+function sendStream(
+  call: GatewayCall,
+  reply: FastifyReply,
+  source: AsyncIterator<Message>,
+  chunks: AsyncIterable<string | Uint8Array>,
+): FastifyReply {
+  if (reply.request.method !== "HEAD") {
+    return reply.send(Readable.from(chunks, { objectMode: false, highWaterMark: 1 }));
+  }
+  call.cancel();
+  void source.return?.();
+  return reply.send();
 }
 
 function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[], gate: Gate): Answer {

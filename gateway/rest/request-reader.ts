@@ -1,5 +1,5 @@
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { type FieldFault, failFaults } from "../../src/platform/errors.ts";
+import { type FieldFault, fail, failFaults } from "../../src/platform/errors.ts";
 import { addFault, isInside } from "../../src/platform/rest-json/faults.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";
 import { parseJson } from "../../src/platform/rest-json/parse.ts";
@@ -37,10 +37,12 @@ export function compileRequestReader(
     const faults: FieldFault[] = [];
     const json = readBody && body !== undefined && body.length > 0 ? parseBody(body, faults) : {};
     const message = readBody ? readBody(json, faults) : create(desc);
-    readQuery(message, query, route.hasBody ? undefined : queryFields, faults);
     for (const [name, field] of pathFields) {
-      readText(field, [values[name] ?? ""], message, faults);
+      const misfits: FieldFault[] = [];
+      readText(field, [values[name] ?? ""], message, misfits);
+      if (misfits.length > 0) throw fail("not-found", {}, { detail: "nothing is at this path" });
     }
+    readQuery(message, query, route.hasBody ? undefined : queryFields, faults);
     if (faults.length > 0) {
       throw failFaults("validation-failed", withRuleFaults(faults, desc, message));
     }

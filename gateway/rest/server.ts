@@ -3,9 +3,8 @@ import { type FastifyError, type FastifyInstance, type FastifyReply, type Fastif
 import { pause } from "../../src/platform/bounded-wait.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { ServedService } from "../../src/registry.ts";
-import { peerOf } from "../front.ts";
-import { rateLimitHeaders } from "../rate-limit-headers.ts";
-import { mountRest, type RestContext, type RestRoute } from "./mount.ts";
+import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
+import { mountRest, type RestRoute } from "./mount.ts";
 
 const BODY_LIMIT = 1024 * 1024;
 // How long a client that sends more may go on before it is answered, in milliseconds.
@@ -14,54 +13,53 @@ const LINGER_MS = 1_000;
 const LONGEST_PATH_VARIABLE = 65_536;
 
 /** Builds the REST server; it is handed requests and listens on nothing itself. */
-export function createRestServer(services: readonly ServedService[], context: RestContext): FastifyInstance {
+export function createRestServer(services: readonly ServedService[], door: Door): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_LIMIT,
-    // The front has named the request already.
-    genReqId: (raw) => peerOf(raw).requestId,
+    genReqId: (raw) => peerOf(raw, door).requestId,
     forceCloseConnections: false,
     routerOptions: {
       maxParamLength: LONGEST_PATH_VARIABLE,
       // Not a path of the service either way; the answer is the same problem.
-      onBadUrl: (_path, request, response) => {
-        const { requestId, clientAddress } = peerOf(request);
-        const failure = failFields("bad-request", { path: "is not a valid URL path" });
-        const { status, headers, body } = context.problems.answer(failure, requestId);
-        response.writeHead(status, { ...headers, ...rateLimitHeaders(context.gate.lookAtAddress(clientAddress)) });
-        response.end(body);
-      },
+      onBadUrl: (_path, request, response) =>
+        refuse(door, request, response, failFields("bad-request", { path: "is not a valid URL path" })),
     },
   });
   readBodies(app);
-  const routes = mountRest(app, services, context);
+  const routes = mountRest(app, services, door);
   app.addHook("onSend", (request, reply, payload, done) => {
-    reply.headers(
-      request.call && Object.keys(request.call.responseHeaders).length > 0
-        ? request.call.responseHeaders
-        : rateLimitHeaders(context.gate.lookAtAddress(peerOf(request.raw).clientAddress)),
-    );
+    reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
     done(null, payload);
   });
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") await discardRest(request.raw);
-    return sendProblem(error, request, reply, context);
+    return sendProblem(error, request, reply, door);
   });
-  app.setNotFoundHandler(
-    {
-      preHandler: async (request: FastifyRequest) => {
-        await context.gate.drawFromAddress(peerOf(request.raw).clientAddress);
-      },
-    },
-    (request, reply) => {
-      const allowed = allowedVerbs(routes, request.url);
-      if (allowed.length > 0) {
-        reply.header("allow", allowed.join(", "));
-        throw fail("method-not-allowed", {}, { detail: `${request.method} is not one of ${allowed.join(", ")}` });
-      }
-      throw fail("not-found", {}, { detail: "no endpoint has this path" });
-    },
-  );
+  // Before the body is read, and whatever the method: Fastify has rules of its own for bodies of unknown methods.
+  app.addHook("onRequest", (request, reply, done) => {
+    if (request.is404) {
+      refuseUnknown(request, reply, routes, door).catch(done);
+    } else {
+      done();
+    }
+  });
   return app;
+}
+
+/** Refuses a request for a path that the service has not, or not with that method. */
+async function refuseUnknown(
+  { raw, url, method }: FastifyRequest,
+  reply: FastifyReply,
+  routes: readonly RestRoute[],
+  door: Door,
+): Promise<never> {
+  await door.gate.drawFromAddress(peerOf(raw, door).clientAddress);
+  const allowed = allowedVerbs(routes, url);
+  if (allowed.length === 0) {
+    throw fail("not-found", {}, { detail: "no endpoint has this path" });
+  }
+  reply.header("allow", allowed.join(", "));
+  throw fail("method-not-allowed", {}, { detail: `${method} is not one of ${allowed.join(", ")}` });
 }
 
 /** Bodies are handed on as they came: the message's reader parses them, after the policies have run. */
@@ -87,12 +85,7 @@ async function discardRest(body: IncomingMessage): Promise<void> {
   if (!body.readableEnded) await pause(LINGER_MS, over.signal);
 }
 
-function sendProblem(
-  error: unknown,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { problems }: RestContext,
-): FastifyReply {
+function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply, { problems }: Door): FastifyReply {
   const { status, headers, body } = problems.answer(error, request.id);
   // As bytes: Fastify adds a charset to JSON text, and problem+json has none (RFC 9457).
   return reply.code(status).headers(headers).send(Buffer.from(body));

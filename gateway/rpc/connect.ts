@@ -1,4 +1,4 @@
-import type { Message } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import {
   type Code,
   ConnectError,
@@ -12,10 +12,8 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { errorTable } from "../../src/platform/error-table.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
-import { type Peer, peerOf } from "../front.ts";
+import { answerHeaders, type Door, headersOf, peerOf } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
-import type { Gate } from "../policies/index.ts";
-import type { Problems } from "../problems.ts";
 import { errorDetails } from "./error-details.ts";
 
 // The same bound as a REST body's. What a client may send larger goes as a stream.
@@ -23,106 +21,128 @@ const READ_MAX_BYTES = 1024 * 1024;
 // Captures are at most 64 MiB; the message around one adds less than this.
 const WRITE_MAX_BYTES = 65 * 1024 * 1024;
 
-const peerKey = createContextKey<Peer | undefined>(undefined);
-
-/** What the transport needs besides the registry. */
-export interface RpcContext {
-  readonly gate: Gate;
-  readonly problems: Problems;
-}
+/** Makes the call that a request stands for, once its protocol has been read: that says how long the client waits. */
+const enterKey = createContextKey<((timeoutMs: number | undefined) => GatewayCall) | undefined>(undefined);
+const callKey = createContextKey<GatewayCall | undefined>(undefined);
 
 /** Serves Connect, gRPC-Web and gRPC on the main port; requests for other paths go to `next`. */
-export function connectHandler(
-  services: readonly ServedService[],
-  context: RpcContext,
-  next: HttpHandler,
-): HttpHandler {
+export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
   const router = createConnectRouter({
     jsonOptions: { useProtoFieldName: true },
     readMaxBytes: READ_MAX_BYTES,
     writeMaxBytes: WRITE_MAX_BYTES,
+    // When the headers have come: nobody without a key makes the service read a message.
+    requestGate: (context) => admit(context, door),
   });
-  for (const { methods } of services) {
-    for (const served of methods) {
-      mount(router, served, context);
-    }
+  const methods = services.flatMap((service) => service.methods);
+  for (const served of methods) {
+    mount(router, served, door);
   }
-  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  const byMethod = new Map<DescMethod, ServedMethod>(methods.map((served) => [served.method, served]));
+  const routes = new Map(
+    router.handlers.map((handler) => [handler.requestPath, { handler, served: byMethod.get(handler.method) }]),
+  );
   return (request, response) => {
-    const handler = handlers.get(request.url?.split("?", 1)[0] ?? "");
-    if (!handler) {
+    const { handler, served } = routes.get(request.url?.split("?", 1)[0] ?? "") ?? {};
+    if (!handler || !served) {
       next(request, response);
       return;
     }
-    const values = createContextValues().set(peerKey, peerOf(request));
+    const peer = peerOf(request, door);
+    let call: GatewayCall | undefined;
+    const values = createContextValues().set(enterKey, (timeoutMs) => {
+      call = new GatewayCall(served, { ...peer, header: headersOf(request) }, timeoutMs);
+      if (served.kind === "bidi_streaming") {
+        door.bodies.leave(request);
+      }
+      return call;
+    });
     handler(universalRequestFromNodeRequest(request, response, undefined, values))
-      .then((answer) => universalResponseToNodeResponse(answer, response))
+      .then((answer) => {
+        for (const [name, value] of Object.entries(answerHeaders(door, peer, call))) {
+          response.setHeader(name, value);
+        }
+        return universalResponseToNodeResponse(answer, response);
+      })
       // The connection broke while the answer was written: there is nobody left to tell.
       .catch(() => response.destroy());
   };
 }
 
-function mount(router: ConnectRouter, served: ServedMethod, { gate, problems }: RpcContext): void {
-  const failWith = (thrown: unknown, context: HandlerContext): ConnectError => {
-    const { requestId } = peerIn(context);
-    const failure = problems.failure(thrown, requestId);
-    if (failure.retryAfter !== undefined) {
-      context.responseHeader.set("retry-after", String(failure.retryAfter));
-    }
-    const { code, title } = errorTable[failure.slug];
-    const error = new ConnectError(failure.detail ?? title, code as Code);
-    error.details = errorDetails(failure, requestId).map(({ desc, value }) => ({ desc, value }));
-    return error;
-  };
+async function admit(context: HandlerContext, door: Door): Promise<void> {
+  const call = context.values.get(enterKey)?.(context.timeoutMs());
+  if (!call) {
+    throw new Error("the request has not come through its handler");
+  }
+  context.values.set(callKey, call);
+  context.signal.addEventListener("abort", () => call.cancel(), { once: true });
+  try {
+    await door.gate.admit(call);
+  } catch (thrown) {
+    throw errorOf(thrown, context, call, door);
+  }
+}
+
+function callIn(context: HandlerContext): GatewayCall {
+  const call = context.values.get(callKey);
+  if (!call) {
+    throw new Error("the request has not passed its policies");
+  }
+  return call;
+}
+
+function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
+  const { gate } = door;
   switch (served.kind) {
     case "unary":
       router.rpc(served.method, async (request: Message, context: HandlerContext) => {
+        const call = callIn(context);
         try {
-          return await gate.unary(await admit(served, context, gate), request);
+          return await gate.unary(call, request);
         } catch (thrown) {
-          throw failWith(thrown, context);
+          throw errorOf(thrown, context, call, door);
         }
       });
       break;
     case "server_streaming":
-      router.rpc(served.method, async function* (request: Message, context: HandlerContext) {
-        try {
-          yield* gate.serverStream(await admit(served, context, gate), request);
-        } catch (thrown) {
-          throw failWith(thrown, context);
-        }
-      });
+      router.rpc(served.method, (request: Message, context: HandlerContext) =>
+        told(context, door, (call) => gate.serverStream(call, request)),
+      );
       break;
     case "bidi_streaming":
-      router.rpc(served.method, async function* (requests: AsyncIterable<Message>, context: HandlerContext) {
-        try {
-          yield* gate.bidiStream(await admit(served, context, gate), requests);
-        } catch (thrown) {
-          throw failWith(thrown, context);
-        }
-      });
+      router.rpc(served.method, (requests: AsyncIterable<Message>, context: HandlerContext) =>
+        told(context, door, (call) => gate.bidiStream(call, requests)),
+      );
       break;
   }
 }
 
-function peerIn(context: HandlerContext): Peer {
-  const peer = context.values.get(peerKey);
-  if (!peer) {
-    throw new Error("the request carries no peer");
+/** The messages of a stream; what it throws in Connect's terms. */
+async function* told(
+  context: HandlerContext,
+  door: Door,
+  run: (call: GatewayCall) => AsyncIterable<Message>,
+): AsyncGenerator<Message> {
+  const call = callIn(context);
+  try {
+    yield* run(call);
+  } catch (thrown) {
+    throw errorOf(thrown, context, call, door);
   }
-  return peer;
 }
 
-async function admit(served: ServedMethod, context: HandlerContext, gate: Gate): Promise<GatewayCall> {
-  const incoming = { ...peerIn(context), header: (name: string) => context.requestHeader.get(name) ?? undefined };
-  const call = new GatewayCall(served, incoming, context.timeoutMs());
-  context.signal.addEventListener("abort", () => call.cancel(), { once: true });
-  try {
-    await gate.admit(call);
-  } finally {
-    for (const [name, value] of Object.entries(call.responseHeaders)) {
-      context.responseHeader.set(name, value);
-    }
+function errorOf(
+  thrown: unknown,
+  { responseHeader }: HandlerContext,
+  { requestId }: GatewayCall,
+  { problems }: Door,
+): ConnectError {
+  const failure = problems.failure(thrown, requestId);
+  if (failure.retryAfter !== undefined) {
+    responseHeader.set("retry-after", String(failure.retryAfter));
   }
-  return call;
+  const { code, title } = errorTable[failure.slug];
+  const error = new ConnectError(failure.detail ?? title, code as Code);
+  error.details = errorDetails(failure, requestId).map(({ desc, value }) => ({ desc, value }));
+  return error;
 }

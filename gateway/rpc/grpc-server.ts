@@ -1,7 +1,7 @@
-import type { EventEmitter } from "node:events";
 import { create, type Message, toBinary } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import {
+  type ConnectionInjector,
   type handleBidiStreamingCall,
   type handleServerStreamingCall,
   type handleUnaryCall,
@@ -9,10 +9,8 @@ import {
   Server,
   ServerCredentials,
   type ServerDuplexStream,
-  type ServerUnaryCall,
   type ServerWritableStream,
   type StatusObject,
-  type sendUnaryData,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
@@ -20,57 +18,68 @@ import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { toServiceDefinition } from "../../src/platform/grpc-codec.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
-import { GatewayCall } from "../call.ts";
-import { MessageQueue } from "../message-queue.ts";
-import type { Gate } from "../policies/index.ts";
-import type { Problems } from "../problems.ts";
-import { requestIdOf } from "../request-id.ts";
+import type { ConnectionCap } from "../connection-cap.ts";
+import type { Door } from "../door.ts";
+import { type Certificate, Listener } from "../listener.ts";
+import type { TimeLimits } from "../time-limits.ts";
 import { errorDetails } from "./error-details.ts";
+import { admission, callOf } from "./grpc-admission.ts";
 import { addReflection } from "./reflection.ts";
 
-type AnyCall =
-  | ServerUnaryCall<Message, Message>
-  | ServerWritableStream<Message, Message>
-  | ServerDuplexStream<Message, Message>;
+type Answering = ServerWritableStream<Message, Message> | ServerDuplexStream<Message, Message>;
 
-/** What the server needs besides the registry. */
-export interface GrpcContext {
-  readonly gate: Gate;
-  readonly problems: Problems;
-  readonly makeRequestId: () => string;
+/** Where the gRPC port listens. */
+export interface GrpcServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: Certificate | undefined;
+  readonly takes: ConnectionCap;
+  readonly limits: TimeLimits;
 }
 
 /** The gRPC port: the registry over grpc-js, with reflection and health. */
 export class GrpcServer {
-  readonly #server = new Server({
-    "grpc.max_receive_message_length": 1024 * 1024,
-    "grpc.max_send_message_length": 65 * 1024 * 1024,
-  });
+  readonly #server: Server;
+  readonly #listener: Listener;
+  readonly #connections: ConnectionInjector;
   readonly #health = new HealthImplementation({ "": "SERVING" });
   readonly #services: readonly ServedService[];
 
-  constructor(services: readonly ServedService[], context: GrpcContext) {
+  constructor(services: readonly ServedService[], door: Door, options: GrpcServerOptions) {
+    const { limits } = options;
     this.#services = services;
+    this.#server = new Server({
+      "grpc.max_receive_message_length": 1024 * 1024,
+      "grpc.max_send_message_length": 65 * 1024 * 1024,
+      "grpc.max_concurrent_streams": 250,
+      "grpc.max_connection_idle_ms": limits.idle,
+      // A client that has gone without a word would keep its streams.
+      "grpc.keepalive_time_ms": 60_000,
+      "grpc.keepalive_timeout_ms": 20_000,
+      interceptors: [
+        admission({ door, methods: byPath(services), messageMs: limits.request, statusOf: statusOf(door) }),
+      ],
+    });
     for (const { service, methods } of services) {
-      const handlers = Object.fromEntries(
-        methods.map((served) => [served.method.localName, handlerOf(served, context)]),
-      );
+      const handlers = Object.fromEntries(methods.map((served) => [served.method.localName, handlerOf(served, door)]));
       this.#server.addService(toServiceDefinition(service), handlers);
       this.#health.setStatus(service.typeName, "SERVING");
     }
     this.#health.addToServer(this.#server);
     addReflection(this.#server, services);
+    // The listener has ended the TLS.
+    this.#connections = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#listener = new Listener({
+      ...options,
+      protocols: ["h2"],
+      silenceMs: limits.silence,
+      onConnection: (socket) => this.#connections.injectConnection(socket),
+    });
   }
 
   /** Listens, and returns the port. */
-  start(host: string, port: number, tls: { cert: Buffer; key: Buffer } | undefined): Promise<number> {
-    const credentials = tls
-      ? ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }])
-      : ServerCredentials.createInsecure();
-    const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-    return new Promise((resolve, reject) => {
-      this.#server.bindAsync(address, credentials, (error, bound) => (error ? reject(error) : resolve(bound)));
-    });
+  start(): Promise<number> {
+    return this.#listener.start();
   }
 
   /** Takes no new calls, lets those that run finish, and ends what is left after `graceMs`. */
@@ -79,63 +88,62 @@ export class GrpcServer {
       this.#health.setStatus(service.typeName, "NOT_SERVING");
     }
     this.#health.setStatus("", "NOT_SERVING");
-    const deadline = setTimeout(() => this.#server.forceShutdown(), graceMs);
-    await new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
-    clearTimeout(deadline);
+    const closed = this.#listener.stop(graceMs);
+    this.#connections.drain(graceMs);
+    await closed;
+    this.#server.forceShutdown();
   }
 }
 
-function handlerOf(served: ServedMethod, context: GrpcContext): UntypedHandleCall {
+function byPath(services: readonly ServedService[]): Map<string, ServedMethod> {
+  const methods = services.flatMap((service) => service.methods);
+  return new Map(methods.map((served) => [`/${served.method.parent.typeName}/${served.method.name}`, served]));
+}
+
+function handlerOf(served: ServedMethod, door: Door): UntypedHandleCall {
+  const { gate } = door;
   switch (served.kind) {
     case "unary": {
-      const handle: handleUnaryCall<Message, Message> = (call, callback) => void unary(served, call, callback, context);
+      const handle: handleUnaryCall<Message, Message> = async (call, callback) => {
+        const gatewayCall = callOf(call.metadata);
+        try {
+          callback(null, await gate.unary(gatewayCall, call.request));
+        } catch (thrown) {
+          callback(statusOf(door)(thrown, gatewayCall.requestId));
+        }
+      };
       return handle;
     }
     case "server_streaming": {
       const handle: handleServerStreamingCall<Message, Message> = (call) =>
-        void stream(served, call, context, (gatewayCall) => context.gate.serverStream(gatewayCall, call.request));
+        void answer(call, door, () => gate.serverStream(callOf(call.metadata), call.request));
       return handle;
     }
     case "bidi_streaming": {
-      const handle: handleBidiStreamingCall<Message, Message> = (call) => {
-        const requests = new MessageQueue<Message>(call);
-        call.on("data", (message: Message) => requests.push(message));
-        call.on("end", () => requests.end());
-        call.on("cancelled", () => requests.end());
-        void stream(served, call, context, (gatewayCall) => context.gate.bidiStream(gatewayCall, requests));
-      };
+      const handle: handleBidiStreamingCall<Message, Message> = (call) =>
+        void answer(call, door, () => gate.bidiStream(callOf(call.metadata), requestsOf(call)));
       return handle;
     }
   }
 }
 
-async function unary(
-  served: ServedMethod,
-  call: ServerUnaryCall<Message, Message>,
-  callback: sendUnaryData<Message>,
-  context: GrpcContext,
-): Promise<void> {
-  const gatewayCall = callOf(served, call, context);
+/** The messages of a client until it ends its side, or goes away: that ends the call by its own way. */
+async function* requestsOf(call: ServerDuplexStream<Message, Message>): AsyncGenerator<Message> {
   try {
-    await admit(gatewayCall, call, context);
-    callback(null, await context.gate.unary(gatewayCall, call.request));
+    // The stream goes on in the other direction when nobody reads requests any more.
+    yield* call.iterator({ destroyOnReturn: false });
   } catch (thrown) {
-    callback(statusOf(thrown, gatewayCall.requestId, context));
+    if (!call.cancelled) {
+      throw thrown;
+    }
   }
 }
 
-async function stream(
-  served: ServedMethod,
-  call: ServerWritableStream<Message, Message> | ServerDuplexStream<Message, Message>,
-  context: GrpcContext,
-  run: (gatewayCall: GatewayCall) => AsyncIterable<Message>,
-): Promise<void> {
-  const gatewayCall = callOf(served, call, context);
+async function answer(call: Answering, door: Door, run: () => AsyncIterable<Message>): Promise<void> {
   // grpc-js says errors of the transport here; the cancellation that comes with them is what ends the call.
-  call.on("error", () => gatewayCall.cancel());
+  call.on("error", () => undefined);
   try {
-    await admit(gatewayCall, call, context);
-    for await (const message of run(gatewayCall)) {
+    for await (const message of run()) {
       if (call.cancelled) {
         return;
       }
@@ -145,11 +153,11 @@ async function stream(
     }
     call.end();
   } catch (thrown) {
-    call.emit("error", statusOf(thrown, gatewayCall.requestId, context));
+    call.emit("error", statusOf(door)(thrown, callOf(call.metadata).requestId));
   }
 }
 
-function drained(call: ServerWritableStream<Message, Message> | ServerDuplexStream<Message, Message>): Promise<void> {
+function drained(call: Answering): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       call.off("drain", done);
@@ -161,45 +169,22 @@ function drained(call: ServerWritableStream<Message, Message> | ServerDuplexStre
   });
 }
 
-function callOf(served: ServedMethod, call: AnyCall, context: GrpcContext): GatewayCall {
-  const header = (name: string): string | undefined => call.metadata.get(name).map(String).join(", ") || undefined;
-  const deadline = call.getDeadline();
-  const remaining = Number(deadline) - Date.now();
-  const incoming = {
-    requestId: requestIdOf(header("x-request-id"), context.makeRequestId),
-    clientAddress: call.getPeer().replace(/:\d+$/, ""),
-    header,
-  };
-  const gatewayCall = new GatewayCall(served, incoming, Number.isFinite(remaining) ? remaining : undefined);
-  const emitter: EventEmitter = call;
-  emitter.on("cancelled", () => gatewayCall.cancel());
-  return gatewayCall;
-}
-
-/** Runs the policies; request id and rate limits go out as headers whatever they decide. */
-async function admit(gatewayCall: GatewayCall, call: AnyCall, { gate }: GrpcContext): Promise<void> {
-  try {
-    await gate.admit(gatewayCall);
-  } finally {
+/** Turns anything thrown into the status that ends a call. */
+function statusOf({ problems }: Door): (thrown: unknown, requestId: string) => StatusObject & Error {
+  return (thrown, requestId) => {
+    const failure = problems.failure(thrown, requestId);
+    const { code, title } = errorTable[failure.slug];
+    const details = failure.detail ?? title;
     const metadata = new Metadata();
-    metadata.set("x-request-id", gatewayCall.requestId);
-    for (const [name, value] of Object.entries(gatewayCall.responseHeaders)) {
-      metadata.set(name, value);
+    const status = create(StatusSchema, {
+      code,
+      message: details,
+      details: errorDetails(failure, requestId).map(({ desc, value }) => anyPack(desc, value)),
+    });
+    metadata.set("grpc-status-details-bin", Buffer.from(toBinary(StatusSchema, status)));
+    if (failure.retryAfter !== undefined) {
+      metadata.set("retry-after", String(failure.retryAfter));
     }
-    call.sendMetadata(metadata);
-  }
-}
-
-function statusOf(thrown: unknown, requestId: string, { problems }: GrpcContext): StatusObject & Error {
-  const failure = problems.failure(thrown, requestId);
-  const { code, title } = errorTable[failure.slug];
-  const details = failure.detail ?? title;
-  const metadata = new Metadata();
-  const status = create(StatusSchema, {
-    code,
-    message: details,
-    details: errorDetails(failure, requestId).map(({ desc, value }) => anyPack(desc, value)),
-  });
-  metadata.set("grpc-status-details-bin", Buffer.from(toBinary(StatusSchema, status)));
-  return Object.assign(new Error(details), { code, details, metadata });
+    return Object.assign(new Error(details), { code, details, metadata });
+  };
 }

@@ -1,81 +1,73 @@
-import type { IncomingMessage } from "node:http";
-import type { BlockList, Socket } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { type WebSocket, WebSocketServer } from "ws";
-import { fail, failFields } from "../../src/platform/errors.ts";
+import { failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
-import { meet, type Peer } from "../front.ts";
-import type { Gate } from "../policies/index.ts";
-import type { Problems } from "../problems.ts";
-import { rateLimitHeaders } from "../rate-limit-headers.ts";
-import { endWithAnswer } from "../raw-answer.ts";
-import { type PathTemplate, parseTemplate } from "../rest/template.ts";
+import type { Cors } from "../cors.ts";
+import { type Door, headersOf, peerOf, refuse } from "../door.ts";
+import type { HttpHandler } from "../listen.ts";
+import type { HeaderReader } from "../peer.ts";
+import { matchPath, type PathTemplate, parseTemplate } from "../rest/template.ts";
 import { serveStream } from "./stream.ts";
 
-// A frame is at most as large as a REST body.
+// A message is at most as large as a REST body, where its method says nothing else.
 const MAX_PAYLOAD = 1024 * 1024;
 const SUBPROTOCOL = "pilothouse.v1";
 const PING_MS = 20_000;
 const CLOSE_DONE = 1000;
 const CLOSE_RESTART = 1012;
 
-/** What the transport needs besides the registry. */
-export interface WebSocketContext {
-  readonly gate: Gate;
-  readonly problems: Problems;
-  readonly trustedProxies: BlockList;
-  readonly makeRequestId: () => string;
-  /** Says whether a Host header names this service. Absent: any does. */
-  readonly isOwnHost: ((host: string) => boolean) | undefined;
-  readonly corsOrigins: readonly string[];
-}
-
 interface Route {
   readonly served: ServedMethod;
   readonly template: PathTemplate;
+  readonly server: WebSocketServer;
 }
 
 /** Serves the bidirectional methods over WebSocket (RFC 6455), in the JSON of REST. */
 export class WebSockets {
-  readonly #server = new WebSocketServer({
-    noServer: true,
-    maxPayload: MAX_PAYLOAD,
-    handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
-  });
   readonly #routes: readonly Route[];
-  readonly #context: WebSocketContext;
+  readonly #door: Door;
+  readonly #cors: Cors;
+  readonly #next: HttpHandler;
   readonly #pings: NodeJS.Timeout;
   #stopping = false;
 
-  constructor(services: readonly ServedService[], context: WebSocketContext) {
-    this.#context = context;
+  /** `next` answers requests for paths that are no WebSocket's. */
+  constructor(services: readonly ServedService[], door: Door, cors: Cors, next: HttpHandler) {
+    this.#door = door;
+    this.#cors = cors;
+    this.#next = next;
     this.#routes = services.flatMap(({ methods }) =>
-      methods
-        .filter((served) => served.rules.websocket !== "")
-        .map((served) => ({ served, template: parseTemplate(served.rules.websocket) })),
+      methods.filter(({ rules }) => rules.websocket !== "").map(routeOf),
     );
     this.#pings = setInterval(() => this.#ping(), PING_MS);
   }
 
-  /** Answers an upgrade request: with a WebSocket, or with a problem document. */
-  async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    socket.on("error", () => socket.destroy());
-    const peer = meet(request, this.#context.trustedProxies, this.#context.makeRequestId);
+  /** Answers an upgrade request that has come through the front: with a WebSocket, or with a problem document. */
+  async upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): Promise<void> {
     let call: GatewayCall | undefined;
     try {
-      this.#checkOrigin(request);
-      const { route, variables } = this.#find(request);
-      call = new GatewayCall(route.served, { ...peer, header: headersOf(request) }, undefined);
-      await this.#context.gate.admit(call);
-      const admitted = call;
-      this.#server.handleUpgrade(request, socket, head, (client) =>
-        serveStream(client, admitted, variables, {
-          ...this.#context,
-          closeCode: () => (this.#stopping ? CLOSE_RESTART : CLOSE_DONE),
-        }),
+      const found = this.#find(request.url?.split("?", 1)[0] ?? "");
+      if (!found) {
+        this.#next(request, response);
+        return;
+      }
+      if (!this.#cors.permits(request)) {
+        throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
+      }
+      const { served, server, variables } = found;
+      const peer = peerOf(request, this.#door);
+      const admitted = new GatewayCall(served, { ...peer, header: headersWithBearer(request) }, undefined);
+      call = admitted;
+      await this.#door.gate.admit(admitted);
+      checkHandshake(request);
+      const { socket } = request;
+      response.detachSocket(socket);
+      server.handleUpgrade(request, socket, head, (client) =>
+        serveStream(client, admitted, variables, this.#door, () => (this.#stopping ? CLOSE_RESTART : CLOSE_DONE)),
       );
     } catch (thrown) {
-      refuse(socket, thrown, peer, call, this.#context);
+      refuse(this.#door, request, response, thrown, call);
     }
   }
 
@@ -83,13 +75,19 @@ export class WebSockets {
   stop(): void {
     clearInterval(this.#pings);
     this.#stopping = true;
-    this.#server.close();
+    for (const { server } of this.#routes) {
+      server.close();
+    }
   }
 
   /** Ends clients that have not answered the last ping, and pings the others. */
   #ping(): void {
-    for (const client of this.#server.clients) {
-      const { alive = true } = client as WebSocket & { alive?: boolean };
+    for (const client of this.#routes.flatMap(({ server }) => [...server.clients])) {
+      const { alive = true, isPaused } = client as WebSocket & { alive?: boolean };
+      // The answer of a client that is held, because it is ahead of its method, is not read.
+      if (isPaused) {
+        continue;
+      }
       if (!alive) {
         client.terminate();
         continue;
@@ -100,63 +98,41 @@ export class WebSockets {
     }
   }
 
-  /** A browser says which page it acts for: its own origin's and those of CORS_ORIGINS may. */
-  #checkOrigin(request: IncomingMessage): void {
-    const { origin, host = "" } = request.headers;
-    if (this.#context.isOwnHost?.(host) === false) {
-      throw failFields("bad-request", { Host: "is not a name of this service" });
-    }
-    const isOwn = origin !== undefined && URL.canParse(origin) && new URL(origin).host === host;
-    if (origin !== undefined && !isOwn && !this.#context.corsOrigins.includes(origin)) {
-      throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
-    }
-  }
-
-  #find(request: IncomingMessage): { route: Route; variables: Record<string, string> } {
-    const path = request.url?.split("?", 1)[0] ?? "";
+  #find(path: string): (Route & { variables: Record<string, string> }) | undefined {
     for (const route of this.#routes) {
-      if (route.template.pattern.test(path)) {
-        const segments = path.split("/");
-        const names = route.template.route.split("/");
-        const variables = Object.fromEntries(
-          names.flatMap((name, index) => (name.startsWith(":") ? [[name.slice(1), segments[index] ?? ""]] : [])),
-        );
-        return { route, variables };
+      const variables = matchPath(route.template, path);
+      if (variables) {
+        return { ...route, variables };
       }
     }
-    throw fail("not-found", {}, { detail: "no WebSocket has this path" });
+    return undefined;
   }
+}
+
+function routeOf(served: ServedMethod): Route {
+  const { websocket, websocketMaxBytes } = served.rules;
+  const server = new WebSocketServer({
+    noServer: true,
+    maxPayload: websocketMaxBytes || MAX_PAYLOAD,
+    handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+  });
+  return { served, template: parseTemplate(websocket), server };
 }
 
 /** Browsers cannot set Authorization on a WebSocket: they offer the subprotocol `bearer.<token>` instead. */
-function headersOf(request: IncomingMessage): (name: string) => string | undefined {
+function headersWithBearer(request: IncomingMessage): HeaderReader {
+  const header = headersOf(request);
   const offered = request.headers["sec-websocket-protocol"]?.split(",").map((item) => item.trim()) ?? [];
   const bearer = offered.find((item) => item.startsWith("bearer."));
-  return (name) => {
-    const value = request.headers[name];
-    if (name === "authorization" && value === undefined && bearer !== undefined) {
-      return `Bearer ${bearer.slice("bearer.".length)}`;
-    }
-    return Array.isArray(value) ? value.join(", ") : value;
-  };
+  const authorization =
+    request.headers.authorization ?? (bearer === undefined ? undefined : `Bearer ${bearer.slice("bearer.".length)}`);
+  return (name) => (name === "authorization" ? authorization : header(name));
 }
 
-function refuse(
-  socket: Socket,
-  thrown: unknown,
-  peer: Peer,
-  call: GatewayCall | undefined,
-  { problems, gate }: WebSocketContext,
-): void {
-  const { status, headers, body } = problems.answer(thrown, peer.requestId);
-  endWithAnswer(socket, {
-    status,
-    headers: {
-      ...headers,
-      ...rateLimitHeaders(gate.lookAtAddress(peer.clientAddress)),
-      ...call?.responseHeaders,
-      "x-request-id": peer.requestId,
-    },
-    body,
-  });
+/** Refuses what `ws` would answer in its own words (RFC 6455, section 4.2.1). */
+function checkHandshake({ method, headers }: IncomingMessage): void {
+  const { "sec-websocket-key": key = "", "sec-websocket-version": version = "" } = headers;
+  if (method !== "GET" || !/^[+/0-9A-Za-z]{22}==$/.test(key) || version !== "13") {
+    throw failFields("bad-request", { "Sec-WebSocket-Version": "must be 13, with a key, in a GET request" });
+  }
 }

@@ -6,10 +6,10 @@ import {
   type DriveResponse,
   DriveResponseSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import { BoundedQueue } from "../platform/bounded-queue.ts";
 import { asFailure, fail, failFields } from "../platform/errors.ts";
 import { toProblem } from "../platform/problem.ts";
 import { validate } from "../platform/validation.ts";
-import { Outbox } from "./outbox.ts";
 import type { SessionCommands } from "./session-commands.ts";
 import type { SessionEvents } from "./session-events.ts";
 import type { SessionRoutes } from "./session-routes.ts";
@@ -57,7 +57,7 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
     call: Call,
     sessionId: string,
     request: DriveRequest,
-    outbox: Outbox<DriveResponse>,
+    outbox: BoundedQueue<DriveResponse>,
   ): Promise<void> {
     const { id } = request;
     try {
@@ -69,7 +69,12 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
     }
   }
 
-  async function pumpEvents(call: Call, id: string, signal: AbortSignal, outbox: Outbox<DriveResponse>): Promise<void> {
+  async function pumpEvents(
+    call: Call,
+    id: string,
+    signal: AbortSignal,
+    outbox: BoundedQueue<DriveResponse>,
+  ): Promise<void> {
     try {
       for await (const event of follow({ call, id, signal })) await outbox.push(create(DriveResponseSchema, { event }));
     } catch {
@@ -84,7 +89,7 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
   async function runAll(
     call: Call,
     requests: AsyncIterable<DriveRequest>,
-    outbox: Outbox<DriveResponse>,
+    outbox: BoundedQueue<DriveResponse>,
     signal: AbortSignal,
   ) {
     let sessionId: string | undefined;
@@ -102,7 +107,7 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
 
   return async function* drive(call, requests) {
     const stop = new AbortController();
-    const outbox = new Outbox<DriveResponse>(ahead);
+    const outbox = new BoundedQueue<DriveResponse>({ items: ahead });
     const cancel = (): void => stop.abort();
     call.signal.addEventListener("abort", cancel, { once: true });
     runAll(call, requests, outbox, stop.signal).then(

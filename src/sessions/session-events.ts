@@ -3,10 +3,10 @@ import type { Call } from "../call.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { type CommandContext, WatchCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
+import { BoundedQueue } from "../platform/bounded-queue.ts";
 import { pause } from "../platform/bounded-wait.ts";
 import { asFailure } from "../platform/errors.ts";
 import { sessionGone } from "./ended-session.ts";
-import { Outbox } from "./outbox.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { isEnded } from "./session-states.ts";
 import type { WorkerCommands } from "./worker-commands.ts";
@@ -40,7 +40,7 @@ export type SessionEvents = (options: SessionEventsOptions) => AsyncIterable<Eve
 /** Makes what follows sessions. */
 export function createSessionEvents({ events, routes, commands }: SessionEventsParts): SessionEvents {
   /** Console, page, dialog and download events, straight from the worker for as long as the session runs. */
-  async function pumpTransient({ call, id, signal }: SessionEventsOptions, outbox: Outbox<Event>): Promise<void> {
+  async function pumpTransient({ call, id, signal }: SessionEventsOptions, outbox: BoundedQueue<Event>): Promise<void> {
     while (!signal.aborted) {
       try {
         const build = (context: CommandContext) => create(WatchCommandSchema, { context });
@@ -53,7 +53,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
     }
   }
 
-  async function pumpStored(stored: AsyncIterable<Event>, outbox: Outbox<Event>): Promise<void> {
+  async function pumpStored(stored: AsyncIterable<Event>, outbox: BoundedQueue<Event>): Promise<void> {
     for await (const event of stored) {
       await outbox.push(event);
       if (terminalTypes.has(event.type)) return;
@@ -72,7 +72,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
     const cancel = (): void => stop.abort();
     options.signal.addEventListener("abort", cancel, { once: true });
     const { accountId } = call.principal;
-    const outbox = new Outbox<Event>(ahead);
+    const outbox = new BoundedQueue<Event>({ items: ahead });
     try {
       // Listened to before the status is read: an end in between is then an event that is yet to come.
       const stored = await events.watch({ accountId, subject: id, after, signal: stop.signal });

@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { describe, test } from "vitest";
 import { isKnown } from "../../gateway/pages/pages.ts";
-import { requestIdOf } from "../../gateway/request-id.ts";
+import { blockListOf, createPeers } from "../../gateway/peer.ts";
 import { parseForm } from "../../gateway/rest/form-body.ts";
 import { parseAuthorization } from "../../src/api-keys/token.ts";
 import { closeArchetypes } from "../../src/platform/archetypes.ts";
@@ -16,6 +16,8 @@ import { normaliseHost, parseTarget } from "../../workers/egress/address-rules.t
 import { checkFrameOf } from "../../workers/harness/vendors.ts";
 import { builtServices } from "../openapi/contract.ts";
 import { expectLinear } from "../support/growth.ts";
+
+const resolvePeer = createPeers(blockListOf(["0.0.0.0/0"]), () => "");
 
 /** What a client can fill a text with, each so that some careless pattern or loop goes back and forth over it. */
 const FILLINGS = [
@@ -50,7 +52,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "a selector": (text) => css(text, "selector"),
   "the log of a failed action, which quotes selectors": (text) => lastHindrance(`\n  - waiting for ${text}\n`),
   "the name of an archetype": closeArchetypes,
-  "a request id": (text) => requestIdOf(text, () => ""),
+  "a request id, and what proxies say of the client": (text) => resolvePeer("127.0.0.1", () => text),
   "a bearer": (text) => parseAuthorization(`Bearer ${text}`),
   "a cursor": (text) => readCursor(text, /^ses_[0-9a-z]{26}$/),
   "an If-None-Match header": (text) => isKnown('"tag"', text),

@@ -1,18 +1,5 @@
 import type { FastifyRequest } from "fastify";
 import { failFields } from "../../src/platform/errors.ts";
-import type { Incoming } from "../call.ts";
-import { peerOf } from "../front.ts";
-
-/** Sees a Fastify request as policies do. */
-export function incomingOf(request: FastifyRequest): Incoming {
-  return {
-    ...peerOf(request.raw),
-    header: (name) => {
-      const value = request.headers[name];
-      return Array.isArray(value) ? value.join(", ") : value;
-    },
-  };
-}
 
 /** Reads `X-Request-Timeout-Ms`: how long the client waits, 1 to 600,000. */
 export function timeoutOf(request: FastifyRequest): number | undefined {

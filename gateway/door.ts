@@ -1,0 +1,60 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { GatewayCall } from "./call.ts";
+import type { HeaderReader, Peer, ResolvePeer } from "./peer.ts";
+import type { Gate } from "./policies/index.ts";
+import type { Problems } from "./problems.ts";
+import { rateLimitHeaders } from "./rate-limit-headers.ts";
+import type { SlowBodies } from "./slow-bodies.ts";
+
+/** What each door (REST, Connect, gRPC, WebSocket) needs to let a request in and to answer it. */
+export interface Door {
+  readonly gate: Gate;
+  readonly problems: Problems;
+  readonly resolvePeer: ResolvePeer;
+  readonly bodies: SlowBodies;
+}
+
+const peers = new WeakMap<IncomingMessage, Peer>();
+
+/** Names the peer of an HTTP request, once. */
+export function peerOf(request: IncomingMessage, { resolvePeer }: Door): Peer {
+  const known = peers.get(request);
+  if (known) {
+    return known;
+  }
+  const peer = resolvePeer(request.socket.remoteAddress, headersOf(request));
+  peers.set(request, peer);
+  return peer;
+}
+
+/** Reads the headers of an HTTP request. */
+export function headersOf({ headers }: IncomingMessage): HeaderReader {
+  return (name) => {
+    const value = headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  };
+}
+
+/** The headers that every answer has: the request's id, and the bucket that its call has drawn from, else its address's. */
+export function answerHeaders({ gate }: Door, peer: Peer, call: GatewayCall | undefined): Record<string, string> {
+  const drawn = call?.responseHeaders;
+  return {
+    "x-request-id": peer.requestId,
+    ...(drawn && "x-ratelimit-bucket" in drawn ? undefined : rateLimitHeaders(gate.lookAtAddress(peer.clientAddress))),
+    ...drawn,
+  };
+}
+
+/** Answers an HTTP request that goes no further. */
+export function refuse(
+  door: Door,
+  request: IncomingMessage,
+  response: ServerResponse,
+  thrown: unknown,
+  call?: GatewayCall,
+): void {
+  const peer = peerOf(request, door);
+  const { status, headers, body } = door.problems.answer(thrown, peer.requestId);
+  const length = String(Buffer.byteLength(body));
+  response.writeHead(status, { ...headers, ...answerHeaders(door, peer, call), "content-length": length }).end(body);
+}

@@ -1,0 +1,114 @@
+import { createServer as createNetServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
+import type { ConnectionCap } from "./connection-cap.ts";
+
+/** A certificate with its key. */
+export interface Certificate {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** What a port needs to take connections. */
+export interface ListenerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: Certificate | undefined;
+  /** Protocols that are offered under TLS (ALPN). */
+  readonly protocols: readonly string[];
+  readonly takes: ConnectionCap;
+  /** A client that says nothing for so many milliseconds is cut off. */
+  readonly silenceMs: number;
+  /** Serves a connection. `head` is what it has sent so far, which can still be read from it. */
+  onConnection(socket: Socket, head: Buffer): void;
+}
+
+/** One TCP port: takes connections, ends their TLS, and hands them on as soon as they have said something. */
+export class Listener {
+  readonly #options: ListenerOptions;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  /** Connections that have said nothing yet. */
+  readonly #silent = new Set<Socket>();
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    const { tls, protocols, silenceMs, takes } = options;
+    const secure = tls && createTlsServer({ ...tls, ALPNProtocols: [...protocols], handshakeTimeout: silenceMs });
+    secure?.on("secureConnection", (socket) => this.#await(socket));
+    this.#server = createNetServer({ noDelay: true }, (socket) => {
+      if (!takes(socket)) {
+        return;
+      }
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+      if (secure) {
+        secure.emit("connection", socket);
+      } else {
+        this.#await(socket);
+      }
+    });
+  }
+
+  /** Listens, and returns the port (which differs from the asked one when that was 0). */
+  async start(): Promise<number> {
+    const { host, port } = this.#options;
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, host, resolve);
+    });
+    const address = this.#server.address();
+    return typeof address === "object" && address ? address.port : port;
+  }
+
+  /** Takes no new connection, waits for those that are open, and ends what is left after `graceMs`. */
+  async stop(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const socket of this.#silent) {
+      socket.destroy();
+    }
+    const deadline = setTimeout(() => {
+      for (const socket of this.#sockets) {
+        socket.destroy();
+      }
+    }, graceMs);
+    await closed;
+    clearTimeout(deadline);
+  }
+
+  /** Waits for a connection's first bytes. */
+  #await(socket: Socket): void {
+    this.#silent.add(socket);
+    const end = (): void => {
+      this.#silent.delete(socket);
+      socket.destroy();
+    };
+    const read = (): void => {
+      const head = socket.read() as Buffer | null;
+      if (head === null) {
+        return;
+      }
+      socket.unshift(head);
+      if (isPartOfPreface(head)) {
+        socket.once("readable", read);
+        return;
+      }
+      this.#silent.delete(socket);
+      socket.off("error", end).off("timeout", end).setTimeout(0);
+      this.#options.onConnection(socket, head);
+    };
+    socket.on("error", end).once("close", end).once("readable", read).setTimeout(this.#options.silenceMs, end);
+  }
+}
+
+// The HTTP/2 connection preface begins with these bytes (RFC 9113, section 3.4); no HTTP/1.1 method does.
+const PREFACE = Buffer.from("PRI ");
+
+/** Says whether a connection speaks HTTP/2, by the first bytes that it has sent. */
+export function isHttp2(head: Buffer): boolean {
+  return head.subarray(0, PREFACE.length).equals(PREFACE);
+}
+
+/** `P` alone may become `PRI` or `POST`. */
+function isPartOfPreface(head: Buffer): boolean {
+  return head.length < PREFACE.length && PREFACE.subarray(0, head.length).equals(head);
+}

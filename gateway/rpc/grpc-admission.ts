@@ -1,0 +1,118 @@
+import { Duplex } from "node:stream";
+import {
+  Metadata,
+  ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
+  type StatusObject,
+} from "@grpc/grpc-js";
+import { failFields } from "../../src/platform/errors.ts";
+import type { ServedMethod } from "../../src/registry.ts";
+import { GatewayCall } from "../call.ts";
+import { answerHeaders, type Door } from "../door.ts";
+
+/** How calls are let in. */
+export interface GrpcAdmissionOptions {
+  readonly door: Door;
+  /** The methods of the registry by path; what else the server has (health, reflection) is open to all. */
+  readonly methods: ReadonlyMap<string, ServedMethod>;
+  /** The message of a call that takes one has to come within so many milliseconds. */
+  readonly messageMs: number;
+  statusOf(thrown: unknown, requestId: string): StatusObject;
+}
+
+const CALL = "pilothouse.call";
+
+/** The call of the gateway that a call of grpc-js was let in as. */
+export function callOf(metadata: Metadata): GatewayCall {
+  const call: unknown = metadata.getOpaque(CALL);
+  if (!(call instanceof GatewayCall)) {
+    throw new Error("the call has not passed its policies");
+  }
+  return call;
+}
+
+/**
+ * Runs the policies when the headers of a call have come: nobody without a key makes the service read a message. The
+ * headers that every answer has go out when the answer begins, so that they show what became of the call.
+ */
+export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionOptions): ServerInterceptor {
+  return ({ path, requestStream }, inner) => {
+    const served = methods.get(path);
+    if (!served) {
+      return new ServerInterceptingCall(inner);
+    }
+    let call: GatewayCall | undefined;
+    let lateness: NodeJS.Timeout | undefined;
+    let isAnswered = false;
+    const outer = new ServerInterceptingCall(inner, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, deliver) => {
+            const arrived = arrive(served, metadata, inner, door);
+            call = arrived;
+            metadata.setOpaque(CALL, arrived);
+            const refuse = (thrown: unknown): void => {
+              outer.sendStatus(statusOf(thrown, arrived.requestId));
+              forgetRequest(inner);
+            };
+            door.gate.admit(arrived).then(() => {
+              if (!requestStream) {
+                const failure = failFields("bad-request", { message: "did not come in time" });
+                lateness = setTimeout(refuse, messageMs, failure);
+              }
+              deliver(metadata);
+            }, refuse);
+          },
+          onReceiveHalfClose: (next) => {
+            clearTimeout(lateness);
+            next();
+          },
+          onCancel: () => {
+            clearTimeout(lateness);
+            call?.cancel();
+          },
+        }),
+      sendMetadata: (metadata, next) => {
+        isAnswered = true;
+        for (const [name, value] of Object.entries(call ? answerHeaders(door, call, call) : {})) {
+          metadata.set(name, value);
+        }
+        next(metadata);
+      },
+      sendStatus: (status, next) => {
+        if (!isAnswered) {
+          outer.sendMetadata(new Metadata());
+        }
+        next(status);
+      },
+    });
+    return outer;
+  };
+}
+
+/** Makes the call that a request of grpc-js stands for. */
+function arrive(
+  served: ServedMethod,
+  metadata: Metadata,
+  inner: ServerInterceptingCallInterface,
+  door: Door,
+): GatewayCall {
+  const header = (name: string): string | undefined => metadata.get(name).map(String).join(", ") || undefined;
+  const peer = door.resolvePeer(inner.getConnectionInfo().remoteAddress, header);
+  const remaining = Number(inner.getDeadline()) - Date.now();
+  return new GatewayCall(served, { ...peer, header }, Number.isFinite(remaining) ? remaining : undefined);
+}
+
+/**
+ * Closes the stream of a call that has its status, once that is out: else a client that never ends its request would keep
+ * it, and its connection, for ever. grpc-js shows no stream, so it is taken from inside; a test tells when that has moved.
+ */
+function forgetRequest(inner: ServerInterceptingCallInterface): void {
+  const stream: unknown = Reflect.get(inner, "stream");
+  if (!(stream instanceof Duplex && "close" in stream && typeof stream.close === "function")) {
+    throw new Error("grpc-js keeps the stream of a call elsewhere");
+  }
+  const close = stream.close.bind(stream);
+  stream.once("wantTrailers", () => setImmediate(close));
+}
