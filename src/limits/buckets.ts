@@ -26,6 +26,8 @@ export interface Buckets {
    * wishes. `now` is in milliseconds since the Unix epoch. Buckets in memory answer at once, shared ones by a promise.
    */
   take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
+  /** Gives back one token of each bucket, for a request that should have cost none. Gives the states, as `take` does. */
+  refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Reads a bucket without drawing, as far as this process knows it. */
   look(owner: string, wish: BucketWish, now: number): BucketState;
 }
@@ -33,6 +35,7 @@ export interface Buckets {
 /** Buckets in memory. */
 export interface LocalBuckets extends Buckets {
   take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
+  refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
   /** Takes over the tokens of a bucket that is kept elsewhere. */
   set(owner: string, wish: BucketWish, tokens: number, now: number): void;
   /** How many buckets are kept. */
@@ -103,6 +106,13 @@ export function createBuckets(): LocalBuckets {
     look(owner, wish, now) {
       const tokens = tokensOf(owner, wish, now);
       return describeBucket(wish, tokens, tokens >= 1, now);
+    },
+    refund(owner, wishes, now) {
+      return wishes.map((wish) => {
+        const tokens = Math.min(wish.capacity, tokensOf(owner, wish, now) + 1);
+        keep(owner, wish, tokens, now);
+        return describeBucket(wish, tokens, tokens >= 1, now);
+      });
     },
     take(owner, wishes, now) {
       const allowed = wishes.every((wish) => tokensOf(owner, wish, now) >= 1);

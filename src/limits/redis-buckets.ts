@@ -15,10 +15,10 @@ const assumedGateways = 2;
 const keptWhenFull = 1_000;
 
 /**
- * Draws one token from each key, or none when one has none. ARGV: the time in milliseconds or "", then capacity and refill
- * per second of each key. Gives 1 or 0, and the tokens that each key has now. Time is that of Redis: with the gateways' own
- * clocks one that runs ahead would fill every bucket, and leave them dry for the others until their time has come.
- * Levels are kept to six digits: at whole ones a bucket of 90 a second would lose what flows in between two draws.
+ * Draws one token from each key, or none when one has none; or gives one back to each. ARGV: the time in milliseconds or
+ * "", what to draw (1 or -1), then capacity and refill per second of each key. Gives 1 or 0, and the tokens that each key
+ * has now. Time is that of Redis: with the gateways' own clocks one that runs ahead would fill every bucket, and leave
+ * them dry for the others until their time has come. Levels are kept to six digits: at whole ones a bucket of 90 a second would lose what flows in between two draws.
  */
 const script = `
 local now = tonumber(ARGV[1])
@@ -26,23 +26,24 @@ if not now then
   local time = redis.call("TIME")
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
+local draw = tonumber(ARGV[2])
 local levels = redis.call("MGET", unpack(KEYS))
 local tokens, ats, drawn = {}, {}, 1
 for i = 1, #KEYS do
-  local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  local capacity, rate = tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
   tokens[i], ats[i] = capacity, now
   if levels[i] then
     local level, at = string.match(levels[i], "^(%S+) (%S+)$")
     tokens[i] = math.min(capacity, level + math.max(0, now - at) / 1000 * rate)
     ats[i] = math.max(now, at)
   end
-  if tokens[i] < 1 then drawn = 0 end
+  if tokens[i] < draw then drawn = 0 end
 end
 local reply = { drawn }
 for i = 1, #KEYS do
-  local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  local capacity, rate = tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
   if drawn == 1 then
-    tokens[i] = tokens[i] - 1
+    tokens[i] = math.min(capacity, tokens[i] - draw)
     local full = math.ceil((capacity - tokens[i]) / rate * 1000) + ${keptWhenFull}
     redis.call("SET", KEYS[i], string.format("%.6f %d", tokens[i], ats[i]), "PX", full)
   end
@@ -58,6 +59,8 @@ export interface RedisBucketsOptions {
   /** Reckons with the caller's time instead of that of Redis, for tests that step it. */
   readonly callersClock?: boolean;
 }
+
+type Change = "take" | "refund";
 
 /** A bucket's part of a gateway when each has to do without the others. */
 function shareOf(wish: BucketWish, gateways: number): BucketWish {
@@ -89,27 +92,26 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     gateways = Math.max(1, found?.[presence] ?? gateways);
   }
 
-  function takeShare(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] {
-    return local.take(
-      owner,
-      wishes.map((wish) => shareOf(wish, gateways)),
-      now,
-    );
+  function moveShare(change: Change, owner: string, wishes: readonly BucketWish[], now: number): BucketState[] {
+    const shares = wishes.map((wish) => shareOf(wish, gateways));
+    return local[change](owner, shares, now);
   }
 
-  async function takeShared(owner: string, wishes: readonly BucketWish[], now: number): Promise<BucketState[]> {
+  /** Draws a token from each bucket, or gives one back: in Redis, or from shares when Redis does not answer. */
+  async function move(change: Change, owner: string, wishes: readonly BucketWish[], now: number) {
     if (performance.now() - countedAt > countEvery) void count();
     // The braces keep the buckets of an owner on one node of a Redis cluster.
     const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
     const sizes = wishes.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
-    const options = { keys, arguments: [callersClock ? String(now) : "", ...sizes] };
+    const time = callersClock ? String(now) : "";
+    const options = { keys, arguments: [time, change === "take" ? "1" : "-1", ...sizes] };
     const reply = await redis.ask("buckets", (client) =>
       client.evalSha(scriptHash, options).catch((error: unknown) => {
         if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
         return client.eval(script, options);
       }),
     );
-    if (reply === undefined) return takeShare(owner, wishes, now);
+    if (reply === undefined) return moveShare(change, owner, wishes, now);
     const { drawn, tokens } = readReply(reply);
     return wishes.map((wish, index) => {
       const left = tokens[index] ?? 0;
@@ -118,12 +120,17 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     });
   }
 
+  const moveWhereTheyAre =
+    (change: Change): Buckets["take"] =>
+    (owner, wishes, now) => {
+      if (redis.isUp) return move(change, owner, wishes, now);
+      redis.missed("buckets");
+      return moveShare(change, owner, wishes, now);
+    };
+
   return {
     look: (owner, wish, now) => local.look(owner, redis.isUp ? wish : shareOf(wish, gateways), now),
-    take(owner, wishes, now) {
-      if (redis.isUp) return takeShared(owner, wishes, now);
-      redis.missed("buckets");
-      return takeShare(owner, wishes, now);
-    },
+    take: moveWhereTheyAre("take"),
+    refund: moveWhereTheyAre("refund"),
   };
 }

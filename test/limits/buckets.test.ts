@@ -48,6 +48,16 @@ function fresh(make: () => Buckets) {
 }
 
 describe.each(kinds)("buckets %s", (_kind, make) => {
+  test("should take a token back, and never hold more than its capacity", async () => {
+    const { buckets, owner, take } = fresh(make);
+    for (let count = 0; count < 3; count += 1) await take(0);
+    expect(await take(0)).toMatchObject({ allowed: false });
+    expect(await buckets.refund(owner, [wish()], 0)).toMatchObject([{ remaining: 1, resetAt: 2 }]);
+    expect(await take(0)).toMatchObject({ allowed: true, remaining: 0 });
+    expect(await take(0)).toMatchObject({ allowed: false });
+    expect(await buckets.refund(owner, [wish()], 60_000)).toMatchObject([{ remaining: 3 }]);
+  });
+
   test("should allow a burst of its capacity and then as much as flows in", async () => {
     const { take } = fresh(make);
     const steps: [at: number, allowed: boolean, remaining: number, resetAt: number, retryAfterSeconds: number][] = [
