@@ -8,7 +8,7 @@ import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
 import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/fleet-tls.ts";
-import { failureToStatus } from "../src/platform/grpc-failure.ts";
+import { failureToStatus, WrongAddressee } from "../src/platform/grpc-failure.ts";
 import {
   addGrpcService,
   type GrpcCall,
@@ -80,7 +80,7 @@ function admit({ metadata }: GrpcCall, hash: string | undefined): void {
   const given = Buffer.from(shown ?? "");
   // An unregistered worker has no secret that anybody could know.
   const isKnown = wanted.length > 0 && wanted.length === given.length && timingSafeEqual(wanted, given);
-  if (!isKnown) throw fail("forbidden", {}, { detail: "the caller does not know this worker" });
+  if (!isKnown) throw new WrongAddressee("the caller does not know this worker");
 }
 
 type Observe = <Value>(method: string, work: Promise<Value>) => Promise<Value>;

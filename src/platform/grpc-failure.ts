@@ -11,8 +11,17 @@ const PROBLEM_TRAILER = "problem-bin";
 /** Trailer that holds the seconds of a failure's Retry-After. */
 const RETRY_TRAILER = "retry-after";
 
+/**
+ * A call was meant for another process: its worker was replaced by another one at the same address. It is answered as if
+ * nobody were there, so that its caller does what it does when a worker is lost.
+ */
+export class WrongAddressee extends Error {
+  override readonly name = "WrongAddressee";
+}
+
 /** Turns whatever was thrown into the status that ends a call of the fleet link. */
 export function failureToStatus(thrown: unknown): Partial<StatusObject> {
+  if (thrown instanceof WrongAddressee) return { code: status.UNAVAILABLE, details: thrown.message };
   const failure = asFailure(thrown);
   const { slug, detail, retryAfter } = failure;
   const { code, title } = errorTable[slug];

@@ -21,10 +21,9 @@ import {
   SessionStateSchema,
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { fail } from "../../src/platform/errors.ts";
 import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
 import { callUnary } from "../../src/platform/grpc-codec.ts";
-import { failureToStatus } from "../../src/platform/grpc-failure.ts";
+import { failureToStatus, WrongAddressee } from "../../src/platform/grpc-failure.ts";
 import { addGrpcService, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc-server.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
@@ -62,7 +61,7 @@ export class FakeWorker {
       {
         admit: ({ metadata }) => {
           const hash = createHash("sha256").update(this.secret).digest("hex");
-          if (metadata.get(fleetMetadata.workerSecretHash)[0] !== hash) throw fail("forbidden");
+          if (metadata.get(fleetMetadata.workerSecretHash)[0] !== hash) throw new WrongAddressee("not this worker");
         },
         toStatus: failureToStatus,
       },
