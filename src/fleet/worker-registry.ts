@@ -16,14 +16,14 @@ import {
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
-import { isDatabaseAway } from "../platform/database-away.ts";
+import { isContention, isDatabaseAway } from "../platform/database-away.ts";
 import { unlessLate } from "../platform/deadline.ts";
-import { fail } from "../platform/errors.ts";
+import { Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/fleet-metadata.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import { hashSecret, matchesHash } from "../platform/secrets.ts";
-import type { SessionKeeper } from "./session-keeper.ts";
+import type { SessionKeeper, WorkerIncarnation } from "./session-keeper.ts";
 import {
   findSecretHash,
   holdIncarnation,
@@ -67,6 +67,17 @@ interface Admission {
   readonly newSecret: string;
   readonly incarnation: bigint;
   readonly restarted: boolean;
+}
+
+/** A worker's event, and how many milliseconds ago it happened. */
+interface DatedEvent {
+  readonly event: WorkerEvent;
+  readonly agoMs: number;
+}
+
+/** Says whether the same report may succeed later, or is to be refused as a whole. */
+function isPassing(error: unknown): boolean {
+  return isDatabaseAway(error) || isContention(error) || (error instanceof Failure && error.slug === "conflict");
 }
 
 const isolationNames: Readonly<Record<number, string>> = {
@@ -183,6 +194,31 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return unlessLate(noted, patience, () => create(HeartbeatResponseSchema));
   }
 
+  function applyAll(from: WorkerIncarnation, events: readonly DatedEvent[]): Promise<void> {
+    return db.transaction(async (tx) => {
+      if (!(await holdIncarnation(tx, from.workerId, from.incarnation))) throw superseded();
+      for (const { event, agoMs } of events) await keeper.apply(tx, from, event, agoMs);
+    });
+  }
+
+  /**
+   * Applies one by one events of which one has failed. One that fails by itself is set aside: sent again and again, it
+   * would keep the ends of the worker's other sessions from being known.
+   */
+  async function applyEach(from: WorkerIncarnation, events: readonly DatedEvent[], failure: unknown): Promise<void> {
+    if (isPassing(failure)) throw failure;
+    for (const dated of events) {
+      await applyAll(from, [dated]).catch((error: unknown) => {
+        if (isPassing(error)) throw error;
+        const { sessionId, event } = dated.event;
+        log.error(
+          { err: error, worker_id: from.workerId, session_id: sessionId, event: event.case },
+          "a report is set aside",
+        );
+      });
+    }
+  }
+
   return {
     get heartbeats() {
       return heartbeats;
@@ -213,11 +249,9 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       return unlessItHangs(noteInTurn(id, request));
     },
     async report(metadata, { incarnation, events, sentAt }) {
-      const workerId = await identify(metadata);
-      await db.transaction(async (tx) => {
-        if (!(await holdIncarnation(tx, workerId, incarnation))) throw superseded();
-        for (const event of events) await keeper.apply(tx, { workerId, incarnation }, event, agoOf(event, sentAt));
-      });
+      const from = { workerId: await identify(metadata), incarnation };
+      const dated = events.map((event) => ({ event, agoMs: agoOf(event, sentAt) }));
+      await applyAll(from, dated).catch((error) => applyEach(from, dated, error));
       return create(ReportResponseSchema);
     },
   };

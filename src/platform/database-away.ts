@@ -15,6 +15,11 @@ export function isDatabaseAway(error: unknown): boolean {
   return error instanceof Failure && error.cause instanceof DatabaseAway;
 }
 
+/** Says whether PostgreSQL gave a statement up for the sake of others: a deadlock, a lock that was not had in time, a timeout. */
+export function isContention(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(40...|55P03|57014)$/.test(error.code ?? "");
+}
+
 /** Codes of Node for a connection that cannot be made or has broken. */
 const systemCodes = new Set([
   "ECONNREFUSED",
