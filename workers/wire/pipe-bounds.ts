@@ -1,0 +1,47 @@
+const MIB = 2 ** 20;
+
+/** Bounds of what one browser may write, and of what all browsers of a worker together may have it hold. */
+export const pipeBounds = {
+  /** Of the answer to a command. A longer one is skipped, and the command fails. */
+  answerBytes: 128 * MIB,
+  /**
+   * Of an event: nothing that is wanted of one is so long, and a page makes events of any length (a line of its console).
+   * Reading 8 MiB holds the worker for some 50 ms. A longer one is skipped, and counted.
+   */
+  eventBytes: 8 * MIB,
+  /** A message that is longer counts among the large ones, which all browsers of the worker share. */
+  largeBytes: MIB,
+  allLargeBytes: 256 * MIB,
+  /** What a browser may write in a second, and at once; then it waits. */
+  bytesPerSecond: 32 * MIB,
+  messagesPerSecond: 3_000,
+};
+
+/** What is counted of the pipes of all browsers of this process. */
+export const pipeTotals = {
+  /** Bytes of large messages that are held at this moment. */
+  largeBytes: 0,
+  /** Messages that were skipped. */
+  skipped: 0,
+  /** How often a browser had to wait. */
+  waits: 0,
+};
+
+/** Says how long to wait so that no more than so much comes in a second; as much may come at once. */
+export class Allowance {
+  readonly #perSecond: number;
+  #used = 0;
+  #at = 0;
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+  }
+
+  /** Takes note of something that has come; gives the milliseconds until more may. `now` is in milliseconds. */
+  use(amount: number, now: number): number {
+    const regained = ((now - this.#at) * this.#perSecond) / 1_000;
+    this.#at = now;
+    this.#used = Math.max(0, this.#used - regained) + amount;
+    return Math.max(0, ((this.#used - this.#perSecond) * 1_000) / this.#perSecond);
+  }
+}
