@@ -47,6 +47,9 @@ async function act(scene: Scene, action: Action): Promise<void> {
       return swipe(scene, action.value);
     case undefined:
       throw failFields("validation-failed", { action: "is required" });
+    default:
+      // Without it an action that is forgotten above would be answered as done.
+      action satisfies never;
   }
 }
 
