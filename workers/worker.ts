@@ -15,7 +15,6 @@ import { GatewayRound } from "./gateway-round.ts";
 import { IdentityFile } from "./identity.ts";
 import { createWorkerMetrics } from "./metrics.ts";
 import { BrowserPool } from "./pool/browser-pool.ts";
-import { devicesOf } from "./pool/warm-browser.ts";
 import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
 import { ProfileShelf } from "./profiles/profile-shelf.ts";
@@ -113,7 +112,7 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
   });
   const browsers = new BrowserPool({
     slots,
-    devices: devicesOf(runtimes),
+    runtimes: runtimes.keys(),
     most: config.warmBrowsers,
     log,
     isOpen: () => sessions.isOpen,

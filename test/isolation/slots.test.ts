@@ -15,7 +15,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type BrowserLaunch, type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
 import { confineCommand } from "../../workers/slots/confinement.ts";
-import { readLaunchRecord } from "../../workers/slots/launch-record.ts";
 import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/slots/processes.ts";
 import type { Slot } from "../../workers/slots/slot.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
@@ -144,20 +143,6 @@ describe.each(ISOLATIONS)("with %s", (isolation) => {
     setTimeout(() => controller.abort(reason), delayMs);
     await expect(launchBrowser(slot, { runtime: "chromium", signal: controller.signal })).rejects.toBe(reason);
     expect(livingIn(slot)).toEqual([]);
-  });
-
-  test("a launch that is given up while it waits for its profile leaves nothing", async () => {
-    const slot = take(pool);
-    const { record } = await slot.ready;
-    const reason = new Error("not wanted any more");
-    const controller = new AbortController();
-    const awaited = join(slot.directory, "never comes");
-    const launching = launchBrowser(slot, { runtime: "headless-shell", awaited, signal: controller.signal });
-    await expect.poll(() => readLaunchRecord(record)).toBeDefined();
-    const { pid = 0 } = readLaunchRecord(record) ?? {};
-    controller.abort(reason);
-    await expect(launching).rejects.toBe(reason);
-    expect(readProcess(pid)).toBeUndefined();
   });
 
   test("a launch that takes too long leaves nothing", async () => {

@@ -5,9 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
 import { BrowserPool, type Readiness } from "../../workers/pool/browser-pool.ts";
 import { Demand } from "../../workers/pool/demand.ts";
-import { devicesOf } from "../../workers/pool/warm-browser.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
-import { type Device, makeDevice } from "../../workers/session/context-options.ts";
+import { type Device, makeDevice } from "../../workers/session/device.ts";
 import type { SessionBrowser } from "../../workers/session/session-browser.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
@@ -56,23 +55,23 @@ describe("a pool of browsers", () => {
 
   afterAll(() => rm(directory, { recursive: true }));
 
-  async function setUp(size: number): Promise<void> {
+  async function setUp(size: number, warm = 1): Promise<void> {
     slots = new SlotPool({ size, executables, log });
     await slots.start();
     pool = new BrowserPool({
       slots,
-      devices: devicesOf(majors),
+      runtimes: majors.keys(),
       log,
       most: 8,
       isOpen: () => isOpen,
       onReady: (how) => ready.push(how),
     });
     pool.start();
-    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(warm);
   }
 
   function take(archetype: string, runtime: "chromium" | "headless-shell" = "headless-shell"): Promise<SessionBrowser> {
-    const device: Device = makeDevice({ archetype }, majors.get(runtime) ?? 0);
+    const device: Device = makeDevice({ archetype });
     return pool.take({
       runtime,
       device,
@@ -93,12 +92,11 @@ describe("a pool of browsers", () => {
     await browser.dispose();
   });
 
-  test("gives a session on another device a context of its own in it", async () => {
+  test("makes it another device for a session that asks for one", async () => {
     await setUp(2);
     const browser = await take("pixel-7");
-    expect(ready).toEqual(["context"]);
+    expect(ready).toEqual(["adopted"]);
     expect(await widthOf(browser)).toBe(412);
-    await expect.poll(() => browser.pages.active.page.context().browser()?.contexts().length).toBe(1);
     await browser.dispose();
   });
 
@@ -108,6 +106,24 @@ describe("a pool of browsers", () => {
     const browser = await take("desktop-chrome", "chromium");
     expect([ready, pool.free]).toEqual([["launched"], 0]);
     await expect(take("desktop-chrome")).rejects.toMatchObject({ slug: "capacity-unavailable" });
+    await browser.dispose();
+  });
+
+  test("gives the slot of one that is being launched to a session that cannot have it", async () => {
+    await setUp(1, 0);
+    expect(pool.free).toBe(1);
+    const browser = await take("desktop-chrome", "chromium");
+    expect([ready, pool.free]).toEqual([["launched"], 0]);
+    await browser.dispose();
+  });
+
+  test("launches another for a session whose browser has just died", async () => {
+    await setUp(2);
+    killBrowsers();
+    const browser = await take("desktop-chrome");
+    expect([ready, await widthOf(browser)]).toEqual([["launched"], 1920]);
+    expect(failed).toHaveBeenCalledExactlyOnceWith(expect.anything(), "a warm browser could not be used");
+    failed.mockClear();
     await browser.dispose();
   });
 

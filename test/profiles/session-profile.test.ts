@@ -45,18 +45,21 @@ async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number
 
 test("a store that a newer browser has written is refused, and leaves the worker as it was", async () => {
   const profile = await makeProfile("ses_newer", { writtenBy: BROWSER_MAJOR + 1 });
-  await expect(profile.restore()).rejects.toMatchObject({ slug: "driver-not-integrated" });
+  await expect(profile.restore(AbortSignal.timeout(10_000))).rejects.toMatchObject({ slug: "driver-not-integrated" });
   await profile.discard();
 });
 
 test("a store that is not there is an error of its session alone", async () => {
   const profile = await makeProfile("ses_lost", { writtenBy: undefined });
-  await expect(profile.restore()).rejects.toMatchObject({ code: "ENOENT" });
+  await expect(profile.restore(AbortSignal.timeout(10_000))).rejects.toMatchObject({ code: "ENOENT" });
   await profile.discard();
 });
 
 test("a profile may be given up while it is unpacked", async () => {
   const profile = await makeProfile("ses_given_up", { writtenBy: BROWSER_MAJOR });
-  await profile.restore();
+  const launch = new AbortController();
+  const restored = profile.restore(launch.signal);
+  launch.abort();
+  await expect(restored).rejects.toThrow();
   await profile.discard();
 });

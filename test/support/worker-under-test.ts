@@ -35,7 +35,6 @@ import { BoundsWatchdog } from "../../workers/bounds/bounds-watchdog.ts";
 import { type SessionBounds, sessionBounds } from "../../workers/bounds/session-bounds.ts";
 import type { Resolve } from "../../workers/egress/resolver.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
-import { devicesOf } from "../../workers/pool/warm-browser.ts";
 import type { Happening } from "../../workers/reports.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
 import { WorkerServer } from "../../workers/server.ts";
@@ -78,6 +77,7 @@ interface WorkerUnderTestOptions {
   readonly resolve?: Resolve;
   /** Without it every browser is a session's. */
   readonly launchesAhead?: boolean;
+  readonly slots?: number;
 }
 
 /** A worker without a gateway: its real server with real browsers, and a client of it. */
@@ -107,7 +107,13 @@ export class WorkerUnderTest {
   /** Starts a worker whose pages may reach the given private addresses. */
   static async start(
     allow: readonly string[],
-    { browserFlags = [], bounds = sessionBounds, resolve, launchesAhead = true }: WorkerUnderTestOptions = {},
+    {
+      browserFlags = [],
+      bounds = sessionBounds,
+      resolve,
+      launchesAhead = true,
+      slots: size = 4,
+    }: WorkerUnderTestOptions = {},
   ): Promise<WorkerUnderTest> {
     const executables = findBrowsers({
       env: process.env,
@@ -115,14 +121,14 @@ export class WorkerUnderTest {
       platform: process.platform,
       disk: realDisk,
     });
-    const slots = new SlotPool({ size: 4, executables, log: silent, allow, ...(resolve && { resolve }) });
+    const slots = new SlotPool({ size, executables, log: silent, allow, ...(resolve && { resolve }) });
     await slots.start();
     const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);
     const watchdog = new BoundsWatchdog({ bounds });
     const browsers = new BrowserPool({
       slots,
-      devices: devicesOf(runtimes),
+      runtimes: runtimes.keys(),
       extraFlags: browserFlags,
       log: silent,
       most: launchesAhead ? 8 : 0,

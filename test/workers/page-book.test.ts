@@ -30,11 +30,11 @@ async function launch(runtime: "headless-shell" | "chromium"): Promise<BrowserPr
 /** No page may close the last window that no script has opened: these tests close it as the browser would. */
 describe.each(["headless-shell", "chromium"] as const)("the pages of a session in %s", (runtime) => {
   test("the last one to close is replaced by a blank one", { timeout: 60_000 }, async () => {
-    const { context, browserSession } = await launch(runtime);
+    const browser = await launch(runtime);
     const closed: string[] = [];
     const ignore = () => undefined;
     const onClosed = ({ id }: { id: string }) => void closed.push(id);
-    const pages = new PageBook(context, browserSession, {
+    const pages = new PageBook(browser.context, browser, {
       onOpened: ignore,
       onTab: ignore,
       onClosed,
@@ -50,9 +50,9 @@ describe.each(["headless-shell", "chromium"] as const)("the pages of a session i
   });
 
   test("a hung one is given another tab under its id", { timeout: 60_000 }, async () => {
-    const { context, browserSession } = await launch(runtime);
+    const browser = await launch(runtime);
     const ignore = () => undefined;
-    const pages = new PageBook(context, browserSession, {
+    const pages = new PageBook(browser.context, browser, {
       onOpened: ignore,
       onTab: ignore,
       onClosed: ignore,

@@ -1,4 +1,4 @@
-import type { CDPSession, Page, Response } from "playwright-core";
+import type { Page, Response } from "playwright-core";
 import { type NavigateRequest, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { type Failure, fail, failFields } from "../../src/platform/errors.ts";
@@ -7,6 +7,7 @@ import type { Relay } from "../egress/relay.ts";
 import type { PageBook } from "../session/page-book.ts";
 import type { Progress } from "../session/progress.ts";
 import type { SessionPage } from "../session/session-page.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
 import { isTimeout, messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
 import { limits } from "./scene.ts";
 
@@ -119,7 +120,7 @@ async function gotoUnlessHung(scene: NavigateScene, url: string, waitUntil: Load
 }
 
 /** Resolves when the renderer does not answer although its document has not been left; never, once `over` aborts. */
-function watchForHang(page: Page, cdp: Promise<CDPSession>, over: AbortSignal): Promise<"hung"> {
+function watchForHang(page: Page, cdp: Promise<CdpSession>, over: AbortSignal): Promise<"hung"> {
   const { promise, resolve } = Promise.withResolvers<"hung">();
   let timer: NodeJS.Timeout | undefined;
   const stop = () => {
@@ -157,7 +158,7 @@ async function isAlive(sessionPage: SessionPage): Promise<boolean> {
 }
 
 /** Whether a renderer answers in time; an error is an answer. */
-function answers(cdp: Promise<CDPSession>): Promise<boolean> {
+function answers(cdp: Promise<CdpSession>): Promise<boolean> {
   const asked = cdp.then((session) => session.send("Runtime.evaluate", { expression: "1" }));
   return within(
     asked.then(

@@ -1,4 +1,5 @@
 import type { Page } from "playwright-core";
+import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { Progress } from "../session/progress.ts";
 import type { SessionPage } from "../session/session-page.ts";
 
@@ -9,6 +10,8 @@ export interface Scene {
   readonly progress: Progress;
   /** The emulated device has a touch screen. */
   readonly hasTouch: boolean;
+  /** The size of its pages. */
+  readonly viewport: Viewport;
 }
 
 /** What Playwright's operations are given so that they end with the command. */

@@ -7,14 +7,13 @@ const SETTLE_MS = 500;
 
 /** Scrolls an element, or by the wheel whatever is in the middle of the viewport. Answers when it has been applied. */
 export async function scroll(scene: Scene, { selector, frame, dx, dy }: Scroll): Promise<void> {
-  const { page, progress } = scene;
+  const { page, progress, viewport } = scene;
   if (selector !== undefined) {
     const element = locateVisible(page, { selector, frame, path: "action" });
     await element.evaluate(scrollElement, { dx, dy }, limits(scene));
     return;
   }
-  const { width, height } = page.viewportSize() ?? { width: 2, height: 2 };
-  await progress.race(page.mouse.move(width / 2, height / 2));
+  await progress.race(page.mouse.move(viewport.width / 2, viewport.height / 2));
   const before = await progress.race(page.evaluate(readOffsets));
   await progress.race(page.mouse.wheel(dx, dy));
   await progress.race(page.evaluate(settleOffsets, { before, settleMs: SETTLE_MS }));

@@ -1,9 +1,9 @@
-import type { CDPSession } from "playwright-core";
 import { CaptureFormat, type CaptureRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { elementFailure, messageOf } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import { locateVisible } from "../actions/selectors.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
 import type { RawCapture } from "./captured.ts";
 import { readImageSize } from "./image-size.ts";
 
@@ -38,7 +38,7 @@ export async function takeScreenshot(scene: Scene, request: CaptureRequest): Pro
 
 async function shoot(
   { progress }: Scene,
-  cdp: CDPSession,
+  cdp: CdpSession,
   options: Parameters<typeof cdp.send<"Page.captureScreenshot">>[1],
 ): Promise<Buffer> {
   for (let left = TRIES; ; left -= 1) {
@@ -51,7 +51,7 @@ async function shoot(
   }
 }
 
-async function findClip(scene: Scene, cdp: CDPSession, request: CaptureRequest): Promise<Clip | undefined> {
+async function findClip(scene: Scene, cdp: CdpSession, request: CaptureRequest): Promise<Clip | undefined> {
   const { selector, frame, fullPage } = request;
   if (selector !== undefined) return clipOfElement(scene, cdp, selector, frame);
   if (!fullPage) return undefined;
@@ -62,7 +62,7 @@ async function findClip(scene: Scene, cdp: CDPSession, request: CaptureRequest):
 /** How long the element of a capture may take to appear: as long as that of an interact. */
 const ELEMENT_MS = 5_000;
 
-async function clipOfElement(scene: Scene, cdp: CDPSession, selector: string, frame: readonly string[]): Promise<Clip> {
+async function clipOfElement(scene: Scene, cdp: CdpSession, selector: string, frame: readonly string[]): Promise<Clip> {
   const aim = { selector, frame, path: "" };
   try {
     const element = locateVisible(scene.page, aim);

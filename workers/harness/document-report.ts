@@ -1,4 +1,4 @@
-import type { CDPSession } from "playwright-core";
+import type { CdpSession } from "../wire/cdp-session.ts";
 
 /** The world in which our script sees the document, and the page does not see our script. */
 const WORLD = "harness";
@@ -27,7 +27,7 @@ export interface DocumentReport {
  * Looks at the main document of a page, whose main frame goes by the name of its target, from a world of its own: now, or
  * when it has loaded. Asked for ahead, the report comes with the load, and not two rounds to a busy renderer later.
  */
-export async function reportDocument(cdp: CDPSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
+export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: WORLD });
   const { result, exceptionDetails } = await cdp.send("Runtime.evaluate", {
     expression: when === "now" ? `(${describeDocument})()` : `(${awaitLoad})().then(${describeDocument})`,

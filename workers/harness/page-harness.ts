@@ -1,6 +1,7 @@
-import type { CDPSession, Frame, Page, Request } from "playwright-core";
+import type { Frame, Page, Request } from "playwright-core";
 import { within } from "../../src/platform/deadline.ts";
 import type { PageTraffic } from "../session/page-traffic.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
 import { isUnsolved } from "./check-frame.ts";
 import { type DocumentReport, reportDocument } from "./document-report.ts";
 import { LookTimer } from "./look-timer.ts";
@@ -47,7 +48,7 @@ export interface Sighting {
 /** What a harness is put on. */
 export interface PageHarnessOptions {
   readonly page: Page;
-  readonly cdp: Promise<CDPSession>;
+  readonly cdp: Promise<CdpSession>;
   readonly targetId: Promise<string>;
   readonly traffic: PageTraffic;
   /** Hears when a check appears, becomes another, or goes. */

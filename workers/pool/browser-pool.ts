@@ -2,7 +2,7 @@ import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import type { Device } from "../session/context-options.ts";
+import { type Device, makeDevice } from "../session/device.ts";
 import type { SessionBrowser } from "../session/session-browser.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
@@ -22,8 +22,11 @@ const TICK_MS = 5_000;
  */
 const SOON_MS = 400;
 
-/** How a session came to its browser: as it was, with a context of its own in it, or by a launch. */
-export type Readiness = "adopted" | "context" | "launched";
+/** The runtime of sessions whose creator names none. */
+const DEFAULT: BrowserRuntime = "headless-shell";
+
+/** How a session came to its browser: by one that was launched ahead, or by a launch. */
+export type Readiness = "adopted" | "launched";
 
 /** What a session asks of its browser. */
 export interface BrowserWish {
@@ -38,8 +41,8 @@ export interface BrowserWish {
 /** What a pool of browsers is made of. */
 export interface BrowserPoolOptions {
   readonly slots: SlotPool;
-  /** The device of warm browsers by runtime, of each that is installed; the first one is kept although nobody asks. */
-  readonly devices: ReadonlyMap<BrowserRuntime, Device>;
+  /** Those that are installed; one of the default runtime is kept although nobody asks. */
+  readonly runtimes: Iterable<BrowserRuntime>;
   /** How many browsers of a runtime are kept at most. */
   readonly most: number;
   /** Flags of every browser besides our own. */
@@ -55,12 +58,16 @@ interface Launching {
   readonly runtime: BrowserRuntime;
   readonly warm: Promise<WarmBrowser | undefined>;
   isClaimed: boolean;
+  /** Gives it up. */
+  abort(): void;
 }
 
 /** The browsers of a worker: launched ahead, one at a time, by recent demand; launched when asked for, else. */
 export class BrowserPool {
   readonly #options: BrowserPoolOptions;
   readonly #demand: ReadonlyMap<BrowserRuntime, Demand>;
+  /** Of a browser that is launched before it is known for whom. */
+  readonly #device = makeDevice({});
   readonly #warm: WarmBrowser[] = [];
   readonly #disposing = new Set<Promise<unknown>>();
   readonly #stopping = new AbortController();
@@ -68,17 +75,24 @@ export class BrowserPool {
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Timeout | undefined;
   #quietUntil = 0;
+  /** How many sessions wait for the slot of a browser that they cannot have. */
+  #evicting = 0;
 
   constructor(options: BrowserPoolOptions) {
     this.#options = options;
+    // The default runtime first: the slots may not do for all.
+    const runtimes = [...options.runtimes].sort(
+      (first, second) => Number(second === DEFAULT) - Number(first === DEFAULT),
+    );
     this.#demand = new Map(
-      [...options.devices.keys()].map((runtime, index) => [runtime, new Demand(Number(index === 0), options.most)]),
+      runtimes.map((runtime, index) => [runtime, new Demand(Number(index === 0), options.most)] as const),
     );
   }
 
   /** How many sessions could begin now: a warm browser's slot is as good as free. */
   get free(): number {
-    return this.#options.slots.free + this.#warm.length + (this.#launching ? 1 : 0);
+    const { isClaimed = true } = this.#launching ?? {};
+    return this.#options.slots.free + this.#warm.length + Number(!isClaimed);
   }
 
   /** How many browsers wait for a session. */
@@ -121,11 +135,10 @@ export class BrowserPool {
   }
 
   async #takeWarm(wish: BrowserWish): Promise<{ how: Readiness; browser: SessionBrowser } | undefined> {
-    const warm = this.#pick(wish) ?? (await this.#claim(wish));
-    const how = warm?.fitOf(wish.device);
-    if (!warm || !how) return undefined;
+    const warm = this.#pick(wish.runtime) ?? (await this.#claim(wish));
+    if (!warm) return undefined;
     try {
-      return { how, browser: await raceSignal(warm.adopt(wish.device), wish.signal) };
+      return { how: "adopted", browser: await raceSignal(warm.adopt(wish.device), wish.signal) };
     } catch (error) {
       this.#dispose(warm);
       wish.signal.throwIfAborted();
@@ -134,24 +147,19 @@ export class BrowserPool {
     }
   }
 
-  /** Takes a browser that needs nothing done to it, else one that takes another context. */
-  #pick({ runtime, device }: BrowserWish): WarmBrowser | undefined {
-    const fitting = this.#warm.filter((warm) => warm.runtime === runtime && warm.fitOf(device));
-    const picked = fitting.find((warm) => warm.fitOf(device) === "adopted") ?? fitting[0];
+  #pick(runtime: BrowserRuntime): WarmBrowser | undefined {
+    const picked = this.#warm.find((warm) => warm.runtime === runtime);
     if (picked) this.#remove(picked);
     return picked;
   }
 
   /** Waits for the browser that is being launched ahead, if it fits and nobody else waits for it. */
-  async #claim({ runtime, device, signal }: BrowserWish): Promise<WarmBrowser | undefined> {
+  async #claim({ runtime, signal }: BrowserWish): Promise<WarmBrowser | undefined> {
     const launching = this.#launching;
     if (!launching || launching.isClaimed || launching.runtime !== runtime) return undefined;
     launching.isClaimed = true;
     try {
-      const warm = await raceSignal(launching.warm, signal);
-      if (!warm || warm.fitOf(device)) return warm;
-      this.#keep(warm);
-      return undefined;
+      return await raceSignal(launching.warm, signal);
     } catch (aborted) {
       void launching.warm.then((warm) => warm && this.#keep(warm));
       throw aborted;
@@ -165,13 +173,27 @@ export class BrowserPool {
     return { how: "launched", browser: await warm.adopt(wish.device) };
   }
 
-  /** Frees the slot of a warm browser of another kind. */
+  /** Frees the slot of a browser of another kind that is warm, or about to be. */
   async #evict(): Promise<Slot | undefined> {
-    const [oldest] = this.#warm;
-    if (!oldest) return undefined;
-    this.#remove(oldest);
-    await this.#dispose(oldest);
-    return this.#options.slots.acquire();
+    this.#evicting += 1;
+    try {
+      const [oldest] = this.#warm;
+      if (oldest) {
+        this.#remove(oldest);
+        await this.#dispose(oldest);
+      } else if (this.#launching && !this.#launching.isClaimed) await this.#giveUp(this.#launching);
+      return this.#options.slots.acquire();
+    } finally {
+      this.#evicting -= 1;
+    }
+  }
+
+  async #giveUp(launching: Launching): Promise<void> {
+    launching.isClaimed = true;
+    launching.abort();
+    const warm = await launching.warm;
+    if (warm) this.#dispose(warm);
+    await Promise.all(this.#disposing);
   }
 
   async #launchIn(
@@ -179,8 +201,9 @@ export class BrowserPool {
     { runtime, device, signal, timeoutMs }: Omit<BrowserWish, "makeProfile">,
     profile?: SessionProfile,
   ): Promise<WarmBrowser> {
-    const { extraFlags = [] } = this.#options;
-    const launching = WarmBrowser.launch(slot, { runtime, device, extraFlags, timeoutMs, signal, profile });
+    const { extraFlags = [], log } = this.#options;
+    const onFault = (error: unknown) => log.error({ err: error, slot: slot.index }, "a browser's message made a fault");
+    const launching = WarmBrowser.launch(slot, { runtime, device, extraFlags, timeoutMs, signal, profile, onFault });
     try {
       return await raceSignal(launching, signal);
     } catch (error) {
@@ -199,7 +222,8 @@ export class BrowserPool {
   /** Launches the next browser that demand is worth, or ends one that it is not worth any more. */
   #fit(): void {
     const now = performance.now();
-    if (this.#stopping.signal.aborted || this.#launching || now < this.#quietUntil) return;
+    const isHeld = this.#launching !== undefined || this.#evicting > 0 || now < this.#quietUntil;
+    if (this.#stopping.signal.aborted || isHeld) return;
     for (const [runtime, demand] of this.#demand) {
       const target = this.#options.isOpen() ? demand.target(now) : 0;
       const ready = this.#warm.filter((warm) => warm.runtime === runtime);
@@ -212,17 +236,19 @@ export class BrowserPool {
   }
 
   #launchAhead(runtime: BrowserRuntime): boolean {
-    const device = this.#options.devices.get(runtime);
-    const slot = device && this.#options.slots.acquire();
+    const slot = this.#options.slots.acquire();
     if (!slot) return false;
-    const stopping = this.#stopping.signal;
-    const signal = AbortSignal.any([stopping, AbortSignal.timeout(LAUNCH_MS)]);
-    const warm = this.#launchIn(slot, { runtime, device, signal, timeoutMs: LAUNCH_MS }).catch((error: unknown) => {
-      if (!stopping.aborted) this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
+    const given = new AbortController();
+    const unwanted = AbortSignal.any([this.#stopping.signal, given.signal]);
+    const signal = AbortSignal.any([unwanted, AbortSignal.timeout(LAUNCH_MS)]);
+    const wish = { runtime, device: this.#device, signal, timeoutMs: LAUNCH_MS };
+    const warm = this.#launchIn(slot, wish).catch((error: unknown) => {
+      if (unwanted.aborted) return undefined;
+      this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
       this.#quietUntil = performance.now() + TICK_MS;
       return undefined;
     });
-    const launching: Launching = { runtime, warm, isClaimed: false };
+    const launching: Launching = { runtime, warm, isClaimed: false, abort: () => given.abort() };
     this.#launching = launching;
     void warm.then((launched) => {
       this.#launching = undefined;

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { pipeline as chain } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -16,21 +15,16 @@ const PACK_MS = 5_000;
 const UNPACK_MS = 10_000;
 
 /**
- * Where both runtimes keep localStorage and IndexedDB, as two archives one behind the other: first what they open when
- * they start. Links, sockets and the like are left behind, and times, which would take a second header for each file.
+ * Where both runtimes keep localStorage and IndexedDB. Links, sockets and the like are left behind, and times, which
+ * would take a second header for each file.
  */
 const PACK = `
-  pack() {
+  find "Default/Local Storage" Default/WebStorage Default/IndexedDB -type f -print0 2>/dev/null |
     tar --create --format=pax --pax-option=delete=atime,delete=ctime --mtime=@0 --no-recursion --null --files-from=- \\
-      --file=- "$@"
-  }
-  files() { find "$@" -type f -print0 2>/dev/null; }
-  files "Default/Local Storage" | pack --blocking-factor=1 && files Default/WebStorage Default/IndexedDB | pack`;
+      --file=-`;
 
-/** Says when the first archive is unpacked, of which it reads no block too many. */
-const UNPACK = `
-  unpack() { tar --extract --touch --no-same-owner --no-same-permissions --file=- "$@"; }
-  unpack --blocking-factor=1 && echo startable && unpack`;
+/** Older stores hold two archives, one behind the other. */
+const UNPACK = "tar --extract --ignore-zeros --touch --no-same-owner --no-same-permissions --file=-";
 
 /** A browser's directory, which pages have filled: whoever looks into it does so as the slot's uid. */
 export interface ProfileDirectory {
@@ -44,7 +38,7 @@ export async function packProfile(
   manifest: ProfileManifest,
   target: string,
 ): Promise<number> {
-  using tar = new ConfinedShell(directory, PACK, PACK_MS);
+  const tar = new ConfinedShell(directory, PACK, AbortSignal.timeout(PACK_MS));
   const file = createWriteStream(target, { mode: 0o600, flush: true });
   const store = async function* () {
     yield writeManifest(manifest);
@@ -54,37 +48,23 @@ export async function packProfile(
   return file.bytesWritten;
 }
 
-/** A store that is being unpacked; given up when it is disposed. */
-export interface Unpacking extends Disposable {
-  readonly manifest: ProfileManifest;
-  /** Resolves when what a browser opens at its start lies there, or nothing more comes. */
-  readonly startable: Promise<void>;
-  /**
-   * Resolves when all of it does; no runtime opens the rest before its first page asks for it (seen with 156). Rejects
-   * when it cannot be unpacked.
-   */
-  readonly whole: Promise<void>;
-}
-
-/** Begins to unpack a store into the empty directory of a browser; `check` throws on one that must not be. */
+/** Unpacks a store into the empty directory of a browser; `check` throws on one that must not be. */
 export async function unpackProfile(
   source: string,
   directory: ProfileDirectory,
+  signal: AbortSignal,
   check: (manifest: ProfileManifest) => void,
-): Promise<Unpacking> {
+): Promise<ProfileManifest> {
   // What goes wrong on the way is told by the last stream.
   const store = chain(createReadStream(source), createZstdDecompress(), () => undefined);
   try {
     const { manifest, files } = await readManifest(store);
     check(manifest);
-    const tar = new ConfinedShell(directory, UNPACK, UNPACK_MS);
-    const whole = tar.input(guardTar(files)).finally(() => tar[Symbol.dispose]());
-    // Whoever gives the launch up hears of it no more.
-    const startable = Promise.race([whole, tar.said()]).catch(() => undefined);
-    return { manifest, startable, whole, [Symbol.dispose]: () => tar[Symbol.dispose]() };
-  } catch (error) {
+    const tar = new ConfinedShell(directory, UNPACK, AbortSignal.any([signal, AbortSignal.timeout(UNPACK_MS)]));
+    await tar.input(guardTar(files));
+    return manifest;
+  } finally {
     store.destroy();
-    throw error;
   }
 }
 
@@ -98,13 +78,12 @@ async function* boundSize(store: AsyncIterable<Buffer>): AsyncGenerator<Buffer, 
 }
 
 /** A shell command in a browser's directory, with the rights of its slot and no others. */
-class ConfinedShell implements Disposable {
+class ConfinedShell {
   readonly #child: ChildProcess;
   readonly #exit: Promise<void>;
-  readonly #timer: NodeJS.Timeout;
   #complaint = "";
 
-  constructor({ path, uid }: ProfileDirectory, script: string, timeoutMs: number) {
+  constructor({ path, uid }: ProfileDirectory, script: string, signal: AbortSignal) {
     const [command = "", ...parameters] = [...confineCommand([], uid, "namespaces"), "sh", "-c", script];
     this.#child = spawn(command, parameters, {
       cwd: path,
@@ -119,7 +98,9 @@ class ConfinedShell implements Disposable {
     this.#exit = this.#ended();
     // Heard again by whoever reads or writes.
     this.#exit.catch(() => undefined);
-    this.#timer = setTimeout(() => this.#kill(), timeoutMs);
+    const kill = () => this.#kill();
+    if (signal.aborted) kill();
+    signal.addEventListener("abort", kill, { once: true });
   }
 
   /** Gives what the command writes; throws when it fails. */
@@ -134,16 +115,6 @@ class ConfinedShell implements Disposable {
     // A command that ends early says why by its status.
     if (stdin) await pipeline(source, stdin).catch((error: NodeJS.ErrnoException) => this.#explain(error));
     await this.#exit;
-  }
-
-  /** Resolves when the command has written something. */
-  async said(): Promise<void> {
-    if (this.#child.stdout) await once(this.#child.stdout, "data");
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-    this.#kill();
   }
 
   async #explain(error: NodeJS.ErrnoException): Promise<void> {

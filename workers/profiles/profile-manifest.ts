@@ -1,4 +1,4 @@
-import type { CDPSession } from "playwright-core";
+import type { CdpSession } from "../wire/cdp-session.ts";
 
 /** A cookie as the browser takes it. */
 export type Cookie = Awaited<ReturnType<typeof readCookies>>[number];
@@ -17,7 +17,7 @@ export interface ProfileManifest {
 const LONGEST = 16 * 2 ** 20;
 
 /** Gives the browser cookies. One that it does not take must not keep it from the others. */
-export async function setCookies(session: CDPSession, cookies: readonly Cookie[]): Promise<void> {
+export async function setCookies(session: CdpSession, cookies: readonly Cookie[]): Promise<void> {
   try {
     await session.send("Storage.setCookies", { cookies: [...cookies] });
   } catch {
@@ -28,7 +28,7 @@ export async function setCookies(session: CDPSession, cookies: readonly Cookie[]
 }
 
 /** Reads all cookies, in the form in which they are given back: without an expiry where they go with the session. */
-export async function readCookies(session: CDPSession) {
+export async function readCookies(session: CdpSession) {
   const { cookies } = await session.send("Storage.getCookies");
   return cookies.map(({ size: _size, session: isSession, expires, ...cookie }) => ({
     ...cookie,

@@ -1,13 +1,12 @@
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import type { CDPSession } from "playwright-core";
+import { rm } from "node:fs/promises";
 import { within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
 import { profileDirectory, removeProfileRecord } from "../slots/slot-block.ts";
-import { type Unpacking, unpackProfile } from "./profile-files.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
+import { unpackProfile } from "./profile-files.ts";
 import { type Cookie, readCookies, setCookies } from "./profile-manifest.ts";
 import { type ProfileRecord, writeRecord } from "./profile-record.ts";
 import type { ProfileShelf, UsedProfile } from "./profile-shelf.ts";
@@ -36,9 +35,7 @@ export interface SessionProfileOptions {
 export class SessionProfile {
   readonly #options: SessionProfileOptions;
   #cookies: readonly Cookie[] = [];
-  #unpacking: Unpacking | undefined;
-  #signing: Promise<void> = Promise.resolve();
-  #session: CDPSession | undefined;
+  #session: CdpSession | undefined;
   #isDiscarded = false;
   #timer: NodeJS.Timeout | undefined;
   #noting: Promise<void> = Promise.resolve();
@@ -48,34 +45,25 @@ export class SessionProfile {
     options.shelf.expect(options.profile);
   }
 
-  /**
-   * Begins to unpack the store that was put in place into the slot. Gives the file that is there when a browser may start
-   * on it: its launch takes its time as well.
-   */
-  async restore(): Promise<string | undefined> {
+  /** Unpacks the store that was put in place into the slot, before the launch. */
+  async restore(signal: AbortSignal): Promise<void> {
     const { shelf, slot, profile, browserMajor } = this.#options;
-    if (profile.version === 0n) return undefined;
+    if (profile.version === 0n) return;
     await slot.ready;
     const source = shelf.incomingOf(profile);
-    this.#unpacking = await unpackProfile(source, this.#directory, (manifest) => {
+    const { cookies } = await unpackProfile(source, this.#directory, signal, (manifest) => {
       if (manifest.browserMajor <= browserMajor) return;
       const detail = `the profile was written by version ${manifest.browserMajor} of the browser, this one is ${browserMajor}`;
       throw fail("driver-not-integrated", {}, { detail });
     });
-    const { manifest, startable, whole } = this.#unpacking;
-    this.#cookies = manifest.cookies;
-    const sign = join(slot.directory, `startable-${profile.sessionId}`);
-    // Where it fails the launch comes to its end all the same; `attach` hears of it, and of what cannot be unpacked.
-    this.#signing = startable.then(() => writeFile(sign, "", { flag: "wx" })).catch(() => undefined);
-    whole.finally(() => rm(source, { force: true })).catch(() => undefined);
-    return sign;
+    this.#cookies = cookies;
+    await rm(source, { force: true });
   }
 
-  /** Gives the launched browser the cookies, and keeps a copy of them from now on; waits until the files are there. */
+  /** Gives the launched browser the cookies, and keeps a copy of them from now on. */
   async attach({ browserSession }: BrowserProcess): Promise<void> {
     this.#session = browserSession;
-    const cookies = this.#cookies.length > 0 ? setCookies(browserSession, this.#cookies) : undefined;
-    await Promise.all([cookies, this.#unpacking?.whole]);
+    if (this.#cookies.length > 0) await setCookies(browserSession, this.#cookies);
     if (this.#isDiscarded) return;
     this.#timer = setInterval(() => {
       this.#noting = this.#note(COOKIES_MS).catch((error: unknown) => {
@@ -113,8 +101,6 @@ export class SessionProfile {
     this.#isDiscarded = true;
     clearInterval(this.#timer);
     await this.#noting.catch(() => undefined);
-    this.#unpacking?.[Symbol.dispose]();
-    await this.#signing;
     await rm(shelf.incomingOf(profile), { force: true });
     await this.#forget(slot);
   }

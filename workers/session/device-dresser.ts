@@ -1,68 +1,141 @@
-import type { Browser, BrowserContext, CDPSession } from "playwright-core";
-import { type BrowserWire, tapWire, type WireMessage } from "./browser-wire.ts";
-import type { DeviceIdentity } from "./device-identity.ts";
+import type { Target, Targets } from "../wire/targets.ts";
+import type { Device } from "./device.ts";
+import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
 
-const OVERRIDE = "Emulation.setUserAgentOverride";
-const RESUME = "Runtime.runIfWaitingForDebugger";
+/** What a device without a person before it shows, whatever the machine's own settings are. */
+const MEDIA = [
+  { name: "prefers-color-scheme", value: "light" },
+  { name: "prefers-reduced-motion", value: "no-preference" },
+  { name: "forced-colors", value: "none" },
+  { name: "prefers-contrast", value: "no-preference" },
+];
 
-/** What each browser wears. */
-const worn = new WeakMap<Browser, { identity: DeviceIdentity }>();
+/** The two runtimes come with different ones. */
+const FONTS = {
+  standard: "Times New Roman",
+  fixed: "Monospace",
+  serif: "Times New Roman",
+  sansSerif: "Arial",
+  cursive: "Comic Sans MS",
+  fantasy: "Impact",
+};
+
+/** What is sent to a target; its answers need not be awaited. */
+type Commands = Promise<unknown>[];
+
+type Session = Target["session"];
 
 /**
- * Makes whatever a browser opens from now on say the same of its device: popups, frames and workers, from their first
- * script on. Playwright's own override knows nothing of client hints, and of workers that pages share nothing at all.
- * A browser that was launched ahead may be dressed again, as another device.
+ * Makes whatever a browser has open, and opens from now on, a device: pages, popups and frames by their size and ways,
+ * and all of them, workers too, by what they say of themselves, from their first script on. A browser may be made another
+ * device later. Rejects when what is open cannot be made this device.
  */
-export function dressBrowser(browser: Browser, identity: DeviceIdentity): void {
-  const before = worn.get(browser);
-  if (before) {
-    before.identity = identity;
-    return;
-  }
-  const dress = { identity };
-  worn.set(browser, dress);
-  tapWire(browser, (wire) => ({
-    outgoing(command) {
-      if (command.method === OVERRIDE) return { ...command, params: overrideOf(dress.identity) };
-      if (command.method === RESUME) dressTarget(wire, dress.identity, command.sessionId);
-      return command;
-    },
-    incoming(event) {
-      const sessionId = sharedWorkerOf(event);
-      if (sessionId === undefined) return true;
-      // Playwright has no use for it and would let it go, and our override with it.
-      dressTarget(wire, dress.identity, sessionId);
-      wire.send({ method: RESUME, sessionId });
-      return false;
-    },
-  }));
-}
-
-/** Makes the pages of a context say the same of their device from their next documents on, the one that is open too. */
-export async function dressPages(context: BrowserContext, open: CDPSession, identity: DeviceIdentity): Promise<void> {
+export async function wearDevice(targets: Targets, device: Device, browserVersion: string): Promise<void> {
+  const identity = makeIdentity(device.archetype, browserVersion, device.locale);
+  const outfit = { device, identity };
+  targets.prepareWith({
+    own: (target) => ignore(dress(target, outfit)),
+    shared: (target) => ignore(dressShared(target, outfit)),
+  });
   await Promise.all([
-    open.send(OVERRIDE, overrideOf(identity)),
-    // Scripts of a session of ours would not outlive the page's move to another process.
-    identity.clientHints ? undefined : context.addInitScript({ content: scriptOf(identity) }),
+    ...[...targets.own].flatMap((target) => dress(target, outfit)),
+    ...[...targets.shared].flatMap((target) => dressShared(target, outfit)),
   ]);
 }
 
-/** Sends what a target has to know before it runs. */
-function dressTarget(wire: BrowserWire, identity: DeviceIdentity, sessionId: string | undefined): void {
-  if (sessionId === undefined) return;
-  wire.send({ method: OVERRIDE, params: { ...overrideOf(identity) }, sessionId });
-  wire.send({ method: "Runtime.evaluate", params: { expression: scriptOf(identity) }, sessionId });
+/** A target may be gone before it is dressed. */
+function ignore(commands: Commands): void {
+  for (const answer of commands) answer.catch(() => undefined);
 }
 
-function overrideOf({ userAgent, acceptLanguage, platform, clientHints }: DeviceIdentity) {
-  // Without metadata the browser sends no hints.
-  return { userAgent, acceptLanguage, platform, ...(clientHints && { userAgentMetadata: clientHints }) };
+interface Outfit {
+  readonly device: Device;
+  readonly identity: DeviceIdentity;
 }
 
-function sharedWorkerOf({ method, params }: WireMessage): string | undefined {
-  if (method !== "Target.attachedToTarget") return undefined;
-  const { sessionId, targetInfo } = params as { sessionId: string; targetInfo: { type: string } };
-  return targetInfo.type === "shared_worker" ? sessionId : undefined;
+function dress({ info, session }: Target, outfit: Outfit): Commands {
+  switch (info.type) {
+    case "page":
+      return [...showScreen(session, outfit.device), ...dressDocument(session, outfit)];
+    case "iframe":
+      return dressDocument(session, outfit);
+    case "worker":
+    case "service_worker":
+    case "shared_worker":
+      return [identify(session, outfit), session.send("Runtime.evaluate", { expression: scriptOf(outfit.identity) })];
+    default:
+      return [];
+  }
+}
+
+/**
+ * Every session of a page makes it say its own when the page comes to another process, the last one made having the last
+ * word: a session that knows nothing takes the device's platform from it (seen with 156).
+ */
+function dressShared({ info, session }: Target, outfit: Outfit): Commands {
+  return info.type === "page" || info.type === "iframe" ? [identify(session, outfit)] : [];
+}
+
+function showScreen(session: Session, { viewport, archetype }: Device): Commands {
+  const { width, height, deviceScaleFactor } = viewport;
+  const screen = archetype.screen ?? { width, height };
+  const isLandscape = archetype.isMobile && screen.width > screen.height;
+  return [
+    session.send("Emulation.setFocusEmulationEnabled", { enabled: true }),
+    session.send("Page.setFontFamilies", { fontFamilies: FONTS }).catch(unlessSet),
+    session.send("Emulation.setDeviceMetricsOverride", {
+      mobile: archetype.isMobile,
+      width,
+      height,
+      screenWidth: screen.width,
+      screenHeight: screen.height,
+      deviceScaleFactor,
+      screenOrientation:
+        isLandscape || !archetype.isMobile
+          ? { angle: isLandscape ? 90 : 0, type: "landscapePrimary" }
+          : { angle: 0, type: "portraitPrimary" },
+    }),
+  ];
+}
+
+function dressDocument(session: Session, outfit: Outfit): Commands {
+  const { locale, timezone, archetype } = outfit.device;
+  return [
+    // To switch it off where it is off takes the mouse away from popups and frames.
+    ...(archetype.hasTouch ? [session.send("Emulation.setTouchEmulationEnabled", { enabled: true })] : []),
+    session.send("Emulation.setEmulatedMedia", { features: MEDIA }),
+    identify(session, outfit),
+    session.send("Emulation.setLocaleOverride", { locale }).catch(unlessSet),
+    session.send("Emulation.setTimezoneOverride", { timezoneId: timezone }).catch(unlessSet),
+    ...hideHints(session, outfit.identity),
+  ];
+}
+
+function identify(session: Session, { identity }: Outfit): Promise<unknown> {
+  const { userAgent, acceptLanguage, platform, clientHints } = identity;
+  return session.send("Emulation.setUserAgentOverride", {
+    userAgent,
+    acceptLanguage,
+    platform,
+    // Without metadata the browser sends no hints.
+    ...(clientHints && { userAgentMetadata: clientHints }),
+  });
+}
+
+/** Takes the interface for client hints from documents of devices that have none. */
+function hideHints(session: Session, identity: DeviceIdentity): Commands {
+  if (identity.clientHints) return [];
+  const source = scriptOf(identity);
+  return [
+    // Without it a script is forgotten.
+    session.send("Page.enable"),
+    session.send("Page.addScriptToEvaluateOnNewDocument", { source, runImmediately: true }),
+  ];
+}
+
+/** A page takes fonts once. A process has one locale and one time zone, which another page may have set to the same. */
+function unlessSet(error: unknown): void {
+  if (!/already in effect|can only be set once/.test(String(error))) throw error;
 }
 
 function scriptOf(identity: DeviceIdentity): string {

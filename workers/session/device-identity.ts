@@ -54,7 +54,7 @@ const LINUX: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", arch
 const GREASE: Brand = { brand: "Not:A-Brand", version: "8" };
 
 /** The user agent of an archetype in a browser of a version: one that claims to be Chromium is the one that it is. */
-export function userAgentOf(archetype: Archetype, major: number): string {
+function userAgentOf(archetype: Archetype, major: number): string {
   const given = archetype.userAgent ?? desktopUserAgent(major);
   // Since version 101 only the major version is told.
   return given.replaceAll(/\b(Chrome|Edg)\/[\d.]+/g, `$1/${major}.0.0.0`);

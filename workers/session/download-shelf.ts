@@ -1,8 +1,8 @@
-import { lstat, readdir } from "node:fs/promises";
+import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import type { Download as BrowserDownload, Page } from "playwright-core";
 import { type Download, DownloadSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 
 /** How many files and bytes a session may download. */
@@ -19,19 +19,22 @@ const NAME_LENGTH = 255;
 
 interface Entry {
   readonly shown: Download;
-  readonly download: BrowserDownload;
+  /** What the browser calls it, and its file. */
+  readonly guid: string;
 }
 
 /** Keeps what pages download apart, in the slot's directory, and within bounds. */
 export class DownloadShelf {
+  readonly #browser: CdpSession;
   readonly #directory: string;
   readonly #feed: EventFeed;
   readonly #shown: Download[] = [];
-  readonly #running = new Set<Entry>();
+  readonly #running = new Map<string, Entry>();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(directory: string, feed: EventFeed) {
+  constructor(browser: CdpSession, directory: string, feed: EventFeed) {
+    this.#browser = browser;
     this.#directory = directory;
     this.#feed = feed;
   }
@@ -41,9 +44,19 @@ export class DownloadShelf {
     return this.#shown;
   }
 
-  /** Takes whatever a page downloads. */
-  attend(page: Page): void {
-    page.on("download", (download) => void this.#take(download));
+  /** Takes whatever pages download from now on. */
+  async start(): Promise<void> {
+    this.#browser.on("Browser.downloadWillBegin", (download) => this.#take(download));
+    this.#browser.on("Browser.downloadProgress", ({ guid, state }) => {
+      const entry = state === "inProgress" ? undefined : this.#running.get(guid);
+      if (entry) void this.#finish(entry, state === "completed");
+    });
+    const downloadPath = this.#directory;
+    await this.#browser.send("Browser.setDownloadBehavior", {
+      behavior: "allowAndName",
+      downloadPath,
+      eventsEnabled: true,
+    });
   }
 
   /** Measures no more. */
@@ -51,30 +64,26 @@ export class DownloadShelf {
     clearInterval(this.#timer);
   }
 
-  async #take(download: BrowserDownload): Promise<void> {
-    const fileName = download.suggestedFilename().slice(0, NAME_LENGTH).toWellFormed();
+  #take({ guid, suggestedFilename }: WireEvents["Browser.downloadWillBegin"]): void {
+    const fileName = suggestedFilename.slice(0, NAME_LENGTH).toWellFormed();
     const shown = create(DownloadSchema, { fileName, status: "running" });
     this.#shown.push(shown);
     if (this.#shown.length > KEPT) this.#shown.shift();
     this.#count += 1;
-    const entry = { shown, download };
-    if (this.#count > MAX_FILES) return this.#refuse(entry);
-    this.#running.add(entry);
+    const entry = { shown, guid };
+    if (this.#count > MAX_FILES) return void this.#refuse(entry);
+    this.#running.set(guid, entry);
     this.#timer ??= setInterval(() => void this.#measure(), MEASURE_MS);
-    await this.#finish(entry);
   }
 
-  async #finish(entry: Entry): Promise<void> {
-    const { download, shown } = entry;
-    // The browser may go away meanwhile, and the file with it.
-    const path = await download.path().catch(() => undefined);
-    this.#running.delete(entry);
+  async #finish({ guid, shown }: Entry, isWhole: boolean): Promise<void> {
+    this.#running.delete(guid);
     if (this.#running.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
-    if (path !== undefined) shown.bytes = BigInt(await sizeOf(path));
-    if (shown.status === "running") shown.status = path === undefined ? "failed" : "finished";
+    if (isWhole) shown.bytes = BigInt(await sizeOf(join(this.#directory, guid)));
+    if (shown.status === "running") shown.status = isWhole ? "finished" : "failed";
     this.#publish(shown);
   }
 
@@ -83,19 +92,19 @@ export class DownloadShelf {
     const names = await readdir(this.#directory).catch(() => []);
     const sizes = await Promise.all(names.map((name) => sizeOf(join(this.#directory, name))));
     const total = sizes.reduce((sum, size) => sum + size, 0);
-    const [only, another] = this.#running;
+    const [only, another] = this.#running.values();
     if (only && !another) only.shown.bytes = BigInt(Math.max(0, total - this.#finishedBytes()));
-    if (total > MAX_BYTES) for (const entry of this.#running) void this.#refuse(entry);
+    if (total > MAX_BYTES) for (const entry of this.#running.values()) void this.#refuse(entry);
   }
 
   #finishedBytes(): number {
     return this.#shown.reduce((sum, { status, bytes }) => sum + (status === "finished" ? Number(bytes) : 0), 0);
   }
 
-  async #refuse({ download, shown }: Entry): Promise<void> {
+  async #refuse({ guid, shown }: Entry): Promise<void> {
     shown.status = "refused";
-    await download.cancel().catch(() => undefined);
-    await download.delete().catch(() => undefined);
+    await this.#browser.send("Browser.cancelDownload", { guid }).catch(() => undefined);
+    await rm(join(this.#directory, guid), { force: true }).catch(() => undefined);
     this.#publish(shown);
   }
 

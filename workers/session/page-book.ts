@@ -1,7 +1,7 @@
-import type { BrowserContext, CDPSession, Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
 import { raceSignal, within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { SessionPage } from "./session-page.ts";
+import { type PageBrowser, SessionPage } from "./session-page.ts";
 
 /** How many pages a session may have: a page that opens popups without end must not take the machine. */
 const MAX_PAGES = 32;
@@ -25,7 +25,7 @@ export interface PageListener {
 /** The pages of a session: which there are, and which one commands act on. */
 export class PageBook {
   readonly #context: BrowserContext;
-  readonly #browserSession: CDPSession;
+  readonly #browser: PageBrowser;
   readonly #listener: PageListener;
   readonly #pages: SessionPage[] = [];
   /** Pages in the order in which they were last active: the last one is. */
@@ -36,9 +36,9 @@ export class PageBook {
   #opening: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
-  constructor(context: BrowserContext, browserSession: CDPSession, listener: PageListener) {
+  constructor(context: BrowserContext, browser: PageBrowser, listener: PageListener) {
     this.#context = context;
-    this.#browserSession = browserSession;
+    this.#browser = browser;
     this.#listener = listener;
     context.on("page", (page) => this.#onPage(page));
   }
@@ -104,7 +104,7 @@ export class PageBook {
 
   #add(page: Page): void {
     this.#opened += 1;
-    const sessionPage = new SessionPage(`page_${this.#opened}`, page, this.#browserSession);
+    const sessionPage = new SessionPage(`page_${this.#opened}`, page, this.#browser);
     this.#pages.push(sessionPage);
     this.#recent.push(sessionPage);
     this.#follow(page, sessionPage);

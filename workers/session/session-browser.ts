@@ -1,14 +1,14 @@
 import type { BrowserContext, ConsoleMessage } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { within } from "../../src/platform/deadline.ts";
 import type { Relay } from "../egress/relay.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
-import type { Device } from "./context-options.ts";
-import { dressBrowser, dressPages } from "./device-dresser.ts";
-import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
+import type { Device } from "./device.ts";
+import { wearDevice } from "./device-dresser.ts";
 import { DialogDesk } from "./dialog-desk.ts";
 import { DownloadShelf } from "./download-shelf.ts";
 import { EventFeed } from "./event-feed.ts";
@@ -21,8 +21,6 @@ const CONSOLE_LENGTH = 2_000;
 /** A session's browser with all that looks after it. */
 export class SessionBrowser {
   readonly slot: Slot;
-  readonly viewport: Viewport;
-  readonly hasTouch: boolean;
   readonly pages: PageBook;
   readonly dialogDesk: DialogDesk;
   readonly downloadShelf: DownloadShelf;
@@ -30,9 +28,9 @@ export class SessionBrowser {
   readonly challengeWatch = new ChallengeWatch();
   /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
   readonly lost: Promise<string>;
-  readonly #identity: DeviceIdentity;
   readonly #process: BrowserProcess;
   readonly #profile: SessionProfile | undefined;
+  #device: Device;
   /** Gives the browser up, for a reason that its session's end tells. */
   readonly lose: (detail: string) => void;
 
@@ -40,17 +38,15 @@ export class SessionBrowser {
     this.slot = slot;
     this.#profile = profile;
     this.#process = process;
-    this.viewport = device.viewport;
-    this.hasTouch = device.archetype.hasTouch;
-    this.#identity = makeIdentity(device.archetype, process.browser.version(), device.locale);
+    this.#device = device;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.lost = promise;
     this.lose = resolve;
     const { context, browserSession } = process;
     this.feed = new EventFeed(consoleSwitch(context, (message) => this.#onConsole(message)));
     this.dialogDesk = new DialogDesk(context, this.feed);
-    this.downloadShelf = new DownloadShelf(artifactsDirectory(slot.directory), this.feed);
-    this.pages = new PageBook(context, browserSession, {
+    this.downloadShelf = new DownloadShelf(browserSession, artifactsDirectory(slot.directory), this.feed);
+    this.pages = new PageBook(context, process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),
       onClosed: (page) => this.feed.publish("session.page_closed", { page_id: page.id }),
@@ -63,9 +59,30 @@ export class SessionBrowser {
     this.#process.exited.then(({ reason }) => {
       if (reason === "crashed") this.lose("the browser has died");
     });
-    dressBrowser(this.#process.browser, this.#identity);
+    await Promise.all([this.wear(this.#device), this.downloadShelf.start()]);
     await this.pages.start();
-    await dressPages(this.#process.context, await this.pages.active.cdp, this.#identity);
+  }
+
+  /** Makes it another device. */
+  async wear(device: Device): Promise<void> {
+    this.#device = device;
+    await wearDevice(this.#process.targets, device, this.#process.version);
+  }
+
+  /** Resolves when it has answered; rejects when it is gone, or silent for too long. */
+  async prove(patienceMs: number): Promise<void> {
+    const answer = this.#process.browserSession.send("Browser.getVersion");
+    if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser does not answer");
+  }
+
+  /** The size of its pages. */
+  get viewport(): Viewport {
+    return this.#device.viewport;
+  }
+
+  /** The device has a touch screen. */
+  get hasTouch(): boolean {
+    return this.#device.archetype.hasTouch;
   }
 
   /** The session's way out. */
@@ -76,14 +93,6 @@ export class SessionBrowser {
   /** The session's place on disk. */
   get directory(): string {
     return this.slot.directory;
-  }
-
-  /** Closes its context, for another one in the same browser takes its place. */
-  leave(): void {
-    this.pages.close();
-    this.downloadShelf.close();
-    // What cannot be closed ends with the browser.
-    this.#process.context.close().catch(() => undefined);
   }
 
   /** Ends the browser, and gives its slot back when nothing is left of it. */
@@ -104,7 +113,6 @@ export class SessionBrowser {
   #attend(sessionPage: SessionPage): void {
     const { page } = sessionPage;
     this.dialogDesk.attend(page);
-    this.downloadShelf.attend(page);
     this.challengeWatch.attend(sessionPage);
     page.on("framenavigated", (frame) => {
       if (frame !== page.mainFrame()) return;

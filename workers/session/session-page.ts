@@ -1,24 +1,33 @@
-import type { CDPSession, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { within } from "../../src/platform/deadline.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
+import type { Targets } from "../wire/targets.ts";
 import { PageTraffic } from "./page-traffic.ts";
 
 /** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
 const TITLE_MS = 500;
 
+/** What a page asks of its browser. */
+export interface PageBrowser {
+  /** The session of the whole browser. */
+  readonly browserSession: CdpSession;
+  readonly targets: Targets;
+}
+
 /** One page (tab or popup) of a session. It outlives its renderer: a page that has crashed is given another tab. */
 export class SessionPage {
   readonly id: string;
-  readonly #browserSession: CDPSession;
+  readonly #browser: PageBrowser;
   #tab: Tab;
   /** A navigate runs in it. */
   isNavigating = false;
   /** The renderer has not answered lately. */
   isSuspect = false;
 
-  constructor(id: string, page: Page, browserSession: CDPSession) {
+  constructor(id: string, page: Page, browser: PageBrowser) {
     this.id = id;
-    this.#browserSession = browserSession;
-    this.#tab = openTab(page);
+    this.#browser = browser;
+    this.#tab = openTab(page, browser);
   }
 
   get page(): Page {
@@ -34,8 +43,8 @@ export class SessionPage {
     return this.#tab.isCrashed;
   }
 
-  /** A CDP session of the page, made once. */
-  get cdp(): Promise<CDPSession> {
+  /** Our own CDP session of the page. */
+  get cdp(): Promise<CdpSession> {
     return this.#tab.cdp;
   }
 
@@ -47,7 +56,7 @@ export class SessionPage {
   /** The page's title as the browser process knows it: Playwright's own way waits for ever behind an endless script. */
   async title(): Promise<string> {
     const asked = this.#tab.targetId.then((targetId) =>
-      this.#browserSession.send("Target.getTargetInfo", { targetId }),
+      this.#browser.browserSession.send("Target.getTargetInfo", { targetId }),
     );
     const answer = await within(asked, TITLE_MS, undefined);
     const title = answer?.targetInfo.title ?? "";
@@ -58,7 +67,7 @@ export class SessionPage {
   /** Puts another tab in the place of one that is of no use any more, and gives the old one to be closed. */
   replaceTab(page: Page): Page {
     const old = this.#tab.page;
-    this.#tab = openTab(page);
+    this.#tab = openTab(page, this.#browser);
     this.isSuspect = false;
     return old;
   }
@@ -73,21 +82,35 @@ export class SessionPage {
 interface Tab {
   readonly page: Page;
   readonly traffic: PageTraffic;
-  readonly cdp: Promise<CDPSession>;
+  readonly cdp: Promise<CdpSession>;
   readonly targetId: Promise<string>;
   isCrashed: boolean;
 }
 
-function openTab(page: Page): Tab {
-  const cdp = page.context().newCDPSession(page);
-  const targetId = cdp.then(async (session) => (await session.send("Target.getTargetInfo")).targetInfo.targetId);
+function openTab(page: Page, { targets }: PageBrowser): Tab {
+  const targetId = findTargetId(page);
+  const cdp = targetId.then((id) => {
+    const session = targets.sessionOf(id);
+    if (!session) throw new Error("Target closed");
+    return session;
+  });
   // A page may be gone before it is looked at; whoever needs these awaits them.
-  targetId.catch(() => undefined);
+  cdp.catch(() => undefined);
   const tab: Tab = { page, traffic: new PageTraffic(page), cdp, targetId, isCrashed: false };
   page.on("crash", () => {
     tab.isCrashed = true;
   });
   return tab;
+}
+
+/**
+ * Playwright does not tell which of the browser's targets its page is: a session of the page's own does. It stays: the end
+ * of any session of a page takes back what others have made it say of its platform (seen with 156).
+ */
+async function findTargetId(page: Page): Promise<string> {
+  const session = await page.context().newCDPSession(page);
+  const { targetInfo } = await session.send("Target.getTargetInfo");
+  return targetInfo.targetId;
 }
 
 function isAddress(title: string, url: string): boolean {

@@ -11,7 +11,7 @@ import type { ProfileShelf } from "../profiles/profile-shelf.ts";
 import { SessionProfile } from "../profiles/session-profile.ts";
 import type { Happening } from "../reports.ts";
 import type { Log } from "../slots/log.ts";
-import { makeDevice } from "./context-options.ts";
+import { makeDevice } from "./device.ts";
 import { endedFailure } from "./ended-reason.ts";
 import type { Placement } from "./placement.ts";
 import { Session } from "./session.ts";
@@ -102,7 +102,7 @@ export class SessionTable {
     if (!context || !request) throw failFields("validation-failed", { context: "is required" });
     const { sessionId, placementEpoch } = context;
     const runtime = this.#runtimeOf(request.runtime ?? "headless-shell");
-    const device = makeDevice(request, runtime.major);
+    const device = makeDevice(request);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
     if (!this.isOpen) {
       throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker takes no session now" });

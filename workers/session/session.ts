@@ -273,7 +273,8 @@ export class Session {
   }
 
   #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
-    return { sessionPage, page: sessionPage.page, progress, hasTouch: this.#browser.hasTouch };
+    const { hasTouch, viewport } = this.#browser;
+    return { sessionPage, page: sessionPage.page, progress, hasTouch, viewport };
   }
 
   #checkControl(context: CommandContext | undefined): void {

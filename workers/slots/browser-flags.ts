@@ -1,4 +1,20 @@
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { Sandbox } from "./confinement.ts";
+
+/** What a browser's flags depend on. */
+export interface FlagWish {
+  readonly runtime: BrowserRuntime;
+  readonly sandbox: Sandbox;
+  /** Where the relay listens on the loopback that the browser sees. */
+  readonly relayPort: number;
+  /** Where it keeps its files; without it headless shell keeps none. */
+  readonly directory: string | undefined;
+  /** Flags besides our own. */
+  readonly extra?: readonly string[] | undefined;
+}
+
+/** Chromium obeys the last list of features alone: several become one. */
+const FEATURES = /^--(enable|disable)-features=(.*)$/;
 
 /**
  * The second layer behind the network namespace, and the only one where the kernel refuses namespaces.
@@ -15,34 +31,105 @@ function egressFlags(relayPort: number): string[] {
   ];
 }
 
+/** How pages are shown where there is no screen: no scroll bars in pictures, no sound, and a mouse. */
+const HEADLESS_FLAGS = [
+  "--hide-scrollbars",
+  "--mute-audio",
+  "--force-color-profile=srgb",
+  "--enable-unsafe-swiftshader",
+  "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
+];
+
+/** A page runs as fast when nobody looks at it, may open windows without a person, and is not held back when it is busy. */
+const UNATTENDED_FLAGS = [
+  "--allow-pre-commit-input",
+  "--disable-back-forward-cache",
+  "--disable-background-timer-throttling",
+  "--disable-backgrounding-occluded-windows",
+  "--disable-hang-monitor",
+  "--disable-ipc-flooding-protection",
+  "--disable-popup-blocking",
+  "--disable-prompt-on-repost",
+  "--disable-renderer-backgrounding",
+];
+
 /**
- * Calls that Chromium makes for itself and that Playwright's own flags leave on.
+ * What a browser does for its owner, and calls that it makes for itself.
  * Not `--disable-crashpad-for-testing`: it saves full Chromium two processes, but then the first navigation is aborted
  * (seen with 156).
  */
 const QUIET_FLAGS = [
+  "--disable-background-networking",
+  "--disable-breakpad",
   "--disable-client-side-phishing-detection",
-  "--disable-domain-reliability",
-  "--safebrowsing-disable-auto-update",
-  "--disable-crash-reporter",
-  "--no-pings",
-  "--disable-features=AutofillServerCommunication",
+  "--disable-component-extensions-with-background-pages",
+  "--disable-component-update",
   // `--disable-component-update` leaves two calls at every start; an address that nobody may call takes them.
   "--component-updater=url-source=http://127.0.0.1:1/",
+  "--disable-crash-reporter",
+  "--disable-default-apps",
+  "--disable-dev-shm-usage",
+  "--disable-domain-reliability",
+  "--disable-extensions",
+  "--disable-field-trial-config",
+  "--disable-search-engine-choice-screen",
+  "--disable-sync",
+  "--metrics-recording-only",
+  "--no-default-browser-check",
+  "--no-first-run",
+  "--no-pings",
+  "--no-service-autorun",
+  "--password-store=basic",
+  "--safebrowsing-disable-auto-update",
 ];
 
 /**
- * What Chromium 156 does for nobody. Full Chromium loads two pages of its address bar's popup in a renderer of their own:
- * 1.3 s of CPU and 50 MB. The network service's own process has no sandbox on Linux, so it keeps nothing in: inside the
- * browser's it saves 60 ms of CPU, 13 MB and a tenth of a launch.
+ * Pictures are taken of a surface of their own. The network service's own process has no sandbox on Linux, so it keeps
+ * nothing in: inside the browser's it saves 60 ms of CPU, 13 MB and a tenth of a launch.
  */
-const THRIFTY_FLAGS = [
-  "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",
-  "--enable-features=NetworkServiceInProcess2",
+const ENABLED_FEATURES = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
+
+const DISABLED_FEATURES = [
+  // Calls that a browser makes for itself.
+  "AimEnabled",
+  "AutofillServerCommunication",
+  "MediaRouter",
+  "NetworkTimeServiceQuerying",
+  "OptimizationHints",
+  "PreconnectToSearch",
+  // An address stays what the client has asked for.
+  "HttpsFirstBalancedModeAutoEnable",
+  "HttpsUpgrades",
+  // What changes when a document is left or shown, and who may read what it stores.
+  "AvoidUnnecessaryBeforeUnloadCheckSync",
+  "DestroyProfileOnBrowserClose",
+  "PaintHolding",
+  "ThirdPartyStoragePartitioning",
+  "LensOverlay",
+  // Full Chromium 156 loads two pages of its address bar's popup in a renderer of their own: 1.3 s of CPU and 50 MB.
+  "WebUIOmniboxAimPopup",
+  "WebUIOmniboxPopup",
 ];
 
-/** Gives the flags of a browser in a slot, besides Playwright's own. */
-export function browserFlags(runtime: BrowserRuntime, relayPort: number): string[] {
-  const newHeadless = runtime === "chromium" ? ["--headless=new"] : [];
-  return [...newHeadless, ...egressFlags(relayPort), ...QUIET_FLAGS, ...THRIFTY_FLAGS];
+/** Gives all flags of a browser in a slot, which is driven over a pipe and begins with one blank page. */
+export function browserFlags({ runtime, sandbox, relayPort, directory, extra = [] }: FlagWish): string[] {
+  const features: Record<string, string[]> = { enable: [...ENABLED_FEATURES], disable: [...DISABLED_FEATURES] };
+  for (const flag of extra) {
+    const [, verb = "", names = ""] = FEATURES.exec(flag) ?? [];
+    features[verb]?.push(names);
+  }
+  return [
+    runtime === "chromium" ? "--headless=new" : "--headless",
+    ...HEADLESS_FLAGS,
+    ...UNATTENDED_FLAGS,
+    ...QUIET_FLAGS,
+    ...egressFlags(relayPort),
+    ...(sandbox === "none" ? ["--no-sandbox"] : []),
+    ...(directory === undefined ? [] : [`--user-data-dir=${directory}`]),
+    ...extra.filter((flag) => !FEATURES.test(flag)),
+    `--enable-features=${features.enable}`,
+    `--disable-features=${features.disable}`,
+    "--remote-debugging-pipe",
+    "about:blank",
+  ];
 }

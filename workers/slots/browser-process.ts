@@ -1,20 +1,17 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  type CDPSession,
-  chromium,
-  type LaunchOptions,
-} from "playwright-core";
+import { type BrowserContext, chromium } from "playwright-core";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import { raceSignal, within } from "../../src/platform/deadline.ts";
 import { MOST_TASKS } from "../bounds/session-bounds.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
+import { Targets } from "../wire/targets.ts";
+import { Wire } from "../wire/wire.ts";
 import { browserFlags } from "./browser-flags.ts";
-import { readLaunchRecord } from "./launch-record.ts";
-import { isRunning } from "./processes.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { artifactsDirectory, profileDirectory, temporaryDirectory } from "./slot-block.ts";
 
@@ -23,11 +20,14 @@ const LAUNCHER = fileURLToPath(new URL("launch.sh", import.meta.url));
 /** How long a launch may take unless the caller says otherwise. */
 const LAUNCH_MS = 30_000;
 
-/** How often an abandoned launch is looked after until it has come to its end. */
-const ABANDONED_MS = 50;
+/** How long the exit of a browser may take to be told whose processes have all been killed. */
+const EXIT_MS = 5_000;
 
-/** How often it is looked whether a browser lives that is being launched. */
-const LOOK_MS = 250;
+/** How long what a browser has said may take to come after its exit. */
+const EXPLAIN_MS = 500;
+
+/** How much is kept of what a browser says while it starts. */
+const COMPLAINT_LENGTH = 2_000;
 
 /**
  * Full Chromium would ask a person for a name and a password, in a window that nobody sees and behind which the page
@@ -38,14 +38,13 @@ const NO_PASSWORD_PROMPT = { auth: { schemes: "" } };
 /** How to launch a browser. */
 export interface BrowserLaunch {
   runtime: BrowserRuntime;
-  contextOptions?: BrowserContextOptions;
   extraFlags?: readonly string[];
   /** The browser keeps its files in the slot's profile directory; full Chromium always does. */
   keepsFiles?: boolean;
-  /** A file without which the browser must not start; it may come 10 s late. */
-  awaited?: string | undefined;
   signal?: AbortSignal;
   timeoutMs?: number;
+  /** Hears of what was thrown by whoever heard a message of the browser, which then counts as dead. */
+  onFault?: ((error: unknown) => void) | undefined;
 }
 
 /** Why a browser has gone. */
@@ -55,10 +54,13 @@ export interface BrowserExit {
 
 /** A browser that runs in a slot, with the one context of its session. */
 export interface BrowserProcess {
-  readonly browser: Browser;
+  /** Its full version. */
+  readonly version: string;
   readonly context: BrowserContext;
-  /** A CDP session of the whole browser. */
-  readonly browserSession: CDPSession;
+  /** Our own CDP session of the whole browser. */
+  readonly browserSession: CdpSession;
+  /** Whatever the browser has open, with sessions of ours. */
+  readonly targets: Targets;
   /** Resolves when the browser has gone: `killed` by us, or `crashed` otherwise. */
   readonly exited: Promise<BrowserExit>;
   /** Kills every process of the slot and resolves when the browser has gone. */
@@ -69,15 +71,17 @@ export interface BrowserProcess {
 export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
   const timeout = AbortSignal.timeout(launch.timeoutMs ?? LAUNCH_MS);
   const signal = launch.signal ? AbortSignal.any([launch.signal, timeout]) : timeout;
-  const launching = start(slot, launch, signal);
-  const over = new AbortController();
+  const entrance = await slot.ready;
+  const executable = slot.executables[launch.runtime];
+  if (executable === undefined) throw new Error(`no browser for the runtime ${launch.runtime} is installed`);
+  if (hasDirectory(launch)) await writeLocalState(slot);
+  signal.throwIfAborted();
+  const running = new RunningBrowser(slot, spawnBrowser(slot, entrance, launch, executable), launch.onFault);
   try {
-    return await Promise.race([beforeAbort(launching, signal), untilDead(slot, over.signal)]);
+    return await raceSignal(running.beforeDeath(connect(slot, running)), signal);
   } catch (error) {
-    await abandon(slot, launching);
+    await running.kill();
     throw error;
-  } finally {
-    over.abort();
   }
 }
 
@@ -92,62 +96,134 @@ export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<V
   return Promise.race([promise, gone]);
 }
 
-async function start(slot: Slot, launch: BrowserLaunch, signal: AbortSignal): Promise<BrowserProcess> {
-  const entrance = await slot.ready;
-  signal.throwIfAborted();
-  const options = launchOptions(slot, entrance, launch);
-  if (hasDirectory(launch)) {
-    const profile = profileDirectory(slot.directory);
-    await writeFile(join(profile, "Local State"), JSON.stringify(NO_PASSWORD_PROMPT), { mode: 0o644 });
-    const context = await chromium.launchPersistentContext(profile, { ...launch.contextOptions, ...options });
-    const browser = context.browser();
-    if (!browser) throw new Error("a persistent context has no browser");
-    return follow(slot, browser, context);
+/** The process of a browser, and its pipe. */
+class RunningBrowser {
+  readonly wire: Wire;
+  readonly exited: Promise<BrowserExit>;
+  readonly #slot: Slot;
+  readonly #child: ChildProcess;
+  readonly #complaints: Readable;
+  readonly #leave: (exit: BrowserExit) => void;
+  #complaint = "";
+  #isGone = false;
+
+  constructor(slot: Slot, child: ChildProcess, onFault: (error: unknown) => void = () => undefined) {
+    this.#slot = slot;
+    this.#child = child;
+    const { promise, resolve } = Promise.withResolvers<BrowserExit>();
+    this.exited = promise;
+    this.#leave = resolve;
+    const { input, output, complaints } = pipesOf(child);
+    complaints.setEncoding("utf8").on("data", (text: string) => {
+      this.#complaint = (this.#complaint + text).slice(-COMPLAINT_LENGTH);
+    });
+    this.wire = new Wire(input, output, (error) => {
+      onFault(error);
+      this.#gone();
+    });
+    output.once("close", () => this.#gone());
+    child.once("exit", () => this.#gone());
+    child.once("error", (error) => {
+      this.#complaint = error.message;
+      this.#gone();
+    });
+    this.#complaints = complaints;
   }
-  const browser = await chromium.launch(options);
-  return follow(slot, browser, await browser.newContext(launch.contextOptions));
+
+  /** Gives a promise's outcome, or rejects with what the browser has said when it goes first. */
+  beforeDeath<Value>(promise: Promise<Value>): Promise<Value> {
+    const died = this.exited.then(() => this.#explain());
+    // What is asked of it fails too when it goes, and does not say why.
+    const outcome = promise.catch((error: unknown) => (this.#isGone ? died : Promise.reject(error)));
+    return Promise.race([outcome, died]);
+  }
+
+  /** Hears no more of what the browser says to nobody. */
+  hush(): void {
+    this.#complaints.destroy();
+  }
+
+  async kill(): Promise<void> {
+    const killing = this.#slot.killProcesses();
+    // A launch may not have become the slot's user yet.
+    this.#child.kill("SIGKILL");
+    await killing;
+    await within(this.exited, EXIT_MS, undefined);
+    this.#gone();
+  }
+
+  #gone(): void {
+    this.#isGone = true;
+    this.#leave({ reason: this.#slot.isKilled ? "killed" : "crashed" });
+    this.wire.close();
+  }
+
+  async #explain(): Promise<never> {
+    if (!this.#complaints.closed) await within(once(this.#complaints, "close"), EXPLAIN_MS, undefined);
+    throw new Error(`the browser died while it was launched: ${this.#complaint.trim()}`);
+  }
 }
 
-async function follow(slot: Slot, browser: Browser, context: BrowserContext): Promise<BrowserProcess> {
-  const exited = new Promise<BrowserExit>((resolve) => {
-    const onExit = () => resolve({ reason: slot.isKilled ? "killed" : "crashed" });
-    browser.once("disconnected", onExit);
-    if (!browser.isConnected()) onExit();
-  });
-  const kill = async () => {
-    await slot.killProcesses();
-    await exited;
-  };
-  return { browser, context, browserSession: await browser.newBrowserCDPSession(), exited, kill };
-}
-
-function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {
-  return runtime === "chromium" || keepsFiles;
-}
-
-function launchOptions(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch): LaunchOptions {
-  const executable = slot.executables[launch.runtime];
-  if (executable === undefined) throw new Error(`no browser for the runtime ${launch.runtime} is installed`);
-  return {
-    executablePath: LAUNCHER,
-    args: [...browserFlags(launch.runtime, entrance.relayPort), ...(launch.extraFlags ?? [])],
-    chromiumSandbox: slot.sandbox !== "none",
+async function connect(slot: Slot, running: RunningBrowser): Promise<BrowserProcess> {
+  const { wire, exited } = running;
+  const targets = new Targets(wire);
+  const [{ product }, user] = await Promise.all([
+    wire.root.send("Browser.getVersion"),
+    wire.attach(targets),
+    targets.start(),
+  ]);
+  const browser = await chromium.connectOverCDP(user, {
     artifactsDir: artifactsDirectory(slot.directory),
+    isLocal: true,
+    // The device, the downloads and whatever else a page is given are ours to set.
+    noDefaults: true,
+    // The deadline is the launch's.
+    timeout: 0,
+  });
+  running.hush();
+  const [context] = browser.contexts();
+  if (!context) throw new Error("the browser has no context");
+  const version = product.slice(product.indexOf("/") + 1);
+  return { version, context, browserSession: wire.root, targets, exited, kill: () => running.kill() };
+}
+
+function spawnBrowser(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch, executable: string): ChildProcess {
+  const flags = browserFlags({
+    runtime: launch.runtime,
+    sandbox: slot.sandbox,
+    relayPort: entrance.relayPort,
+    directory: hasDirectory(launch) ? profileDirectory(slot.directory) : undefined,
+    extra: launch.extraFlags,
+  });
+  return spawn(LAUNCHER, flags, {
+    stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
+    // A process group of its own, which is killed as one.
+    detached: true,
+    cwd: "/",
     env: {
       ...browserEnvironment(slot.directory),
       PILOTHOUSE_BROWSER: executable,
       PILOTHOUSE_CONFINE: entrance.confine.join(" "),
       PILOTHOUSE_RECORD: entrance.record,
       PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(MOST_TASKS),
-      PILOTHOUSE_PROFILE: hasDirectory(launch) ? "directory" : "none",
-      PILOTHOUSE_AWAITED: launch.awaited ?? "",
     },
-    // The worker ends its sessions itself, and the deadline is ours.
-    handleSIGINT: false,
-    handleSIGTERM: false,
-    handleSIGHUP: false,
-    timeout: 0,
-  };
+  });
+}
+
+function pipesOf({ stdio }: ChildProcess): { input: Writable; output: Readable; complaints: Readable } {
+  // All are pipes, as asked for above: 3 is read by the browser, 4 is written by it.
+  const [, , complaints, input, output] = stdio as [null, null, Readable, Writable, Readable];
+  return { input, output, complaints };
+}
+
+function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {
+  return runtime === "chromium" || keepsFiles;
+}
+
+function writeLocalState({ directory }: Slot): Promise<void> {
+  return writeFile(join(profileDirectory(directory), "Local State"), JSON.stringify(NO_PASSWORD_PROMPT), {
+    mode: 0o644,
+  });
 }
 
 /** All that a browser learns of the worker's environment: nothing in it is secret, and it may write nowhere else. */
@@ -164,49 +240,4 @@ function browserEnvironment(directory: string): Record<string, string> {
     XDG_DATA_HOME: join(directory, "data"),
     XDG_RUNTIME_DIR: temporaryDirectory(directory),
   };
-}
-
-/** Passes a promise on, unless the signal comes first. */
-function beforeAbort<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
-}
-
-/** Rejects when the process that a launch has noted has gone, of which Playwright may say nothing: see `beforeExit`. */
-async function untilDead(slot: Slot, signal: AbortSignal): Promise<never> {
-  const { record } = await slot.ready;
-  // Once more: where Playwright says why it has died, that is to be told.
-  for (let timesGone = 0; timesGone < 2; ) {
-    await delay(LOOK_MS, undefined, { signal });
-    const noted = readLaunchRecord(record);
-    timesGone = noted?.startedAt !== undefined && !isRunning(noted) ? timesGone + 1 : 0;
-  }
-  throw new Error("the browser died while it was launched");
-}
-
-/**
- * Kills what an unwanted launch has started and what it may yet start, until it has come to its end: one that has noted
- * its process starts no other.
- */
-async function abandon(slot: Slot, launching: Promise<BrowserProcess>): Promise<void> {
-  const entrance = await slot.ready.catch(() => undefined);
-  if (!entrance) return;
-  let isOver = false;
-  const end = launching.then(
-    (browser) => browser.kill(),
-    () => slot.killProcesses(),
-  );
-  const over = end.finally(() => {
-    isOver = true;
-  });
-  while (!isOver) {
-    const isNoted = readLaunchRecord(entrance.record) !== undefined;
-    await slot.killProcesses();
-    if (isNoted) return;
-    await Promise.race([over, delay(ABANDONED_MS)]);
-  }
 }

@@ -132,7 +132,7 @@ export async function killUid(confine: readonly string[]): Promise<void> {
 }
 
 /** Tells whether a process has not ended; its pid alone may have become another's. */
-export function isRunning({ pid, startedAt }: { pid: number; startedAt: number | undefined }): boolean {
+function isRunning({ pid, startedAt }: { pid: number; startedAt: number | undefined }): boolean {
   return readProcess(pid)?.startedAt === startedAt;
 }
 

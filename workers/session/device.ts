@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { BrowserContextOptions } from "playwright-core";
 import { type Viewport, ViewportSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { CreateSessionRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import {
@@ -10,7 +9,6 @@ import {
   isDesktop,
 } from "../../src/platform/archetypes.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { userAgentOf } from "./device-identity.ts";
 
 /** The device that a session emulates. */
 export interface Device {
@@ -18,30 +16,18 @@ export interface Device {
   readonly viewport: Viewport;
   /** BCP 47 language tag. */
   readonly locale: string;
-  readonly contextOptions: BrowserContextOptions;
+  /** IANA name of a time zone. */
+  readonly timezone: string;
 }
 
 /** What a session's creator says of its device. */
 type DeviceWish = Pick<CreateSessionRequest, "archetype" | "viewport" | "locale" | "timezone">;
 
 /** Works out the device of a session from what its creator asked for. */
-export function makeDevice(request: DeviceWish, browserMajor: number): Device {
-  const archetype = archetypeOf(request.archetype ?? DEFAULT_ARCHETYPE);
-  const viewport = viewportOf(archetype, request.viewport);
-  const { width, height, deviceScaleFactor } = viewport;
-  const { locale = "en-US" } = request;
-  const contextOptions: BrowserContextOptions = {
-    viewport: { width, height },
-    deviceScaleFactor,
-    isMobile: archetype.isMobile,
-    hasTouch: archetype.hasTouch,
-    userAgent: userAgentOf(archetype, browserMajor),
-    locale,
-    timezoneId: request.timezone ?? "UTC",
-    acceptDownloads: true,
-    ...(archetype.screen && { screen: archetype.screen }),
-  };
-  return { archetype, viewport, locale, contextOptions };
+export function makeDevice({ archetype: name = DEFAULT_ARCHETYPE, ...wish }: DeviceWish): Device {
+  const archetype = archetypeOf(name);
+  const { locale = "en-US", timezone = "UTC" } = wish;
+  return { archetype, viewport: viewportOf(archetype, wish.viewport), locale, timezone };
 }
 
 function archetypeOf(name: string): Archetype {

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { pipeBounds, pipeTotals } from "../../workers/wire/pipe-bounds.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+
+let site: FixtureSite;
+let worker: WorkerUnderTest;
+
+beforeAll(async () => {
+  // On a busy machine no page writes as much as it may.
+  pipeBounds.messagesPerSecond = 300;
+  site = await new FixtureSite().start();
+  worker = await WorkerUnderTest.start([site.host]);
+});
+
+afterAll(async () => {
+  await worker?.stop();
+  await site?.stop();
+});
+
+async function open(runtime: string): Promise<DrivenSession> {
+  const session = await worker.open({ runtime });
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+const tap = (session: DrivenSession, selector: string) =>
+  session.interact({ action: { case: "tap", value: { selector } } });
+
+describe.each(["headless-shell", "chromium"])("a page of %s", (runtime) => {
+  test("that writes giant messages loses them, and its session goes on", { timeout: 60_000 }, async () => {
+    const session = await open(runtime);
+    await session.navigate({ url: site.url("/flood.html?megabytes=12") });
+    for (const selector of ["#log", "#throw", "#reject", "#request"]) {
+      const { skipped } = pipeTotals;
+      await tap(session, selector);
+      await expect.poll(() => pipeTotals.skipped, { timeout: 10_000, message: selector }).toBeGreaterThan(skipped);
+    }
+    expect(await session.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain", httpStatus: 200 });
+  });
+
+  test("that writes without end has to wait, and others go on", { timeout: 60_000 }, async () => {
+    const [session, other] = [await open(runtime), await open(runtime)];
+    await session.navigate({ url: site.url("/flood.html") });
+    await other.navigate({ url: site.url("/form.html") });
+    const { waits } = pipeTotals;
+    await tap(session, "#lines");
+    await expect.poll(() => pipeTotals.waits, { timeout: 10_000 }).toBeGreaterThan(waits + 2);
+    await tap(other, "button");
+    expect(await other.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain" });
+  });
+});
