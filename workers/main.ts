@@ -3,6 +3,7 @@ import { ConfigError } from "../src/platform/environment.ts";
 import { createLog } from "../src/platform/log.ts";
 import { readWorkerConfig } from "./config.ts";
 import type { WorkerFate } from "./fleet-link.ts";
+import { keepGoing } from "./last-resort.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
 /** How long a worker may take to end its sessions before it just ends; its supervisor waits 10 s. */
@@ -15,6 +16,7 @@ const EXIT_MISCONFIGURED = 2;
 async function main(): Promise<void> {
   const config = readWorkerConfig(process.env);
   const log = createLog(config.logLevel);
+  keepGoing(log);
   let worker: Worker | undefined;
   let stopping: Promise<void> | undefined;
   const stop = (why: string, status: number, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void => {

@@ -1,0 +1,15 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+
+const run = promisify(execFile);
+
+test("a fault in what handles a browser's message ends its session as crashed, and no other", async () => {
+  const script = new URL("faulty-worker.ts", import.meta.url).pathname;
+  const { stdout } = await run(process.execPath, ["--no-warnings", script], { timeout: 60_000 });
+  expect(JSON.parse(stdout)).toEqual({
+    ended: [[true, "ended"]],
+    title: "Plain",
+    errors: [],
+  });
+}, 90_000);
