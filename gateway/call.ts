@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
-import type { Call, Principal } from "../src/call.ts";
+import type { Message } from "@bufbuild/protobuf";
+import type { Attempt, Call, Principal } from "../src/call.ts";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
-import { fail } from "../src/platform/errors.ts";
+import type { Tx } from "../src/platform/database.ts";
+import { type Failure, fail } from "../src/platform/errors.ts";
 import type { ServedMethod } from "../src/registry.ts";
 import { keepsAnswers } from "./kept-answers.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
@@ -29,6 +31,7 @@ export class GatewayCall implements Call {
   readonly responseHeaders: Record<string, string> = {};
   readonly #incoming: Incoming;
   #principal: Principal | undefined;
+  #attempt: Attempt | undefined;
   #controller: AbortController | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #traceparent: string | undefined;
@@ -51,6 +54,34 @@ export class GatewayCall implements Call {
 
   set principal(principal: Principal) {
     this.#principal = principal;
+  }
+
+  /** The run of a method that keeps its answers; others have none. */
+  get attempt(): Attempt {
+    if (!this.#attempt) {
+      throw new Error(`${this.served.method} keeps no answers: it has no attempts`);
+    }
+    return this.#attempt;
+  }
+
+  set attempt(attempt: Attempt) {
+    this.#attempt = attempt;
+  }
+
+  get ids(): Attempt["ids"] {
+    return this.attempt.ids;
+  }
+
+  get resumes(): boolean {
+    return this.attempt.resumes;
+  }
+
+  commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer> {
+    return this.attempt.commit(run);
+  }
+
+  markReplayed(): void {
+    this.responseHeaders["idempotency-replayed"] = "true";
   }
 
   get signal(): AbortSignal {

@@ -103,7 +103,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
   const events = createEventLog({ db, bus, ids, log });
   const apiKeys = createApiKeys({ db, bus, ids, clock });
-  const idempotency = createIdempotency(db);
+  const idempotency = createIdempotency({ db, ids, sealer, log });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
   const channels = () => fleet.channels;
@@ -127,7 +127,19 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const works = config.role === "api" ? [] : created.flatMap(({ jobs = [] }) => jobs);
   const jobs = works.map((work) => createRepeatedJob(work, log));
   const lifetime = createLifetime(
-    [storage.part, ...shared.parts, firstKey, sealer, apiKeys, sessionRoutes, events, profiles, fleet, ...jobs],
+    [
+      storage.part,
+      ...shared.parts,
+      firstKey,
+      sealer,
+      apiKeys,
+      idempotency,
+      sessionRoutes,
+      events,
+      profiles,
+      fleet,
+      ...jobs,
+    ],
     log,
   );
   return {

@@ -1,105 +1,141 @@
-import { sql } from "kysely";
-import "./tables.ts";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { Attempt } from "../call.ts";
+import { pause } from "../platform/bounded-wait.ts";
 import type { Database } from "../platform/database.ts";
-import { isErrorSlug } from "../platform/error-table.ts";
-import { type Extensions, type Failure, type FieldFault, restoreFailure } from "../platform/errors.ts";
+import { Failure, fail } from "../platform/errors.ts";
+import { type Ids, repeatIds } from "../platform/ids.ts";
+import type { Log } from "../platform/log.ts";
+import { createRepeatedJob } from "../platform/repeated-job.ts";
+import type { Sealer } from "../platform/secrets-sealer.ts";
+import { makeAttempt, type WatchedAttempt } from "./attempt.ts";
+import { createOutcomes, isLasting } from "./outcome.ts";
+import {
+  abandonRequest,
+  beat,
+  type Claim,
+  claimRequest,
+  deleteOld,
+  findRequest,
+  type KeyedRequest,
+  keepOutcome,
+  releaseRequest,
+} from "./store.ts";
 
-/** What came of a request with an Idempotency-Key that was used before. */
-export type KeptOutcome =
-  | { readonly failure: Failure; readonly answer?: undefined }
-  | { readonly failure?: undefined; readonly answer: Uint8Array };
+/** Milliseconds. */
+const times = {
+  /** A request that is sent again waits this long for the first one's answer. */
+  wait: 30_000,
+  /** Between two looks for that answer: from the first to the last. */
+  look: { first: 50, last: 1_000 },
+  /** Between two signs of life of what runs; one that gives none for 10 s is taken over (store.ts). */
+  beat: 1_000,
+};
 
-/** Answers of requests with an Idempotency-Key, kept for 24 hours per account. */
+/** Runs a method: within one attempt, whose `commit` it calls once. */
+type Work = (attempt: Attempt) => Promise<Message>;
+
+/** A request with an Idempotency-Key, and what its method answers. */
+export interface RepeatableRequest extends KeyedRequest {
+  readonly output: DescMessage;
+  /** Hears that the answer, or the failure, is that of an earlier request. */
+  onReplay(): void;
+}
+
+/**
+ * Has requests with an Idempotency-Key change things once, whatever becomes of the gateways that run them: the answer is
+ * committed with the change, and given again for 24 hours.
+ */
 export interface Idempotency {
-  /** Claims a key: "new" when the request may run, "running" and "other" when another has the key, else what it came to. */
-  begin(accountId: string, key: string, requestHash: Buffer): Promise<"new" | "running" | "other" | KeptOutcome>;
-  keepAnswer(accountId: string, key: string, answer: Uint8Array): Promise<void>;
-  keepFailure(accountId: string, key: string, failure: Failure): Promise<void>;
-  /** Gives a key back, so that the request can be sent again. */
-  forget(accountId: string, key: string): Promise<void>;
+  /** Runs a request without a key. */
+  once(work: Work): Promise<Message>;
+  /** Runs a request, or gives the answer of an earlier one, waiting for it where it still runs. */
+  repeatable(request: RepeatableRequest, work: Work): Promise<Message>;
   /** Deletes what has been kept for 24 hours. */
   sweep(): Promise<void>;
+  start(): void;
+  stop(): Promise<void>;
 }
 
-/** A claim without an outcome that is older than this is of a gateway that was killed; no request takes so long. */
-const abandonedAfter = sql`interval '5 minutes'`;
-const keptFor = sql`interval '24 hours'`;
-
-/** A failure as it is kept. */
-interface StoredFailure {
-  readonly slug: string;
-  readonly detail?: string;
-  readonly extensions: Extensions;
-  readonly errors: readonly FieldFault[];
+/** The attempt was taken over while its gateway was silent. */
+class Superseded extends Error {
+  override readonly name = "Superseded";
 }
 
-function toStored({ slug, detail, extensions, errors }: Failure): StoredFailure {
-  return { slug, extensions, errors, ...(detail !== undefined && { detail }) };
+const conflict = (why: string): Failure =>
+  fail("conflict", {}, { detail: `the request that came first with this Idempotency-Key ${why}` });
+
+/** Runs the work, and sees that it has committed its change by its attempt: an answer that is not kept with it can be lost. */
+async function perform(attempt: WatchedAttempt, work: Work): Promise<Message> {
+  const answer = await work(attempt);
+  if (!attempt.isCommitted) throw new Error(`${answer.$typeName} was answered to a POST without call.commit`);
+  return answer;
 }
 
-function toFailure(json: string): Failure {
-  const { slug, detail, extensions, errors }: StoredFailure = JSON.parse(json);
-  return restoreFailure(isErrorSlug(slug) ? slug : "internal", extensions, {
-    errors,
-    ...(detail !== undefined && { detail }),
-  });
-}
+/** Makes the kept answers of a gateway. */
+export function createIdempotency(parts: { db: Database; ids: Ids; sealer: Sealer; log: Log }): Idempotency {
+  const { db, ids, sealer, log } = parts;
+  const outcomes = createOutcomes(sealer);
+  const running = new Set<Claim>();
+  const complaint = "requests that run cannot be kept from being taken over at the moment";
+  const heart = createRepeatedJob({ run: beatAll, every: times.beat, complaint }, log);
 
-/** Makes the store. */
-export function createIdempotency(db: Database): Idempotency {
-  /** Inserts the claim, or takes over one that is out of date or was abandoned. */
-  async function claim(accountId: string, key: string, requestHash: Buffer): Promise<boolean> {
-    const fresh = { request_hash: requestHash, answer: null, failure: null, created_at: sql<Date>`now()` };
-    const row = await db.sql
-      .insertInto("idempotency_keys")
-      .values({ account_id: accountId, key, ...fresh })
-      .onConflict((conflict) =>
-        conflict
-          .columns(["account_id", "key"])
-          .doUpdateSet(fresh)
-          .where(
-            sql<boolean>`idempotency_keys.created_at < now() - ${keptFor}
-              or (idempotency_keys.answer is null and idempotency_keys.failure is null
-                and idempotency_keys.created_at < now() - ${abandonedAfter})`,
-          ),
-      )
-      .returning("key")
-      .executeTakeFirst();
-    return row !== undefined;
+  async function beatAll(): Promise<void> {
+    if (running.size > 0) await beat(db, [...running]);
   }
 
-  async function keep(
-    accountId: string,
-    key: string,
-    outcome: { answer: Buffer } | { failure: string },
-  ): Promise<void> {
-    const update = db.sql.updateTable("idempotency_keys").set(outcome);
-    await update.where("account_id", "=", accountId).where("key", "=", key).execute();
+  /** One attempt at a request. Throws `Superseded` instead of committing what another gateway has taken over. */
+  async function attemptAt(request: RepeatableRequest, claim: Claim, work: Work): Promise<Message> {
+    const write = (outcome: Message | Failure) => outcomes.write(request, request.output, outcome);
+    const made = { ids: repeatIds(claim.seed), resumes: claim.resumes };
+    const attempt = makeAttempt(db, made, async (tx, outcome) => {
+      const lasts = !(outcome instanceof Failure) || isLasting(outcome);
+      const isMine = await (lasts ? keepOutcome(tx, claim, write(outcome)) : releaseRequest(tx, claim));
+      if (!isMine) throw new Superseded();
+    });
+    running.add(claim);
+    try {
+      return await perform(attempt, work);
+    } catch (thrown) {
+      if (!attempt.isCommitted && !(thrown instanceof Superseded)) {
+        const ending = isLasting(thrown) ? keepOutcome(db, claim, write(thrown)) : abandonRequest(db, claim);
+        // Where even that fails, the next attempt begins when the silence has lasted for long enough.
+        await ending.catch((error: unknown) => log.debug({ err: error }, "a failure could not be kept"));
+      }
+      throw thrown;
+    } finally {
+      running.delete(claim);
+    }
   }
 
   return {
-    async begin(accountId, key, requestHash) {
-      if (await claim(accountId, key, requestHash)) return "new";
-      const row = await db.sql
-        .selectFrom("idempotency_keys")
-        .select(["request_hash", "answer", "failure"])
-        .where("account_id", "=", accountId)
-        .where("key", "=", key)
-        .executeTakeFirst();
-      // Given back between the two statements: the request that had it is to be sent again, and so is this one.
-      if (!row) return "running";
-      if (!row.request_hash.equals(requestHash)) return "other";
-      if (row.failure) return { failure: toFailure(row.failure) };
-      return row.answer ? { answer: row.answer } : "running";
+    once: (work) => perform(makeAttempt(db, { ids, resumes: false }), work),
+    async repeatable(request, work) {
+      const { accountId, caller, key, hash, output } = request;
+      const deadline = performance.now() + times.wait;
+      for (let look = times.look.first; ; look = Math.min(2 * look, times.look.last)) {
+        const claim = await claimRequest(db, request, ids.next("run").slice("run_".length));
+        if (claim) {
+          try {
+            return await attemptAt(request, claim, work);
+          } catch (thrown) {
+            if (!(thrown instanceof Superseded)) throw thrown;
+          }
+        }
+        const found = await findRequest(db, accountId, key);
+        if (found && !found.request_hash.equals(hash)) throw conflict("had another method or body");
+        if (found && found.caller !== caller) throw conflict("was another caller's");
+        const outcome = found && outcomes.read(request, output, found);
+        if (outcome) {
+          request.onReplay();
+          if (outcome instanceof Failure) throw outcome;
+          return outcome;
+        }
+        if (performance.now() >= deadline) throw conflict("is still running");
+        await pause(look);
+      }
     },
-    keepAnswer: (accountId, key, answer) => keep(accountId, key, { answer: Buffer.from(answer) }),
-    keepFailure: (accountId, key, failure) => keep(accountId, key, { failure: JSON.stringify(toStored(failure)) }),
-    async forget(accountId, key) {
-      const row = db.sql.deleteFrom("idempotency_keys").where("account_id", "=", accountId).where("key", "=", key);
-      await row.execute();
-    },
-    async sweep() {
-      await db.sql.deleteFrom("idempotency_keys").where("created_at", "<", sql<Date>`now() - ${keptFor}`).execute();
-    },
+    sweep: () => deleteOld(db),
+    start: () => heart.start(),
+    stop: () => heart.stop(),
   };
 }

@@ -24,6 +24,8 @@ export interface Sealer {
   /** Reads the keys. */
   start(): Promise<void>;
   stop(): void;
+  /** Says whether there is a key. */
+  readonly isReady: boolean;
   /** Throws `feature-unavailable` when there is no key. */
   assertReady(): void;
   seal(plain: Uint8Array, context: SecretContext): Buffer;
@@ -124,6 +126,9 @@ export function createSealer({ keys: given, file }: SealerOptions): Sealer {
       if (keys.length === 0 && file !== undefined) keys = await ensureSecretsFile(file);
     },
     stop: () => undefined,
+    get isReady() {
+      return keys.length > 0;
+    },
     assertReady: () => void newest(),
     seal(plain, context) {
       const { dataKey, sealed } = make(context);

@@ -11,7 +11,7 @@ import {
 import type { Tiers } from "../limits/tiers.ts";
 import type { Database } from "../platform/database.ts";
 import { fail, failFields } from "../platform/errors.ts";
-import { type Ids, idPattern } from "../platform/ids.ts";
+import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { toProfileMessage } from "./profile-message.ts";
@@ -32,7 +32,6 @@ import { findHolder } from "./use-store.ts";
 /** What the service stands on. */
 export interface ProfileServiceParts {
   readonly db: Database;
-  readonly ids: Ids;
   readonly tiers: Tiers;
 }
 
@@ -52,22 +51,21 @@ function readChanges({ updateMask, name, description, labels }: UpdateProfileReq
 }
 
 /** Makes the implementation of ProfileService. */
-export function createProfileService({
-  db,
-  ids,
-  tiers,
-}: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
-  async function createProfile({ principal }: Call, { name, description, labels }: CreateProfileRequest) {
-    const { accountId } = principal;
-    const { profiles: limit, name: tier } = tiers.get(principal.tier);
-    return db.transaction(async (tx) => {
+export function createProfileService({ db, tiers }: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
+  function createProfile(call: Call, { name, description, labels }: CreateProfileRequest) {
+    const { accountId, tier: tierName } = call.principal;
+    const { profiles: limit, name: tier } = tiers.get(tierName);
+    const id = call.ids.next("prf");
+    return call.commit(async (tx) => {
       await lockAccount(tx, accountId);
       const count = await countProfiles(tx, accountId);
       if (count >= limit) {
         const detail = `the account has ${count} profiles, the limit of tier ${tier}`;
         throw fail("tier-limit", { current_profiles: count, limit }, { detail });
       }
-      return insertProfile(tx, { id: ids.next("prf"), accountId, name, labels, description: description ?? null });
+      return toProfileMessage(
+        await insertProfile(tx, { id, accountId, name, labels, description: description ?? null }),
+      );
     });
   }
 
@@ -90,7 +88,7 @@ export function createProfileService({
   }
 
   return {
-    create: async (call, request) => toProfileMessage(await createProfile(call, request)),
+    create: createProfile,
     list,
     async get({ principal }, { id }) {
       const row = await findProfile(db, id, principal.accountId);

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Database, Tx } from "../platform/database.ts";
+import type { Database, Queryable, Tx } from "../platform/database.ts";
 import { isHeld } from "./store.ts";
 
 /** A session that was launched with a profile, and owes a save. */
@@ -86,4 +86,10 @@ export async function findOwing(db: Database, workerId: string, sessionIds: read
     .where("s.worker_id", "=", workerId)
     .where("u.session_id", "in", [...sessionIds])
     .execute();
+}
+
+/** Finds the version that a session restores; 0 when it has no profile. */
+export async function findUsedVersion(on: Queryable, sessionId: string): Promise<bigint> {
+  const use = on.sql.selectFrom("profile_uses").select("version").where("session_id", "=", sessionId);
+  return BigInt((await use.executeTakeFirst())?.version ?? 0);
 }

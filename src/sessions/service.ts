@@ -92,7 +92,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
   return {
     async create(call, request) {
       const tier = tiers.get(call.principal.tier);
-      return toSessionMessage(await launch({ call, tier, plan: planSession(request, tier) }));
+      return launch({ call, tier, plan: planSession(request, tier) });
     },
     list,
     async get({ principal }, { id }) {

@@ -3,21 +3,22 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Call } from "../call.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { place } from "../fleet/placement.ts";
-import type { WorkerAddress } from "../fleet/store.ts";
+import { findWorker, type WorkerAddress } from "../fleet/store.ts";
 import { CreateCommandSchema, type CreateResult, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
+import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
 import { pause } from "../platform/bounded-wait.ts";
 import type { Database } from "../platform/database.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc-failure.ts";
-import type { Ids } from "../platform/ids.ts";
 import { type ProfileReservation, profileInUse, reserveProfile } from "../profiles/profile-reservation.ts";
+import { findUsedVersion } from "../profiles/use-store.ts";
 import { sessionGone } from "./ended-session.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 import { createProxyCheck } from "./proxy-check.ts";
 import { endSession, type SessionEndParts } from "./session-end.ts";
+import { toSessionMessage } from "./session-message.ts";
 import type { SessionPlan } from "./session-plan.ts";
 import { endings } from "./session-states.ts";
 import {
@@ -46,7 +47,6 @@ const times = {
 /** What a launch stands on. */
 export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
-  readonly ids: Ids;
   readonly channels: Channels;
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
@@ -71,15 +71,15 @@ interface Placed {
   readonly profileVersion: bigint;
 }
 
-type Attempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
+type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
 
 /** Makes what launches sessions. The launched session is live. */
-export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<SessionRow> {
-  const { db, ids, events, bus, channels, sessionMetrics, profiles } = parts;
+export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
+  const { db, events, bus, channels, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
-  function tryPlace({ call, tier, plan }: LaunchOrder, id: string): Promise<Attempt> {
+  function tryPlace({ call, tier, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
     const { accountId } = call.principal;
     return db.transaction(async (tx) => {
       lockAccount(tx, accountId);
@@ -156,6 +156,19 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
+  /** Goes on with a session that another gateway was launching when it died; undefined when it had not placed it yet. */
+  async function takeOver({ call }: LaunchOrder, id: string): Promise<Placed | undefined> {
+    const row = await findSession(db, id, call.principal.accountId);
+    if (!row) return undefined;
+    return db.transaction(async (tx) => {
+      const moved = await moveSession(tx, { id, placementEpoch: BigInt(row.placement_epoch) }, row.worker_id);
+      if (!moved) throw (await findEnd(row)) ?? noCapacity("the session was lost during its launch");
+      const worker = await findWorker(tx, row.worker_id);
+      if (!worker) throw new Error(`the session ${id} is on a worker that is not there`);
+      return { row: moved, worker, profileVersion: await findUsedVersion(tx, id) };
+    });
+  }
+
   async function runCreate(
     { call, plan }: LaunchOrder,
     { row, worker, profileVersion }: Placed,
@@ -181,42 +194,40 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     return callUnary(link.client, WorkerService.method.create, command, options);
   }
 
-  /** Ends a session that could not be launched; throws `session-destroyed` when its client had ended it meanwhile. */
-  async function giveUp({ row }: Placed, failure: Failure): Promise<never> {
+  /** Ends a session that could not be launched, and fails; as ended, when its client had ended it meanwhile. */
+  function giveUp({ call }: LaunchOrder, { row }: Placed, failure: Failure): Promise<Session> {
     const cause = { reason: "failed_to_start", detail: failure.detail ?? failure.slug } as const;
-    const ended = await db.transaction((tx) => endSession(parts, tx, row.id, cause));
-    if (!ended) await throwIfGone(row);
-    throw failure;
+    return call.commit<Session>(async (tx) => {
+      const ended = await endSession(parts, tx, row.id, cause);
+      return ended ? failure : ((await findEnd(row)) ?? failure);
+    });
   }
 
   /** An end that was asked for is the client's; one by a fault is told as what went wrong with the launch. */
-  async function throwIfGone(row: SessionRow): Promise<void> {
+  async function findEnd(row: SessionRow): Promise<Failure | undefined> {
     const now = await findSession(db, row.id, row.account_id);
-    if (now?.ended_reason && endings[now.ended_reason] === "completed") throw sessionGone(now);
+    return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;
   }
 
-  async function goLive({ row }: Placed, { viewport }: CreateResult): Promise<SessionRow> {
+  function goLive({ call }: LaunchOrder, { row }: Placed, { viewport }: CreateResult): Promise<Session> {
     const size = viewport && {
       viewport_width: viewport.width,
       viewport_height: viewport.height,
       viewport_scale: viewport.deviceScaleFactor || row.viewport_scale,
     };
     const placementEpoch = BigInt(row.placement_epoch);
-    const live = await db.transaction(async (tx) => {
-      const moved = await transition(tx, row.id, "launched", { ...livePatch(), ...size }, { placementEpoch });
-      if (!moved) return undefined;
+    return call.commit(async (tx) => {
+      const live = await transition(tx, row.id, "launched", { ...livePatch(), ...size }, { placementEpoch });
+      if (!live) return (await findEnd(row)) ?? noCapacity("the worker was lost during the launch");
       const data = create(SessionLiveEventSchema, { sessionId: row.id });
       await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionLiveEventSchema, data);
       tx.afterCommit(() => bus.publish("session-changed", row.id));
-      return moved;
+      return toSessionMessage(live);
     });
-    if (live) return live;
-    await throwIfGone(row);
-    throw noCapacity("the worker was lost during the launch");
   }
 
   /** Launches once; "elsewhere" when that says nothing about the session, but about the worker. */
-  async function launchOn(order: LaunchOrder, placed: Placed): Promise<SessionRow | { readonly elsewhere: Failure }> {
+  async function launchOn(order: LaunchOrder, placed: Placed): Promise<Session | { readonly elsewhere: Failure }> {
     let result: CreateResult;
     try {
       result = await runCreate(order, placed);
@@ -224,9 +235,9 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const failure = statusToFailure(error);
       if (failure.slug === "capacity-unavailable") return { elsewhere: noCapacity(failure.detail ?? failure.message) };
       if (brokeOnTheWay(error)) return { elsewhere: noCapacity("the worker was lost during the launch") };
-      return giveUp(placed, failure);
+      return giveUp(order, placed, failure);
     }
-    return goLive(placed, result);
+    return goLive(order, placed, result);
   }
 
   return async (order) => {
@@ -234,13 +245,14 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const { runtime, request } = order.plan;
     if (request.profileId !== undefined) profiles.assertOffered();
     if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.call.traceparent });
-    const first = await waitForPlace(order, ids.next("ses"));
+    const id = order.call.ids.next("ses");
+    const first = (order.call.resumes && (await takeOver(order, id))) || (await waitForPlace(order, id));
     let outcome = await launchOn(order, first);
     if ("elsewhere" in outcome) {
       const second = await placeElsewhere(order, first);
-      if (!second) return giveUp(first, outcome.elsewhere);
+      if (!second) return giveUp(order, first, outcome.elsewhere);
       outcome = await launchOn(order, second);
-      if ("elsewhere" in outcome) return giveUp(second, outcome.elsewhere);
+      if ("elsewhere" in outcome) return giveUp(order, second, outcome.elsewhere);
     }
     sessionMetrics.launch.observe((performance.now() - began) / 1_000);
     return outcome;

@@ -105,7 +105,7 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
 export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession, workerId: string) {
   return tx.sql
     .updateTable("sessions")
-    .set({ worker_id: workerId, placement_epoch: String(placementEpoch + 1n) })
+    .set({ worker_id: workerId, placement_epoch: String(placementEpoch + 1n), provision_by: fromNow(provisionWithin) })
     .where("id", "=", id)
     .where("status", "=", "provisioning")
     .where("placement_epoch", "=", String(placementEpoch))

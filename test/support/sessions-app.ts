@@ -2,8 +2,9 @@ import { rm } from "node:fs/promises";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { allScopes } from "../../src/api-keys/scopes.ts";
 import { type App, createApp } from "../../src/app.ts";
-import type { Call, Principal } from "../../src/call.ts";
+import type { Attempt, Call, Principal } from "../../src/call.ts";
 import type { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { makeAttempt } from "../../src/idempotency/attempt.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import type { ServiceImplementation } from "../../src/registry.ts";
 import { implementSessions } from "../../src/sessions/feature.ts";
@@ -44,7 +45,11 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
       const accountId = app.ids.next("acc");
       await app.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier }));
       const principal = { accountId, keyId: app.ids.next("key"), tier, scopes: new Set(allScopes) };
-      return (changes) => ({ ...callOf(principal), ...changes });
+      return (changes) => ({
+        ...callOf(principal),
+        ...makeAttempt(app.db, { ids: app.ids, resumes: false }),
+        ...changes,
+      });
     },
     async [Symbol.asyncDispose]() {
       if (disposed) return;
@@ -56,7 +61,7 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
   };
 }
 
-function callOf(principal: Principal): Call {
+function callOf(principal: Principal): Omit<Call, keyof Attempt> {
   return {
     requestId: "req_test",
     principal,
@@ -65,6 +70,7 @@ function callOf(principal: Principal): Call {
     traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
     idempotencyKey: undefined,
     draw: async () => undefined,
+    markReplayed: () => undefined,
     header: () => undefined,
   };
 }

@@ -103,6 +103,8 @@ export class SessionTable {
     const { sessionId, placementEpoch } = context;
     const runtime = this.#runtimeOf(request.runtime ?? "headless-shell");
     const device = makeDevice(request);
+    const earlier = this.#entries.get(sessionId);
+    if (earlier && earlier.placementEpoch < placementEpoch) await this.#giveWay(earlier);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
     if (!this.isOpen) {
       throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker takes no session now" });
@@ -121,7 +123,7 @@ export class SessionTable {
       this.#options.watchdog.attend(slot, lose);
       return device.viewport;
     } catch (thrown) {
-      this.#entries.delete(sessionId);
+      if (this.#entries.get(sessionId) === entry) this.#entries.delete(sessionId);
       if (browser) this.#track(entry, browser.dispose());
       throw thrown;
     }
@@ -150,6 +152,13 @@ export class SessionTable {
   async endAll(reason: SessionEndedReason): Promise<void> {
     for (const entry of this.running) this.destroy(entry, reason);
     await Promise.allSettled(this.#teardowns.keys());
+  }
+
+  /** Ends a launch that another gateway has taken over: the next one may need its slot. */
+  async #giveWay(earlier: Entry): Promise<void> {
+    this.destroy(earlier);
+    const mine = [...this.#teardowns].filter(([, { sessionId }]) => sessionId === earlier.sessionId);
+    await Promise.all(mine.map(([teardown]) => teardown));
   }
 
   async #takeBrowser(

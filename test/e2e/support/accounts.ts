@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { allScopes } from "../../../src/api-keys/scopes.ts";
-import { newSecret, writeToken } from "../../../src/api-keys/token.ts";
+import { newSecret, parseToken, writeToken } from "../../../src/api-keys/token.ts";
 import { createIds } from "../../../src/platform/ids.ts";
 import { hashSecret } from "../../../src/platform/secrets.ts";
 import type { Service } from "../../support/service.ts";
@@ -30,6 +30,20 @@ export async function addAccount({ dataDir }: Service, row: KeyRow = {}): Promis
       [keyId, accountId, hashSecret(secret), scopes, expiresAt, revokedAt],
     );
   });
+  return writeToken({ keyId, secret });
+}
+
+/** Writes another key of the account of a key, and gives it. */
+export async function addKey({ dataDir }: Service, token: string): Promise<string> {
+  const keyId = ids.next("key");
+  const secret = newSecret();
+  await withDatabase(dataDir, (query) =>
+    query(
+      `insert into api_keys (id, account_id, name, secret_hash, scopes)
+        select $1, account_id, name, $2, scopes from api_keys where id = $3`,
+      [keyId, hashSecret(secret), parseToken(token)?.keyId],
+    ),
+  );
   return writeToken({ keyId, secret });
 }
 

@@ -1,0 +1,140 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { DeployedProcess } from "../support/deployed-process.ts";
+import { FakeWorker } from "../support/fake-worker.ts";
+import { freePorts } from "../support/free-port.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { type Answer, type Rest, restClient } from "../support/rest.ts";
+import { type HoldPoint, StatementProxy } from "../support/statement-proxy.ts";
+
+const token = "a token of the tests alone";
+const ids = createIds(systemClock);
+const accountId = ids.next("acc");
+
+let database: TestDatabase;
+let redis: RedisServer;
+let proxy: StatementProxy;
+/** The gateway that is killed, whose statements pass the proxy, and the one that retries are sent to. */
+let doomed: DeployedProcess;
+let survivor: DeployedProcess;
+let worker: FakeWorker;
+let toDoomed: Rest;
+let toSurvivor: Rest;
+
+beforeAll(async () => {
+  [database, redis] = await Promise.all([startTestDatabase(), RedisServer.start()]);
+  const socket = join(database.directory, "postgres", "run", ".s.PGSQL.5432");
+  // All that a create says to PostgreSQL names its account or what it makes; signs of life come when they like.
+  proxy = await StatementProxy.start(
+    socket,
+    new RegExp(`${accountId}|ses_`),
+    /^(idempotency-beat|update idempotency_keys k)/,
+  );
+  const host = encodeURIComponent(join(database.directory, "postgres", "run"));
+  const survivorPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
+  const doomedPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
+  survivor = gatewayOf(survivorPorts, `postgres://localhost/postgres?user=postgres&host=${host}`);
+  doomed = gatewayOf(doomedPorts, `postgres://postgres@127.0.0.1:${proxy.port}/postgres`, { ROLE: "api" });
+  await Promise.all([survivor.start(), doomed.start()]);
+  worker = new FakeWorker({ gateway: `127.0.0.1:${survivorPorts.FLEET_PORT}`, token, slots: 100 });
+  await worker.start();
+  const keys = createApiKeys({ db: database.db, bus: createLocalBus(), ids, clock: systemClock });
+  const { token: key } = await database.db.transaction(async (tx) => {
+    await insertAccount(tx, { id: accountId, name: "Doomed", tier: "enterprise" });
+    return keys.create(tx, { accountId, name: "test" });
+  });
+  toDoomed = restClient({ url: `http://127.0.0.1:${doomedPorts.PORT}`, key });
+  toSurvivor = restClient({ url: `http://127.0.0.1:${survivorPorts.PORT}`, key });
+});
+
+afterAll(async () => {
+  worker?.die();
+  await Promise.all([doomed?.stop(), survivor?.stop()]);
+  await proxy?.[Symbol.asyncDispose]();
+  await redis?.[Symbol.asyncDispose]();
+  await database?.[Symbol.asyncDispose]();
+  await rm(database.directory, { recursive: true, force: true });
+});
+
+function gatewayOf(ports: Record<string, number>, url: string, more: Record<string, string> = {}): DeployedProcess {
+  const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  const env = { HOST: "127.0.0.1", DATA_DIR: join(database.directory, "gateways"), WORKER_TOKEN: token, ...variables };
+  const program = "gateway/main.ts";
+  const shared = { DATABASE_URL: url, REDIS_URL: redis.url };
+  return new DeployedProcess({
+    program,
+    env: { ...env, ...shared, ...more },
+    internalPort: Number(ports.INTERNAL_PORT),
+  });
+}
+
+/** Sends a create of one kind; each of its keys makes a thing that can be told from the others. */
+interface Kind {
+  readonly path: string;
+  body(key: string): object;
+}
+
+const kinds = {
+  session: { path: "/v1/sessions", body: (key) => ({ labels: { key } }) },
+  profile: { path: "/v1/profiles", body: (key) => ({ name: key, labels: { key } }) },
+} satisfies Record<string, Kind>;
+
+const send = (to: Rest, { path, body }: Kind, key: string): Promise<Answer> =>
+  to(path, body(key), { headers: { "idempotency-key": key }, signal: AbortSignal.timeout(60_000) });
+
+/** How many things a key has made, whatever has become of them. */
+async function madeBy({ path }: Kind, key: string): Promise<string[]> {
+  const { body } = await toSurvivor(`${path}?limit=100`);
+  const made: { id: string; labels: Record<string, string> }[] = body.data;
+  return made.filter(({ labels }) => labels.key === key).map(({ id }) => id);
+}
+
+/** Kills the gateway when a create is at a point; false when the create was answered before it came there. */
+async function killAt(kind: Kind, key: string, point: HoldPoint): Promise<boolean> {
+  const held = proxy.hold(point);
+  const answer = send(toDoomed, kind, key).then(
+    () => "answered",
+    () => "broken",
+  );
+  const first = await Promise.race([held, answer]);
+  if (first === "answered") return false;
+  await doomed.kill();
+  expect(await answer).toBe("broken");
+  return true;
+}
+
+test.each(Object.entries(kinds))(
+  "should make one %s, whenever its gateway is killed",
+  { timeout: 300_000 },
+  async (name, kind) => {
+    proxy.hold();
+    expect((await send(toDoomed, kind, `${name} undisturbed`)).status).toBe(201);
+    const statements = [...proxy.seen];
+    expect(statements.length, statements.join("\n")).toBeGreaterThanOrEqual(6);
+    const points: HoldPoint[] = [
+      ...statements.map((_, index) => ({ statement: index + 1, when: "before" as const })),
+      // Committed, and not yet answered.
+      { statement: statements.length, when: "after" },
+    ];
+    const retries: Promise<[string, HoldPoint, Answer]>[] = [];
+    for (const point of points) {
+      const key = `${name} ${point.when} ${point.statement}`;
+      expect(await killAt(kind, key, point), key).toBe(true);
+      retries.push(send(toSurvivor, kind, key).then((answer) => [key, point, answer]));
+      await doomed.start();
+    }
+    for (const [key, point, { status, body }] of await Promise.all(retries)) {
+      const at = `${key}: ${statements[point.statement - 1]}`;
+      expect([status, await madeBy(kind, key)], at).toEqual([201, [body.id]]);
+      const again = await send(toDoomed, kind, key);
+      expect([again.headers.get("idempotency-replayed"), again.body], at).toEqual(["true", body]);
+    }
+  },
+);
