@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { Server } from "@grpc/grpc-js";
+import { type Metadata, Server } from "@grpc/grpc-js";
 import { CreateResultSchema, WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
@@ -107,10 +107,10 @@ function makeHandlers(
   return {
     create: async (_call, command) =>
       create(CreateResultSchema, { viewport: await observe("create", sessions.create(command)) }),
-    navigate: async ({ signal }, { context, request }) =>
-      observe("navigate", sessions.find(context).navigate(context, given(request), signal)),
-    interact: async ({ signal }, { context, request }) =>
-      observe("interact", sessions.find(context).interact(context, given(request), signal)),
+    navigate: async ({ signal, trailer }, { context, request }) =>
+      observe("navigate", sessions.find(context).navigate(context, given(request), signal, marking(trailer))),
+    interact: async ({ signal, trailer }, { context, request }) =>
+      observe("interact", sessions.find(context).interact(context, given(request), signal, marking(trailer))),
     wait: async ({ signal }, { context, request }) =>
       observe("wait", sessions.find(context).wait(context, given(request), signal)),
     getState: async (_call, { context }) => observe("state", sessions.find(context).state()),
@@ -140,6 +140,11 @@ function makeHandlers(
       return giveProfile(profiles, context, signal);
     },
   };
+}
+
+/** Says of an answer that it is an earlier one. */
+function marking(trailer: Metadata): () => void {
+  return () => trailer.set(fleetMetadata.replayed, "true");
 }
 
 function given<Request>(request: Request | undefined): Request {

@@ -6,4 +6,6 @@ export const fleetMetadata = {
   workerSecret: "worker-secret",
   /** Gateway to worker: SHA-256 of that secret in hexadecimal, which only who reads the worker's row can know. */
   workerSecretHash: "worker-secret-hash",
+  /** Trailer of a command whose answer is that of an earlier one with the same Idempotency-Key. */
+  replayed: "idempotency-replayed",
 } as const;

@@ -34,6 +34,8 @@ export interface GrpcCallOptions {
   readonly timeoutMs?: number;
   /** Cancels the call. */
   readonly signal?: AbortSignal;
+  /** Hears what the answer of a unary call, or its failure, carries besides. */
+  readonly onTrailer?: (trailer: Metadata) => void;
 }
 
 /** Turns a service's descriptor into what grpc-js serves and calls by. */
@@ -78,6 +80,8 @@ export function callUnary<Input extends DescMessage, Output extends DescMessage>
       else resolve(answer);
     },
   );
+  // It is told in the tick in which the call settles, before anybody hears of that.
+  call.on("status", ({ metadata }) => options.onTrailer?.(metadata));
   const release = cancelOnAbort(options.signal, () => call.cancel());
   return promise.finally(release);
 }

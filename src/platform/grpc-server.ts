@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { DescMessage, DescMethod, Message, MessageShape } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import {
-  type Metadata,
+  Metadata,
   type Server,
   type ServerDuplexStream,
   type ServerReadableStream,
@@ -19,6 +19,8 @@ import { toServiceDefinition } from "./grpc-codec.ts";
 /** What a handler sees of a call besides its message. */
 export interface GrpcCall {
   readonly metadata: Metadata;
+  /** What the answer of a unary method carries besides its message, or its failure does. */
+  readonly trailer: Metadata;
   /** Aborts when the caller has gone away or its deadline has passed. */
   readonly signal: AbortSignal;
 }
@@ -114,11 +116,18 @@ async function runUnary(
   answer: sendUnaryData<Message>,
 ): Promise<void> {
   const signal = signalOf(call);
+  const trailer = new Metadata();
   try {
-    answer(null, await handle({ metadata: call.metadata, signal }, input));
+    answer(null, await handle({ metadata: call.metadata, trailer, signal }, input), trailer);
   } catch (thrown) {
     // Whatever a handler throws because its caller has gone, nobody hears.
-    answer(signal.aborted ? { code: status.CANCELLED, details: "the caller has gone" } : options.toStatus(thrown));
+    if (signal.aborted) {
+      answer({ code: status.CANCELLED, details: "the caller has gone" });
+      return;
+    }
+    const failed = options.toStatus(thrown);
+    if (failed.metadata) trailer.merge(failed.metadata);
+    answer({ ...failed, metadata: trailer });
   }
 }
 
@@ -130,7 +139,7 @@ async function runStreaming(
 ): Promise<void> {
   const signal = signalOf(stream);
   try {
-    for await (const message of handle({ metadata: stream.metadata, signal }, input)) {
+    for await (const message of handle({ metadata: stream.metadata, trailer: new Metadata(), signal }, input)) {
       if (signal.aborted) return;
       if (!stream.write(message)) await once(stream, "drain", { signal });
     }

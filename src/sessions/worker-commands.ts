@@ -1,9 +1,10 @@
 import { create, type DescMessage, type DescMethod, type MessageShape } from "@bufbuild/protobuf";
-import { status } from "@grpc/grpc-js";
+import { type Metadata, status } from "@grpc/grpc-js";
 import type { Call } from "../call.ts";
 import type { Channels, WorkerLink } from "../fleet/channels.ts";
 import { type CommandContext, CommandContextSchema } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
+import { fleetMetadata } from "../platform/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc-codec.ts";
 import { isServiceError, statusToFailure } from "../platform/grpc-failure.ts";
 import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
@@ -190,7 +191,10 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
       const { link, running } = await begin(call, call.signal, id, idempotencyKey);
       using _ = running;
       try {
-        return await callUnary(link.client, method, build(running.context), running.options);
+        const onTrailer = (trailer: Metadata): void => {
+          if (trailer.get(fleetMetadata.replayed).length > 0) call.markReplayed();
+        };
+        return await callUnary(link.client, method, build(running.context), { ...running.options, onTrailer });
       } catch (error) {
         throw await explain(error, call, id, link, running);
       }

@@ -5,6 +5,17 @@ import { asFailure, fail } from "../../src/platform/errors.ts";
 /** How many keys a session remembers. */
 const CAPACITY = 100;
 
+/** A command that may have been sent before. */
+export interface KeyedCommand {
+  /** Empty when there is none. */
+  readonly key: string;
+  readonly method: string;
+  /** Writes the request in binary. */
+  encode(): Uint8Array;
+  /** Hears that the answer is an earlier one's. */
+  onReplay(): void;
+}
+
 interface Remembered {
   readonly fingerprint: string;
   readonly answer: Promise<unknown>;
@@ -18,12 +29,13 @@ export class IdempotencyMemory {
   readonly #answers = new Map<string, Remembered>();
 
   /** Runs the work, or gives the answer of the same request under the same key: that which runs, if it still does. */
-  run<Value>(key: string, method: string, request: Uint8Array, work: () => Promise<Value>): Promise<Value> {
+  run<Value>({ key, method, encode, onReplay }: KeyedCommand, work: () => Promise<Value>): Promise<Value> {
     if (key === "") return work();
-    const fingerprint = `${method} ${createHash("sha256").update(request).digest("base64")}`;
+    const fingerprint = `${method} ${createHash("sha256").update(encode()).digest("base64")}`;
     const known = this.#answers.get(key);
     if (known) {
       if (known.fingerprint !== fingerprint) return Promise.reject(otherRequest());
+      onReplay();
       // The fingerprint names the method, and a method has one type of answer.
       return known.answer as Promise<Value>;
     }

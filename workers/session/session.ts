@@ -133,6 +133,7 @@ export class Session {
     context: CommandContext | undefined,
     request: NavigateRequest,
     caller: AbortSignal,
+    onReplay: () => void = () => undefined,
   ): Promise<NavigateResponse> {
     const { pageId, timeoutMs = NAVIGATE_MS } = request;
     const command = { kind: "navigate", context, caller, timeoutMs, pageId } as const;
@@ -144,8 +145,9 @@ export class Session {
         return status === undefined ? {} : { httpStatus: status };
       });
     const key = context?.idempotencyKey ?? "";
-    return this.#memory.run(key, "navigate", toBinary(NavigateRequestSchema, request), async () =>
-      create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
+    return this.#memory.run(
+      { key, method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
+      async () => create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
     );
   }
 
@@ -154,13 +156,15 @@ export class Session {
     context: CommandContext | undefined,
     request: InteractRequest,
     caller: AbortSignal,
+    onReplay: () => void = () => undefined,
   ): Promise<InteractResponse> {
     const { pageId, whilePaused, timeoutMs = INTERACT_MS } = request;
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused } as const;
     const work = () => this.#run(command, (scene) => interact(scene, request.action).then(noResult));
     const key = context?.idempotencyKey ?? "";
-    return this.#memory.run(key, "interact", toBinary(InteractRequestSchema, request), async () =>
-      create(InteractResponseSchema, await work()),
+    return this.#memory.run(
+      { key, method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
+      async () => create(InteractResponseSchema, await work()),
     );
   }
 

@@ -3,6 +3,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { describe, expect, test } from "vitest";
 import { ErrorInfoSchema } from "../../../src/gen/google/rpc/error_details_pb.ts";
 import { CaptureKind, type DriveResponse, SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { freshKey } from "../support/accounts.ts";
 import { orderOf, twentyInOrder } from "../support/drive-commands.ts";
 import { driveRequests } from "../support/drive-requests.ts";
 import type { GetScene } from "./scene.ts";
@@ -70,6 +71,21 @@ export function connectTests(scene: GetScene): void {
       }
       expect(received).toBe(expected);
       expect(received).toBeGreaterThan(0);
+    });
+
+    test("marks an answer that is an earlier one's", async () => {
+      const { id } = await clientOf(make).get({ id: scene().sessionId });
+      const key = freshKey();
+      const replayed = async (): Promise<string | null | undefined> => {
+        let mark: string | null | undefined;
+        const headers = { "idempotency-key": key };
+        const onHeader = (received: Headers): void => {
+          mark = received.get("idempotency-replayed");
+        };
+        await clientOf(make).navigate({ id, url: "about:blank" }, { headers, onHeader });
+        return mark;
+      };
+      expect([await replayed(), await replayed()]).toEqual([null, "true"]);
     });
 
     test("fails with google.rpc.ErrorInfo", async () => {

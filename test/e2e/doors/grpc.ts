@@ -5,6 +5,7 @@ import { Client, type ClientDuplexStream, credentials, type ServiceError, status
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "../../../src/gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "../../../src/gen/google/rpc/status_pb.ts";
+import { addAccount, freshKey } from "../support/accounts.ts";
 import { orderOf, twentyCommands, twentyInOrder } from "../support/drive-commands.ts";
 import { eventsOf } from "../support/embedded-database.ts";
 import { bearer, type Loose, loadContract, methodOf, unary } from "../support/grpc-client.ts";
@@ -72,6 +73,34 @@ export function grpcTests(scene: GetScene): void {
         reason: "session-destroyed",
         domain: "pilothouse",
         metadata: { ended_reason: "destroyed" },
+      });
+    });
+
+    test("marks an answer that is an earlier one's, whoever keeps it", async () => {
+      const id = scene().sessionId;
+      for (const [sent, request] of [
+        [methodOf(contract, "pilothouse.v1.ProfileService", "Create"), { name: "Once" }],
+        [method("Interact"), { id, scroll: { dy: 1 } }],
+      ] as const) {
+        const metadata = bearer(scene().service.key);
+        metadata.set("idempotency-key", freshKey());
+        const first = await unary(client, sent, request, metadata);
+        const again = await unary(client, sent, request, metadata);
+        expect([first.error, again.error]).toEqual([undefined, undefined]);
+        const marks = [first, again].map(({ headers }) => headers["idempotency-replayed"]);
+        expect([marks, again.answer]).toEqual([[undefined, "true"], first.answer]);
+      }
+    });
+
+    test("says when to come again", async () => {
+      const key = await addAccount(scene().service);
+      const wanting = () => call("Create", { profile_id: "prf_none" }, key);
+      // The bucket of the free tier holds five.
+      for (let count = 0; count < 5; count += 1) expect((await wanting()).error?.code).toBe(status.NOT_FOUND);
+      const { error, headers } = await wanting();
+      expect(error?.code).toBe(status.RESOURCE_EXHAUSTED);
+      expect({ ...headers, ...error?.metadata.getMap() }).toMatchObject({
+        "retry-after": expect.stringMatching(/^\d+$/),
       });
     });
 

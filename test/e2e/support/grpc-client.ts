@@ -9,10 +9,13 @@ export type Loose = any;
 /** How proto-loader shows messages here: names of the proto, numbers that do not fit as text, absent fields absent. */
 export const loaderOptions = { keepCase: true, longs: String, enums: String, oneofs: true } as const;
 
-/** Loads a proto file of the contract by its path. */
+/** Loads proto files of the contract by their paths. */
 export function loadContract(): PackageDefinition {
   const root = fileURLToPath(new URL("../../../proto", import.meta.url));
-  return loadSync("pilothouse/v1/session.proto", { includeDirs: [root], ...loaderOptions });
+  return loadSync(["pilothouse/v1/session.proto", "pilothouse/v1/profile.proto"], {
+    includeDirs: [root],
+    ...loaderOptions,
+  });
 }
 
 /** Finds a method of a loaded service. */
