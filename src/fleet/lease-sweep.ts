@@ -17,7 +17,7 @@ import {
 /** Milliseconds: a lease of 8 s and this leave a lost worker's sessions ended within 10 s. */
 const sweepEvery = 1_000;
 
-/** Looks for workers that missed their lease, and for sessions that never became live. */
+/** Looks for workers that missed their lease, and for sessions that outstay their time to start or to run. */
 export interface LeaseSweep extends RepeatedJob {
   /** Sweeps once; does nothing when another gateway is sweeping. */
   sweep(): Promise<void>;
@@ -69,7 +69,8 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
       }
       workersLost.inc(await endLost(tx, { reason: "worker_lost", detail: "the worker missed its lease" }));
       const overdue = await keeper.endOverdue(tx);
-      if (overdue > 0) log.warn({ sessions: overdue }, "sessions that never became live were ended");
+      if (overdue > 0)
+        log.warn({ sessions: overdue }, "sessions that were not live in time, or whose time was up, were ended");
       // However long this one took, the next one must not take it for an outage.
       await noteSweep(tx);
       tx.afterCommit(() => bus.publish("capacity", ""));

@@ -4,6 +4,7 @@ import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Config } from "../platform/config.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import type { SessionRoutes } from "./session-routes.ts";
+import { sessionMigrations } from "./tables.ts";
 
 /** Most of what it needs is the app's under the same name. */
 type SessionFeatureParts = Omit<
@@ -13,6 +14,7 @@ type SessionFeatureParts = Omit<
 
 export const sessions = defineService({
   service: SessionService,
+  migrations: sessionMigrations,
   create: (parts: SessionFeatureParts) => ({ methods: implementSessions(parts) }),
 });
 

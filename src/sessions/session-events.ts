@@ -44,7 +44,8 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
     while (!signal.aborted) {
       try {
         const build = (context: CommandContext) => create(WatchCommandSchema, { context });
-        const watching = commands.stream({ call, id, method: WorkerService.method.watch, build, until: signal });
+        const { watch } = WorkerService.method;
+        const watching = commands.stream({ call, id, method: watch, build, until: signal, isEndless: true });
         for await (const event of watching) await outbox.push(event);
       } catch (error) {
         if (asFailure(error).slug === "session-destroyed") return;

@@ -87,9 +87,9 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
       return endSessions(parts, tx, await lockRunning(tx, { workerIds }), { ...end, isWorkerGone: true });
     },
     async endOverdue(tx) {
-      const unready = await lockRunning(tx, "unready");
       const late = { reason: "failed_to_start", detail: "the browser was not ready in time" } as const;
-      return endSessions(parts, tx, unready, late);
+      const unready = await endSessions(parts, tx, await lockRunning(tx, "unready"), late);
+      return unready + (await endSessions(parts, tx, await lockRunning(tx, "expired"), { reason: "expired" }));
     },
     async apply(tx, { workerId, incarnation }: WorkerIncarnation, event, agoMs) {
       const session = await lockSession(tx, event.sessionId);

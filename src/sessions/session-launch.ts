@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Call } from "../call.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { place } from "../fleet/placement.ts";
@@ -28,6 +27,7 @@ import {
   livePatch,
   lockAccount,
   moveSession,
+  provisionWithin,
   type SessionRow,
   transition,
 } from "./store.ts";
@@ -35,8 +35,11 @@ import { brokeOnTheWay, commandContext } from "./worker-commands.ts";
 
 /** Milliseconds. */
 const times = {
-  /** What a worker has for a launch. Two of them stay below the deadline of a row that is provisioning (store.ts). */
+  /** All of an attempt: the connection, the profile's store, the launch. Two of them end before a row's time to provision. */
+  attempt: (provisionWithin - 6_000) / 2,
+  /** What a worker has of it for the launch at the most. */
   launch: 30_000,
+  /** What the worker's answer may take beyond that. */
   margin: 2_000,
   /** A connection to a worker that came back is tried again within a second (channels.ts). */
   connect: 2_000,
@@ -69,6 +72,8 @@ interface Placed {
   readonly worker: WorkerAddress;
   /** The version of its profile that it restores; 0 without one. */
   readonly profileVersion: bigint;
+  /** On this process's monotonic clock. */
+  readonly placedAt: number;
 }
 
 type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
@@ -115,7 +120,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       }
       const data = create(SessionCreatedEventSchema, { sessionId: id });
       await events.append(tx, { accountId, subject: id }, SessionCreatedEventSchema, data);
-      return { row, worker: placement.worker, profileVersion };
+      return { row, worker: placement.worker, profileVersion, placedAt: performance.now() };
     });
   }
 
@@ -146,13 +151,14 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   }
 
   /** Puts a session whose worker failed on another one; undefined when there is none. */
-  function placeElsewhere({ plan }: LaunchOrder, { row, worker, profileVersion }: Placed): Promise<Placed | undefined> {
+  function placeElsewhere({ plan }: LaunchOrder, placed: Placed): Promise<Placed | undefined> {
+    const { row, worker } = placed;
     return db.transaction(async (tx) => {
       const placement = await place(tx, { runtime: plan.runtime, except: worker.id });
       if (placement.kind !== "placed") return undefined;
       const placementEpoch = BigInt(row.placement_epoch);
       const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
-      return moved && { row: moved, worker: placement.worker, profileVersion };
+      return moved && { ...placed, row: moved, worker: placement.worker };
     });
   }
 
@@ -165,32 +171,35 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (!moved) throw (await findEnd(row)) ?? noCapacity("the session was lost during its launch");
       const worker = await findWorker(tx, row.worker_id);
       if (!worker) throw new Error(`the session ${id} is on a worker that is not there`);
-      return { row: moved, worker, profileVersion: await findUsedVersion(tx, id) };
+      const profileVersion = await findUsedVersion(tx, id);
+      // The gateway that has died took a part of its lifetime; the sweep ends it at its time all the same.
+      return { row: moved, worker, profileVersion, placedAt: performance.now() };
     });
   }
 
-  async function runCreate(
-    { call, plan }: LaunchOrder,
-    { row, worker, profileVersion }: Placed,
-  ): Promise<CreateResult> {
+  async function runCreate({ call, plan }: LaunchOrder, placed: Placed): Promise<CreateResult> {
+    const { row, worker, profileVersion } = placed;
+    const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
     const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
-    const context = commandContext(call, row.id, epochs, times.launch);
-    const command = create(CreateCommandSchema, {
-      context,
-      profileVersion,
-      request: plan.request,
-      expiresAt: timestampFromDate(row.expires_at),
-      egressAllow: [...parts.egressAllow],
-      proxyCheck: parts.proxyCheck,
-    });
-    const options = { metadata: link.metadata, timeoutMs: times.launch + times.margin };
     // A worker that has just come back is placed on sooner than its connection is tried again.
     await channels.isBack(link, times.connect);
     if (row.profile_id !== null) {
       const { profile_id: profileId, account_id: accountId } = row;
+      const context = commandContext(call, row.id, epochs, times.launch);
       await profiles.restore({ link, context, accountId, profileId, version: profileVersion });
     }
+    const now = performance.now();
+    const timeoutMs = Math.ceil(Math.min(times.launch, attemptEnds - now - times.margin));
+    const command = create(CreateCommandSchema, {
+      context: commandContext(call, row.id, epochs, timeoutMs),
+      profileVersion,
+      request: plan.request,
+      lifetimeMs: Math.max(1, Math.round(plan.timeoutSeconds * 1_000 - (now - placed.placedAt))),
+      egressAllow: [...parts.egressAllow],
+      proxyCheck: parts.proxyCheck,
+    });
+    const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };
     return callUnary(link.client, WorkerService.method.create, command, options);
   }
 

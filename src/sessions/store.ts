@@ -47,8 +47,11 @@ interface SessionCondition {
   readonly placementEpoch?: bigint;
 }
 
-/** Milliseconds that a row may stay provisioning. Above what a launch takes at most (launch.ts), retry included. */
-const provisionWithin = 90_000;
+/** Milliseconds that a row may stay provisioning: both attempts of a launch end before. */
+export const provisionWithin = 90_000;
+
+/** Milliseconds after its time at which a session is ended without its worker, which should long have done so. */
+const expiredFor = 10_000;
 
 /** The time of the statement, not that of the transaction, which may have waited for a lock. */
 const rightNow = () => sql<Date>`date_trunc('milliseconds', clock_timestamp())`;
@@ -161,14 +164,19 @@ export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
   pause_reason: null,
 });
 
-/** Lists the running sessions of workers, or those that are overdue in becoming live, and locks them. */
-export async function lockRunning(tx: Tx, which: { workerIds: readonly string[] } | "unready"): Promise<string[]> {
-  const running = tx.sql.selectFrom("sessions").select("id");
-  const chosen =
-    which === "unready"
-      ? running.where("status", "=", "provisioning").where("provision_by", "<", rightNow())
-      : running.where("worker_id", "in", which.workerIds).where("status", "in", runningStatuses);
-  const rows = await chosen.orderBy("id").forUpdate().execute();
+/** Which running sessions to end: those of workers, those that are not live in time, or those whose time is up. */
+export type RunningSessions = { readonly workerIds: readonly string[] } | "unready" | "expired";
+
+/** Lists running sessions, and locks them. */
+export async function lockRunning(tx: Tx, which: RunningSessions): Promise<string[]> {
+  const running = tx.sql.selectFrom("sessions").select("id").where("status", "in", runningStatuses);
+  const choose = () => {
+    if (which === "unready") return running.where("status", "=", "provisioning").where("provision_by", "<", rightNow());
+    if (which === "expired")
+      return running.where("expires_at", "<", fromNow(-expiredFor)).where("live_at", "is not", null);
+    return running.where("worker_id", "in", which.workerIds);
+  };
+  const rows = await choose().orderBy("id").forUpdate().execute();
   return rows.map(({ id }) => id);
 }
 

@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
-import type { BigInteger, Stamp } from "../platform/schema.ts";
+import type { BigInteger, Migrations, Stamp } from "../platform/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 
 /** Browser sessions, the ended ones included. */
@@ -33,6 +33,12 @@ export interface SessionsTable {
   /** The worker's slot is taken: from placement until the worker no longer has the session. */
   slot_held: Generated<boolean>;
 }
+
+export const sessionMigrations: Migrations = {
+  "011-session-expiry": [
+    `create index sessions_expiry on sessions (expires_at) where status in ('provisioning', 'live', 'paused')`,
+  ],
+};
 
 declare module "../platform/schema.ts" {
   interface Schema {

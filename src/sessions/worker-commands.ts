@@ -43,6 +43,8 @@ export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessag
   readonly until?: AbortSignal;
   /** Idempotency key of the command, where it is not the call's. */
   readonly idempotencyKey?: string | undefined;
+  /** It goes on for as long as its session and its client do. */
+  readonly isEndless?: boolean;
   /** What has begun to arrive is made: neither the end of its session nor its time cuts it off, however slow its reader. */
   readonly outlivesSession?: boolean;
 }
@@ -70,6 +72,8 @@ export function brokeOnTheWay(error: unknown): boolean {
   return !isProblem && error.code !== status.DEADLINE_EXCEEDED;
 }
 
+type CommandTraits = Pick<WorkerCommand<never, DescMessage, DescMessage>, "idempotencyKey" | "isEndless">;
+
 /** One command while it runs: it ends when its client goes away, and when its session or its time ends. */
 class Running {
   readonly options: GrpcCallOptions;
@@ -86,11 +90,11 @@ class Running {
     route: SessionRoute,
     link: WorkerLink,
     routes: SessionRoutes,
-    idempotencyKey?: string,
+    { idempotencyKey, isEndless = false }: CommandTraits,
   ) {
-    const left = Math.min(call.deadline - performance.now(), times.command);
+    const left = Math.min(call.deadline - performance.now(), isEndless ? Number.POSITIVE_INFINITY : times.command);
     if (left <= 0) throw fail("session-timeout", {}, { detail: "the client's deadline has passed" });
-    const timeoutMs = Math.ceil(left);
+    const timeoutMs = Number.isFinite(left) ? Math.ceil(left) : 0;
     const { signal } = this.#controller;
     this.options = { metadata: link.metadata, signal };
     this.context = commandContext(call, route.row.id, route, timeoutMs, idempotencyKey);
@@ -102,10 +106,11 @@ class Running {
       cancel();
     });
     // Not gRPC's own deadline: that cannot be lifted from a stream that runs.
-    const timer = setTimeout(() => {
+    const expire = (): void => {
       this.isLate = true;
       cancel();
-    }, timeoutMs + times.margin);
+    };
+    const timer = timeoutMs > 0 ? setTimeout(expire, timeoutMs + times.margin) : undefined;
     this.#settle = () => {
       clearTimeout(timer);
       unlisten();
@@ -179,16 +184,16 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     return failure;
   }
 
-  async function begin(call: Call, gone: AbortSignal, id: string, key: string | undefined) {
+  async function begin(call: Call, gone: AbortSignal, id: string, traits: CommandTraits) {
     const route = await routes.findRunning(id, call.principal.accountId);
     if (route.row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
     const link = channels.to(route.worker);
-    return { link, running: new Running(call, gone, route, link, routes, key) };
+    return { link, running: new Running(call, gone, route, link, routes, traits) };
   }
 
   return {
     async run({ call, id, method, build, idempotencyKey = call.idempotencyKey }) {
-      const { link, running } = await begin(call, call.signal, id, idempotencyKey);
+      const { link, running } = await begin(call, call.signal, id, { idempotencyKey });
       using _ = running;
       try {
         const onTrailer = (trailer: Metadata): void => {
@@ -199,8 +204,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         throw await explain(error, call, id, link, running);
       }
     },
-    async *stream({ call, id, method, build, outlivesSession = false, until = call.signal }) {
-      const { link, running } = await begin(call, until, id, undefined);
+    async *stream({ call, id, method, build, outlivesSession = false, isEndless = false, until = call.signal }) {
+      const { link, running } = await begin(call, until, id, { isEndless });
       using _ = running;
       try {
         for await (const part of callServerStreaming(link.client, method, build(running.context), running.options)) {

@@ -1,6 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import {
   CaptureCommandSchema,
@@ -162,11 +161,10 @@ export class WorkerUnderTest {
       timeoutMs: 30_000,
     });
     const session = new DrivenSession(this.#client, this.#metadata, { sessionId: context.sessionId, placementEpoch });
-    const expiresAt = timestampFromMs(Date.now() + (request.timeoutSeconds ?? 3_600) * 1_000);
     const command = create(CreateCommandSchema, {
       context,
       request: create(CreateSessionRequestSchema, request),
-      expiresAt,
+      lifetimeMs: (request.timeoutSeconds ?? 3_600) * 1_000,
       proxyCheck,
     });
     await session.call(WorkerService.method.create, command);

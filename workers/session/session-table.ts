@@ -1,4 +1,3 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { CommandContext, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { OnChallenge, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -19,6 +18,9 @@ import type { SessionBrowser } from "./session-browser.ts";
 
 /** How long a launch may take when the caller does not say. */
 const LAUNCH_MS = 30_000;
+
+/** How long a session may last whose creator does not say. */
+const LIFETIME_MS = 86_400_000;
 
 /** `idle_timeout_seconds` of a session whose creator does not say. */
 const IDLE_SECONDS = 300;
@@ -189,12 +191,12 @@ export class SessionTable {
   }
 
   #makeSession(command: CreateCommand, browser: SessionBrowser, entry: Entry): Session {
-    const { request, expiresAt } = command;
+    const { request, lifetimeMs } = command;
     return new Session({
       id: entry.sessionId,
       placementEpoch: entry.placementEpoch,
       browser,
-      expiresAt: expiresAt ? timestampMs(expiresAt) : Date.now() + 86_400_000,
+      lifetimeMs: lifetimeMs || LIFETIME_MS,
       idleTimeoutMs: (request?.idleTimeoutSeconds ?? IDLE_SECONDS) * 1_000,
       showRemedy: this.#options.showRemedy,
       onChallenge: request?.onChallenge ?? OnChallenge.UNSPECIFIED,

@@ -54,7 +54,8 @@ export interface SessionOptions {
   readonly id: string;
   readonly placementEpoch: bigint;
   readonly browser: SessionBrowser;
-  readonly expiresAt: number;
+  /** How long it may last at the most. */
+  readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
   /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
@@ -115,7 +116,7 @@ export class Session {
     );
     this.#expiry = setTimeout(
       () => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"),
-      Math.max(0, options.expiresAt - Date.now()),
+      options.lifetimeMs,
     );
     const { onChallenge, onEvent } = options;
     this.#pause = new ChallengePause({ onChallenge, queue: this.#queue, idleClock: this.#idleClock, onEvent });

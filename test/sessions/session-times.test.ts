@@ -1,0 +1,134 @@
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { sql } from "kysely";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import {
+  type CreateCommand,
+  CreateResultSchema,
+  ProfileChunkSchema,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { CreateProfileRequestSchema, GetProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import {
+  CreateSessionRequestSchema,
+  DestroySessionRequestSchema,
+  WatchSessionRequestSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { createProfileService } from "../../src/profiles/service.ts";
+import type { FakeWorker } from "../support/fake-worker.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+
+let running: SessionsApp;
+let worker: FakeWorker;
+/** The last create that the worker was sent. */
+let command: CreateCommand | undefined;
+/** What the worker does while a profile's store comes in. */
+let whileRestoring = (): void => undefined;
+let watches = 0;
+let goOn = Promise.withResolvers<void>();
+
+beforeAll(async () => {
+  running = await startSessionsApp();
+  worker = await running.worker({
+    handlers: {
+      create: async (_call, request) => {
+        command = request;
+        worker.held.set(request.context?.sessionId ?? "", request.context?.placementEpoch ?? 0n);
+        return create(CreateResultSchema, { viewport: { width: 1280, height: 720, deviceScaleFactor: 1 } });
+      },
+      putProfile: async (_call, chunks) => {
+        for await (const _ of chunks);
+        whileRestoring();
+        return create(EmptySchema);
+      },
+      takeProfile: async function* (_call, { profileId }) {
+        yield create(ProfileChunkSchema, { profileId, version: 0n, engine: "chromium" });
+        yield create(ProfileChunkSchema, { data: Buffer.alloc(1_000, "store") });
+      },
+      watch: async function* ({ signal }) {
+        watches += 1;
+        yield create(EventSchema, { type: "session.console" });
+        await goOn.promise;
+        yield create(EventSchema, { type: "session.page_opened" });
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+    },
+  });
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  goOn = Promise.withResolvers();
+});
+
+afterAll(() => running[Symbol.asyncDispose]());
+
+test("a session's worker is told how long it may last, whatever its clock says", async () => {
+  const call = await running.caller();
+  await running.sessions.create(call(), create(CreateSessionRequestSchema, { timeoutSeconds: 120 }));
+  expect(command?.lifetimeMs).toBeGreaterThan(110_000);
+  expect(command?.lifetimeMs).toBeLessThanOrEqual(120_000);
+});
+
+test("a session whose worker does not end it in time is ended without it", async () => {
+  const call = await running.caller();
+  const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
+  const { db } = running.app;
+  await db.sql
+    .updateTable("sessions")
+    .set({ expires_at: sql<Date>`now() - interval '11 s'` })
+    .where("id", "=", id)
+    .execute();
+  const row = db.sql.selectFrom("sessions").select(["status", "ended_reason"]).where("id", "=", id);
+  await expect
+    .poll(() => row.executeTakeFirst(), { timeout: 10_000 })
+    .toEqual({ status: "destroyed", ended_reason: "expired" });
+  await expect.poll(() => worker.held.has(id), { timeout: 10_000 }).toBe(false);
+});
+
+test("an attempt to launch has one time for all that it does", async () => {
+  const call = await running.caller();
+  const profiles = createProfileService(running.app);
+  const profile = await profiles.create(call(), create(CreateProfileRequestSchema, { name: "Shop" }));
+  const begin = () => running.sessions.create(call(), create(CreateSessionRequestSchema, { profileId: profile.id }));
+  const { id } = await begin();
+  await running.sessions.destroy(call(), create(DestroySessionRequestSchema, { id }));
+  const isSaved = async () =>
+    (await profiles.get(call(), create(GetProfileRequestSchema, { id: profile.id }))).savedAt !== undefined;
+  await expect.poll(isSaved, { timeout: 10_000 }).toBe(true);
+
+  const now = performance.now.bind(performance);
+  let elapsed = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now() + elapsed);
+  whileRestoring = () => {
+    elapsed = 25_000;
+  };
+  await begin();
+  // Twice what an attempt takes has to be less than the 90 s that a row may stay provisioning.
+  expect(25_000 + (command?.context?.timeoutMs ?? 0)).toBeLessThan(45_000);
+});
+
+test("the events of a session's browser are followed for as long as it runs", async () => {
+  const call = await running.caller();
+  const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  const leaving = new AbortController();
+  const events = running.sessions.watch(call({ signal: leaving.signal }), create(WatchSessionRequestSchema, { id }));
+  const iterator = events[Symbol.asyncIterator]();
+  /** Draws events up to one of a type; leaving a `for await` loop would end the stream. */
+  const next = async (type: string) => {
+    for (;;) {
+      const { value, done } = await iterator.next();
+      if (done) throw new Error(`the stream ended before ${type}`);
+      if (value.type === type) return;
+    }
+  };
+  await next("session.console");
+  // As if ten minutes had passed.
+  for (const [fire, milliseconds = 0] of timers.mock.calls) if (milliseconds >= 600_000) fire();
+  goOn.resolve();
+  await next("session.page_opened");
+  expect(watches).toBe(1);
+  leaving.abort();
+  await iterator.return?.();
+});
