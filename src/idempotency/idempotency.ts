@@ -23,7 +23,7 @@ import {
 
 /** Milliseconds. */
 const times = {
-  /** A request that is sent again waits this long for the first one's answer. */
+  /** A request that is sent again waits this long for the first one's answer, where nothing else is said. */
   wait: 30_000,
   /** Between two looks for that answer: from the first to the last. */
   look: { first: 50, last: 1_000 },
@@ -56,6 +56,15 @@ export interface Idempotency {
   stop(): Promise<void>;
 }
 
+interface IdempotencyParts {
+  readonly db: Database;
+  readonly ids: Ids;
+  readonly sealer: Sealer;
+  readonly log: Log;
+  /** Milliseconds that a request waits for an earlier one's answer. */
+  readonly wait?: number;
+}
+
 /** The attempt was taken over while its gateway was silent. */
 class Superseded extends Error {
   override readonly name = "Superseded";
@@ -72,8 +81,8 @@ async function perform(attempt: WatchedAttempt, work: Work): Promise<Message> {
 }
 
 /** Makes the kept answers of a gateway. */
-export function createIdempotency(parts: { db: Database; ids: Ids; sealer: Sealer; log: Log }): Idempotency {
-  const { db, ids, sealer, log } = parts;
+export function createIdempotency(parts: IdempotencyParts): Idempotency {
+  const { db, ids, sealer, log, wait = times.wait } = parts;
   const outcomes = createOutcomes(sealer);
   const running = new Set<Claim>();
   const complaint = "requests that run cannot be kept from being taken over at the moment";
@@ -111,7 +120,7 @@ export function createIdempotency(parts: { db: Database; ids: Ids; sealer: Seale
     once: (work) => perform(makeAttempt(db, { ids, resumes: false }), work),
     async repeatable(request, work) {
       const { accountId, caller, key, hash, output } = request;
-      const deadline = performance.now() + times.wait;
+      const deadline = performance.now() + wait;
       for (let look = times.look.first; ; look = Math.min(2 * look, times.look.last)) {
         const claim = await claimRequest(db, request, ids.next("run").slice("run_".length));
         if (claim) {

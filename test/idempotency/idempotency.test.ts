@@ -1,0 +1,166 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { insertAccount } from "../../src/accounts/store.ts";
+import type { Attempt } from "../../src/call.ts";
+import { type Profile, ProfileSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import { createIdempotency, type Idempotency } from "../../src/idempotency/idempotency.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import { createSealer } from "../../src/platform/secrets-sealer.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const ids = createIds(systemClock);
+const accountId = ids.next("acc");
+const sealer = createSealer({ keys: [{ id: "test", secret: Buffer.alloc(32, 1) }], file: undefined });
+
+let database: TestDatabase;
+/** Gateways that are never heard of: their hearts are not started. */
+let one: Idempotency;
+let other: Idempotency;
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+  const { db } = database;
+  await db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
+  one = createIdempotency({ db, ids, sealer, log: silentLog });
+  other = createIdempotency({ db, ids, sealer, log: silentLog });
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+let keys = 0;
+
+function freshRequest() {
+  keys += 1;
+  let replays = 0;
+  const request = { accountId, caller: "key_1", key: `key ${keys}`, hash: Buffer.alloc(32), output: ProfileSchema };
+  return {
+    request: {
+      ...request,
+      onReplay: () => {
+        replays += 1;
+      },
+    },
+    replays: () => replays,
+  };
+}
+
+/** Answers with the name, committed with an account as the change that it made. */
+function making(name: string, at: Attempt): Promise<Message> {
+  const id = at.ids.next("acc");
+  return at.commit<Profile>(async (tx) => {
+    await insertAccount(tx, { id, name, tier: "free" });
+    return create(ProfileSchema, { id, name });
+  });
+}
+
+async function made(name: string): Promise<string[]> {
+  const rows = await database.db.sql.selectFrom("accounts").select("id").where("name", "=", name).execute();
+  return rows.map(({ id }) => id);
+}
+
+function grow(key: string, seconds: number) {
+  const old = sql<Date>`clock_timestamp() - ${seconds} * interval '1 second'`;
+  return database.db.sql.updateTable("idempotency_keys").set({ beat_at: old }).where("key", "=", key).execute();
+}
+
+async function isSilent(key: string): Promise<boolean> {
+  const silent = sql<boolean>`beat_at < clock_timestamp() - interval '10 seconds'`.as("silent");
+  const row = database.db.sql.selectFrom("idempotency_keys").select(silent).where("key", "=", key);
+  return (await row.executeTakeFirstOrThrow()).silent;
+}
+
+test("should let only the last attempt commit, and give its answer to those before it", async () => {
+  const { request, replays } = freshRequest();
+  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
+  const stalled = one.repeatable(request, async (attempt) => {
+    begun();
+    await mayGoOn;
+    return making("stalled", attempt);
+  });
+  await hasBegun;
+  await grow(request.key, 11);
+  const attempts: [boolean, string][] = [];
+  const answer = await other.repeatable(request, async (attempt) => {
+    attempts.push([attempt.resumes, attempt.ids.next("ses")]);
+    return making("taken over", attempt);
+  });
+  goOn();
+  expect(await stalled).toEqual(answer);
+  expect(replays()).toBe(1);
+  expect([await made("stalled"), (await made("taken over")).length]).toEqual([[], 1]);
+  expect(attempts).toEqual([[true, expect.stringMatching(/^ses_/)]]);
+});
+
+test("should not take over what beats, and have the same request wait for it, but not for ever", async () => {
+  const { request, replays } = freshRequest();
+  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
+  const slow = one.repeatable(request, async (attempt) => {
+    begun();
+    await mayGoOn;
+    return making("slow", attempt);
+  });
+  await hasBegun;
+  await grow(request.key, 11);
+  one.start();
+  await expect.poll(() => isSilent(request.key), { timeout: 10_000, interval: 20 }).toBe(false);
+  const again = (to: Idempotency) => to.repeatable(request, () => Promise.reject(new Error("it ran twice")));
+  const { db } = database;
+  const hasty = createIdempotency({ db, ids, sealer, log: silentLog, wait: 100 });
+  await expect(again(hasty)).rejects.toMatchObject({
+    slug: "conflict",
+    detail: expect.stringMatching(/is still running$/),
+  });
+  const patient = again(other);
+  goOn();
+  expect(await patient).toEqual(await slow);
+  await one.stop();
+  expect([replays(), (await made("slow")).length]).toEqual([1, 1]);
+});
+
+test("should give a later attempt the identifiers of one that failed, and new ones after a failure that changed things", async () => {
+  const { request } = freshRequest();
+  const seen: [boolean, string, string][] = [];
+  const attemptIt = (end: (attempt: Attempt) => Promise<Message>) =>
+    one.repeatable(request, (attempt) => {
+      seen.push([attempt.resumes, attempt.ids.next("ses"), attempt.ids.next("ses")]);
+      return end(attempt);
+    });
+  const away = fail("internal");
+  await expect(attemptIt(() => Promise.reject(away))).rejects.toBe(away);
+  const full = fail("capacity-unavailable");
+  await expect(attemptIt((attempt) => attempt.commit(async () => full))).rejects.toBe(full);
+  await attemptIt((attempt) => making("third", attempt));
+  const [first, second, third] = seen;
+  expect(seen.map(([resumes]) => resumes)).toEqual([false, true, false]);
+  expect(second?.slice(1)).toEqual(first?.slice(1));
+  expect(new Set(seen.flatMap(([, ...made]) => made)).size).toBe(4);
+  expect(third?.[1]).not.toBe(first?.[1]);
+});
+
+test("should keep a failure that changed things, and answer nothing that was not committed", async () => {
+  const { request, replays } = freshRequest();
+  const gone = fail("session-destroyed");
+  const failing = () => one.repeatable(request, (attempt) => attempt.commit(async () => gone));
+  await expect(failing()).rejects.toBe(gone);
+  await expect(failing()).rejects.toMatchObject({ slug: "session-destroyed" });
+  expect(replays()).toBe(1);
+  const loose = one.once(async () => create(ProfileSchema, { id: "prf_1" }));
+  await expect(loose).rejects.toThrow("pilothouse.v1.Profile was answered to a POST without call.commit");
+});
+
+test("should keep answers sealed", async () => {
+  const { request, replays } = freshRequest();
+  const first = await one.repeatable(request, (attempt) => making("a secret", attempt));
+  const row = await database.db.sql
+    .selectFrom("idempotency_keys")
+    .select(["answer", "sealed"])
+    .where("key", "=", request.key)
+    .executeTakeFirstOrThrow();
+  expect([row.sealed, row.answer?.includes("a secret")]).toEqual([true, false]);
+  expect(await other.repeatable(request, () => Promise.reject(new Error("it ran twice")))).toEqual(first);
+  expect(replays()).toBe(1);
+});
