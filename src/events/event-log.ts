@@ -1,8 +1,10 @@
 import { create, type DescMessage, type JsonObject, type Message, type MessageShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
+import { pause } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
+import { isDatabaseAway } from "../platform/database-away.ts";
 import { fail } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
@@ -84,6 +86,9 @@ export interface EventLogParts {
 
 const pageSize = 200;
 
+/** Milliseconds after which a reader that is behind tries again to reach PostgreSQL. */
+const retryEvery = 1_000;
+
 /** How long events are kept, and how many are deleted with one statement, so that none takes long. */
 const retention = { days: 30, batch: 1_000 };
 
@@ -139,9 +144,15 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
       while (!signal.aborted) {
         if (pending.mustReplay) {
           pending.mustReplay = false;
-          for await (const event of replay(subject, last)) {
-            last = event.number;
-            yield toMessage(event);
+          try {
+            for await (const event of replay(subject, last)) {
+              last = event.number;
+              yield toMessage(event);
+            }
+          } catch (error) {
+            if (!isDatabaseAway(error)) throw error;
+            pending.mustReplay = true;
+            await pause(retryEvery, signal);
           }
         }
         const event = pending.events.shift();

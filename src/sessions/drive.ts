@@ -7,6 +7,7 @@ import {
   DriveResponseSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
+import { pause } from "../platform/bounded-wait.ts";
 import { asFailure, fail, failFields } from "../platform/errors.ts";
 import { toProblem } from "../platform/problem.ts";
 import { validate } from "../platform/validation.ts";
@@ -16,6 +17,9 @@ import type { SessionRoutes } from "./session-routes.ts";
 
 /** Answers that wait for a slow client before its commands are held: 16 chunks of a capture are 4 MiB. */
 const ahead = 16;
+
+/** Milliseconds after which events that could not be read are asked for again. */
+const retryEvery = 1_000;
 
 type Answer = MessageInitShape<typeof DriveResponseSchema>;
 
@@ -69,16 +73,26 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
     }
   }
 
+  /** Brings the session's events until it ends. What cannot be read at the moment is asked for again. */
   async function pumpEvents(
     call: Call,
     id: string,
     signal: AbortSignal,
     outbox: BoundedQueue<DriveResponse>,
   ): Promise<void> {
-    try {
-      for await (const event of follow({ call, id, signal })) await outbox.push(create(DriveResponseSchema, { event }));
-    } catch {
-      // The session has ended, or the client is gone: the commands' own answers say so.
+    let after: string | undefined;
+    while (!signal.aborted) {
+      try {
+        for await (const event of follow({ call, id, after, signal })) {
+          after = event.id || after;
+          await outbox.push(create(DriveResponseSchema, { event }));
+        }
+        return;
+      } catch (error) {
+        // Of an end the commands' own answers tell.
+        if (asFailure(error).slug !== "internal") return;
+      }
+      await pause(retryEvery, signal);
     }
   }
 
@@ -108,9 +122,7 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
   return async function* drive(call, requests) {
     const stop = new AbortController();
     const outbox = new BoundedQueue<DriveResponse>({ items: ahead });
-    const cancel = (): void => stop.abort();
-    call.signal.addEventListener("abort", cancel, { once: true });
-    runAll(call, requests, outbox, stop.signal).then(
+    runAll(call, requests, outbox, AbortSignal.any([call.signal, stop.signal])).then(
       () => outbox.end(),
       (error: unknown) => outbox.fail(error),
     );
@@ -118,7 +130,6 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
       yield* outbox;
     } finally {
       stop.abort();
-      call.signal.removeEventListener("abort", cancel);
     }
   };
 }

@@ -46,19 +46,26 @@ const destroyPatience = 2_000;
 
 const sessionId = idPattern("ses");
 
+/** Splits `name:value` at the first colon. */
+function splitLabel(label: string): [name: string, value: string] {
+  const [name = ""] = label.split(":", 1);
+  return [name, label.slice(name.length + 1)];
+}
+
 /** Makes the implementation of SessionService. */
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
   const { db, channels, routes, tiers, log, errorsBase } = parts;
   const launch = createSessionLaunch(parts);
   const workerCommands = createWorkerCommands(routes, channels);
-  const commands = createSessionCommands(workerCommands);
+  const commands = createSessionCommands(workerCommands, routes);
   const follow = createSessionEvents({ events: parts.events, routes, commands: workerCommands });
   const drive = createDrive({ commands, follow, routes, errorsBase });
 
-  async function list({ principal }: Call, { limit = defaultPage, cursor, status }: ListSessionsRequest) {
+  async function list({ principal }: Call, { limit = defaultPage, cursor, status, label }: ListSessionsRequest) {
     const query = {
       accountId: principal.accountId,
       status: toStoredStatus(status),
+      labels: Object.fromEntries(label.map(splitLabel)),
       before: readCursor(cursor, sessionId),
     };
     const { rows, position } = cutPage(await listSessions(db, { ...query, limit: limit + 1 }), limit);

@@ -8,19 +8,24 @@ import {
   WaitCommandSchema,
   WorkerService,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type {
-  CaptureRequest,
-  CaptureStreamResponse,
-  InteractRequest,
-  InteractResponse,
-  NavigateRequest,
-  NavigateResponse,
-  SessionState,
-  WaitRequest,
-  WaitResponse,
+import {
+  type CaptureRequest,
+  type CaptureStreamResponse,
+  type InteractRequest,
+  type InteractResponse,
+  type NavigateRequest,
+  type NavigateResponse,
+  type SessionState,
+  SessionStatus,
+  type WaitRequest,
+  type WaitResponse,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { assertNavigable } from "./page-address.ts";
+import type { SessionRoutes } from "./session-routes.ts";
 import type { WorkerCommands } from "./worker-commands.ts";
+
+/** Milliseconds in which a worker's report is applied, at the latest. It mostly takes 20 to 120. */
+const reportPatience = 1_000;
 
 /** The commands of a session, for unary calls and for Drive alike. `id` is the session's, whatever the request says. */
 export interface SessionCommands {
@@ -32,18 +37,27 @@ export interface SessionCommands {
 }
 
 /** Makes the commands: each is one line of translation. */
-export function createSessionCommands(commands: WorkerCommands): SessionCommands {
+export function createSessionCommands(commands: WorkerCommands, routes: SessionRoutes): SessionCommands {
   const { method } = WorkerService;
+
+  /** The worker has said that the session is paused, and its report of that is on its way: GET is to say the same. */
+  async function awaitPause({ principal: { accountId } }: Call, id: string): Promise<void> {
+    const which = { id, accountId, milliseconds: reportPatience };
+    // The page was navigated all the same.
+    await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
+  }
   return {
     async navigate(call, id, request, idempotencyKey) {
       assertNavigable(request.url);
-      return commands.run({
+      const answer = await commands.run({
         call,
         id,
         method: method.navigate,
         idempotencyKey,
         build: (context) => create(NavigateCommandSchema, { context, request }),
       });
+      if (answer.status === SessionStatus.PAUSED) await awaitPause(call, id);
+      return answer;
     },
     interact: (call, id, request, idempotencyKey) =>
       commands.run({

@@ -6,7 +6,7 @@ import type { Bus } from "../platform/bus.ts";
 import type { Tx } from "../platform/database.ts";
 import type { Profiles } from "../profiles/profiles.ts";
 import { durationOf } from "./ended-session.ts";
-import { endedReasonMessages } from "./session-message.ts";
+import { toReasonMessage } from "./session-message.ts";
 import type { SessionMetrics } from "./session-metrics.ts";
 import { endings, type StoredEndedReason } from "./session-states.ts";
 import { endedPatch, type SessionRow, transition, transitionAll } from "./store.ts";
@@ -40,7 +40,7 @@ export interface SessionEnd extends EndCause {
 async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: SessionEnd): Promise<void> {
   const owner = { accountId: row.account_id, subject: row.id, ...(cause.workerKey && { workerKey: cause.workerKey }) };
   const durationMs = BigInt(durationOf(row));
-  const data = { sessionId: row.id, durationMs, endedReason: endedReasonMessages[cause.reason] };
+  const data = { sessionId: row.id, durationMs, endedReason: toReasonMessage(cause.reason) };
   if (endings[cause.reason] === "completed") {
     await events.append(tx, owner, SessionCompletedEventSchema, create(SessionCompletedEventSchema, data));
   } else {

@@ -70,17 +70,17 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
   return async function* follow(options) {
     const { call, id, after } = options;
     const stop = new AbortController();
-    const cancel = (): void => stop.abort();
-    options.signal.addEventListener("abort", cancel, { once: true });
+    // The client may have gone away before this is first read.
+    const signal = AbortSignal.any([options.signal, stop.signal]);
     const { accountId } = call.principal;
     const outbox = new BoundedQueue<Event>({ items: ahead });
     try {
       // Listened to before the status is read: an end in between is then an event that is yet to come.
-      const stored = await events.watch({ accountId, subject: id, after, signal: stop.signal });
+      const stored = await events.watch({ accountId, subject: id, after, signal });
       routes.forget(id);
       const { row } = await routes.find(id, accountId);
       if (isEnded(row.status) && !(await hasMore(accountId, id, after))) throw sessionGone(row);
-      if (!isEnded(row.status)) void pumpTransient({ ...options, signal: stop.signal }, outbox);
+      if (!isEnded(row.status)) void pumpTransient({ ...options, signal }, outbox);
       pumpStored(stored, outbox).then(
         () => outbox.end(),
         (error: unknown) => outbox.fail(error),
@@ -88,7 +88,6 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
       yield* outbox;
     } finally {
       stop.abort();
-      options.signal.removeEventListener("abort", cancel);
     }
   };
 }

@@ -62,8 +62,11 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
         await events.append(tx, owner, SessionEgressCapabilityChangedEventSchema, data);
         break;
       }
-      default:
+      case undefined:
+        // What a worker of a later release reports.
         return;
+      default:
+        event satisfies never;
     }
     tx.afterCommit(() => bus.publish("session-changed", sessionId));
   }

@@ -5,49 +5,34 @@ import {
   ProxySummarySchema,
   type Session,
   SessionEndedReason,
+  SessionEndedReasonSchema,
   SessionSchema,
   SessionStatus,
+  SessionStatusSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import { enumNames } from "../platform/rest-json/names.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 import type { SessionRow } from "./store.ts";
 
-/** The status of a row in the contract. */
-const statusMessages = {
-  provisioning: SessionStatus.PROVISIONING,
-  live: SessionStatus.LIVE,
-  paused: SessionStatus.PAUSED,
-  destroyed: SessionStatus.DESTROYED,
-  errored: SessionStatus.ERRORED,
-} as const satisfies Record<StoredSessionStatus, SessionStatus>;
+// The boundary between the names in rows and in the contract, which are the same but for their case.
+const upper = <Name extends string>(name: Name) => name.toUpperCase() as Uppercase<Name>;
+const statusNames = enumNames(SessionStatusSchema) as Map<SessionStatus, StoredSessionStatus>;
+const reasonNames = enumNames(SessionEndedReasonSchema) as Map<SessionEndedReason, StoredEndedReason>;
+
+/** The status that a message means; undefined when it does not say one. */
+export const toStoredStatus = (status: SessionStatus) => statusNames.get(status);
+
+/** The reason that a message means; undefined when it does not say one. */
+export const toStoredReason = (reason: SessionEndedReason) => reasonNames.get(reason);
 
 /** The ended reason of a row in the contract. */
-export const endedReasonMessages = {
-  destroyed: SessionEndedReason.DESTROYED,
-  expired: SessionEndedReason.EXPIRED,
-  idle: SessionEndedReason.IDLE,
-  quota: SessionEndedReason.QUOTA,
-  crashed: SessionEndedReason.CRASHED,
-  worker_lost: SessionEndedReason.WORKER_LOST,
-  failed_to_start: SessionEndedReason.FAILED_TO_START,
-} as const satisfies Record<StoredEndedReason, SessionEndedReason>;
-
-/** Finds the stored status that a message means; undefined when it does not say one. */
-export function toStoredStatus(message: SessionStatus): StoredSessionStatus | undefined {
-  return (Object.keys(statusMessages) as StoredSessionStatus[]).find((status) => statusMessages[status] === message);
-}
-
-/** Finds the stored reason that a message means; undefined when it does not say one. */
-export function toStoredReason(message: SessionEndedReason): StoredEndedReason | undefined {
-  return (Object.keys(endedReasonMessages) as StoredEndedReason[]).find(
-    (reason) => endedReasonMessages[reason] === message,
-  );
-}
+export const toReasonMessage = (reason: StoredEndedReason): SessionEndedReason => SessionEndedReason[upper(reason)];
 
 /** Writes a session as the interface has it. */
 export function toSessionMessage(row: SessionRow): Session {
   return create(SessionSchema, {
     id: row.id,
-    status: statusMessages[row.status],
+    status: SessionStatus[upper(row.status)],
     archetype: row.archetype,
     runtime: row.runtime,
     createdAt: timestampFromDate(row.created_at),
@@ -57,7 +42,7 @@ export function toSessionMessage(row: SessionRow): Session {
     ...(row.profile_id !== null && { profileId: row.profile_id }),
     ...(row.live_at && { liveAt: timestampFromDate(row.live_at) }),
     ...(row.ended_at && { endedAt: timestampFromDate(row.ended_at) }),
-    ...(row.ended_reason && { endedReason: endedReasonMessages[row.ended_reason] }),
+    ...(row.ended_reason && { endedReason: toReasonMessage(row.ended_reason) }),
     ...(row.pause_reason !== null && { pauseReason: row.pause_reason }),
     ...(row.locale !== null && { locale: row.locale }),
     ...(row.timezone !== null && { timezone: row.timezone }),

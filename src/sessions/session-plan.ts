@@ -4,6 +4,7 @@ import {
   CreateSessionRequestSchema,
   OnChallenge,
   type Proxy as ProxyMessage,
+  ProxySchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
 import {
@@ -54,24 +55,45 @@ function unknownArchetype(name: string): string {
   return `is not an archetype${offer}`;
 }
 
-function isProxyAddress(server: string): boolean {
-  return /^(https?|socks5):\/\/(\[[0-9a-fA-F:.]+\]|[^\s/?#@:[\]]+):\d{1,5}$/.test(server) && URL.canParse(server);
-}
+/** `scheme://user:password@host:port`, as most proxies are handed out; a password may hold all but the end of an address. */
+const proxyAddress =
+  /^(?<scheme>https?|socks5):\/\/(?:(?<login>[^\s/?#]*)@)?(?<host>(\[[0-9a-fA-F:.]+\]|[^\s/?#@:[\]]+):\d{1,5})$/;
 
 /** SOCKS5 gives each part of a login one byte for its length (RFC 1929). */
 const longestSocksField = 255;
 
-function assertProxy({ server, username = "", password = "" }: ProxyMessage): void {
-  if (!isProxyAddress(server)) {
+/** Reads percent-encoded text. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // The text is not repeated: it is a secret.
+    throw failFields("bad-request", { "proxy.server": "has a login with a % that encodes nothing: write it as %25" });
+  }
+}
+
+/** Takes the login out of a proxy's address, so that it is never shown, and checks what is left. */
+function planProxy(proxy: ProxyMessage): ProxyMessage {
+  const { scheme, login, host } = proxyAddress.exec(proxy.server)?.groups ?? {};
+  const server = `${scheme}://${host}`;
+  if (host === undefined || !URL.canParse(server)) {
     throw failFields("bad-request", {
-      "proxy.server": "must be http://, https:// or socks5:// with host and port, nothing else",
+      "proxy.server":
+        "must be http://, https:// or socks5:// with host and port, and at most user:password@ before them",
     });
   }
-  if (!server.startsWith("socks5:")) return;
-  for (const [name, value] of Object.entries({ username, password })) {
-    if (Buffer.byteLength(value) <= longestSocksField) continue;
+  const [, user = "", secret] = /^([^:]*)(?::(.*))?$/.exec(login ?? "") ?? [];
+  const username = proxy.username ?? (user === "" ? undefined : decoded(user));
+  const password = proxy.password ?? (secret === undefined ? undefined : decoded(secret));
+  for (const [name, value = ""] of Object.entries({ username, password })) {
+    if (!server.startsWith("socks5:") || Buffer.byteLength(value) <= longestSocksField) continue;
     throw failFields("validation-failed", { [`proxy.${name}`]: `is at most ${longestSocksField} bytes for socks5` });
   }
+  return create(ProxySchema, {
+    server,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+  });
 }
 
 function findFaults(request: CreateSessionRequest, archetype: Archetype | undefined, tier: Tier): Faults {
@@ -93,7 +115,7 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
   const archetype = findArchetype(name);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
-  if (request.proxy) assertProxy(request.proxy);
+  const proxy = request.proxy && planProxy(request.proxy);
   const {
     runtime = defaultRuntime,
     timeoutSeconds = tier.longestSessionSeconds,
@@ -106,7 +128,7 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
   const { width, height } = viewport ?? archetype.viewport;
   const deviceScaleFactor = viewport?.deviceScaleFactor || archetype.deviceScaleFactor;
   return {
-    request: create(CreateSessionRequestSchema, { ...request, ...defaults }),
+    request: create(CreateSessionRequestSchema, { ...request, ...defaults, ...(proxy && { proxy }) }),
     archetype: name,
     runtime,
     timeoutSeconds,

@@ -1,11 +1,13 @@
 import type { WorkerAddress } from "../fleet/store.ts";
+import { pause } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Database } from "../platform/database.ts";
 import { isDatabaseAway } from "../platform/database-away.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import { idPattern } from "../platform/ids.ts";
+import { createListeners } from "../platform/listeners.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
-import { isEnded } from "./session-states.ts";
+import { isEnded, type StoredSessionStatus } from "./session-states.ts";
 import { findRoute, type RouteRow } from "./store.ts";
 
 /** Where a session runs, as its row says it. */
@@ -26,6 +28,11 @@ export interface SessionRoutes {
   forget(id: string): void;
   /** Calls the listener when a session ends, until the returned function is called. */
   onEnd(id: string, listener: () => void): () => void;
+  /** Waits until the session's row says what is expected of it, or the time is up. Throws what `find` does. */
+  awaitStatus(
+    which: { readonly id: string; readonly accountId: string; readonly milliseconds: number },
+    isReached: (status: StoredSessionStatus) => boolean,
+  ): Promise<void>;
   start(): void;
   stop(): void;
 }
@@ -49,7 +56,8 @@ function toRoute(row: RouteRow): SessionRoute {
 
 /** Makes the routes of a gateway. */
 export function createSessionRoutes(db: Database, bus: Bus): SessionRoutes {
-  const listeners = new Map<string, Set<() => void>>();
+  const ends = createListeners<void>();
+  const changes = createListeners<void>();
   const unsubscribes: (() => void)[] = [];
   const cache = createFreshCache<SessionRoute>({
     load: async (id) => {
@@ -77,21 +85,33 @@ export function createSessionRoutes(db: Database, bus: Bus): SessionRoutes {
       return route;
     },
     forget: (id) => cache.forget(id),
-    onEnd(id, listener) {
-      const set = listeners.get(id) ?? new Set();
-      listeners.set(id, set.add(listener));
-      return () => {
-        set.delete(listener);
-        if (set.size === 0 && listeners.get(id) === set) listeners.delete(id);
-      };
+    onEnd: ends.add,
+    async awaitStatus({ id, accountId, milliseconds }, isReached) {
+      const deadline = performance.now() + milliseconds;
+      for (let left = milliseconds; left > 0; left = deadline - performance.now()) {
+        const changed = new AbortController();
+        const unlisten = changes.add(id, () => changed.abort());
+        try {
+          cache.forget(id);
+          const { row } = await find(id, accountId);
+          if (isReached(row.status)) return;
+          await pause(left, changed.signal);
+        } finally {
+          unlisten();
+        }
+      }
     },
     start() {
       if (unsubscribes.length > 0) return;
       unsubscribes.push(
-        bus.subscribe("session-changed", (id) => cache.forget(id)),
+        bus.subscribe("session-changed", (id) => {
+          cache.forget(id);
+          changes.tell(id);
+        }),
         bus.subscribe("session-ended", (id) => {
           cache.forget(id);
-          for (const listener of [...(listeners.get(id) ?? [])]) listener();
+          changes.tell(id);
+          ends.tell(id);
         }),
       );
     },

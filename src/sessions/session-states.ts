@@ -1,15 +1,13 @@
+import type { SessionEndedReason, SessionStatus } from "../gen/pilothouse/v1/session_pb.ts";
+
+/** Rows say what the contract says: the name of an enum's value, in lower case. */
+type NamesOf<Enum> = Exclude<Lowercase<string & keyof Enum>, "unspecified">;
+
 /** Where a session is in its life, as its row says it. */
-export type StoredSessionStatus = "provisioning" | "live" | "paused" | "destroyed" | "errored";
+export type StoredSessionStatus = NamesOf<typeof SessionStatus>;
 
 /** Why a session ended, as its row says it. */
-export type StoredEndedReason =
-  | "destroyed"
-  | "expired"
-  | "idle"
-  | "quota"
-  | "crashed"
-  | "worker_lost"
-  | "failed_to_start";
+export type StoredEndedReason = NamesOf<typeof SessionEndedReason>;
 
 /** What moves a session on. */
 export type SessionTrigger = "launched" | "challenged" | "resolved" | "completed" | "failed";

@@ -209,6 +209,8 @@ export async function findSession(db: Queryable, id: string, accountId: string):
 export interface SessionListQuery {
   readonly accountId: string;
   readonly status: StoredSessionStatus | undefined;
+  /** All of which a session has. */
+  readonly labels: Readonly<Record<string, string>>;
   /** Only sessions that are older than this one. */
   readonly before: string | undefined;
   readonly limit: number;
@@ -218,6 +220,8 @@ export interface SessionListQuery {
 export async function listSessions(db: Queryable, query: SessionListQuery): Promise<SessionRow[]> {
   let select = db.sql.selectFrom("sessions").selectAll().where("account_id", "=", query.accountId);
   if (query.status !== undefined) select = select.where("status", "=", query.status);
+  if (Object.keys(query.labels).length > 0)
+    select = select.where(sql<boolean>`labels @> ${JSON.stringify(query.labels)}::jsonb`);
   if (query.before !== undefined) select = select.where("id", "<", query.before);
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }

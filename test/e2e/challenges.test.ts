@@ -29,8 +29,8 @@ test("a bot check pauses a session, is told of, and lets the session go on when 
   expect(landed).toMatchObject({ status: 200, body: { status: "paused", http_status: 200 } });
   const challenge = { kind: "generic", url: site.url("/check.html"), detected_at: expect.any(String) };
   const paused = { status: "paused", pause_reason: "generic" };
+  expect((await rest(path)).body).toMatchObject(paused);
   expect((await rest(`${path}/state`)).body).toMatchObject({ ...paused, challenge });
-  await eventually(async () => (await rest(path)).body).toMatchObject(paused);
   const refusal = { status: 409, body: { type: expect.stringMatching(/\/conflict$/), pause_reason: "generic" } };
   expect(await rest(`${path}/navigate`, { url: site.url("/plain.html") })).toMatchObject(refusal);
   expect(await rest(`${path}/wait`, { condition: { kind: "text", text: "x" } })).toMatchObject(refusal);

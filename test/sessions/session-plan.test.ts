@@ -44,6 +44,20 @@ test("should keep what the client chose", () => {
   });
 });
 
+const logins: [server: string, given: { username?: string; password?: string }, planned: object][] = [
+  ["http://u:p@p:1", {}, { server: "http://p:1", username: "u", password: "p" }],
+  ["socks5://u%40x:a%3Ab%2F@[::1]:1", {}, { server: "socks5://[::1]:1", username: "u@x", password: "a:b/" }],
+  ["http://u:p@ss:w@p:1", {}, { server: "http://p:1", username: "u", password: "p@ss:w" }],
+  ["http://token@p:1", {}, { server: "http://p:1", username: "token" }],
+  ["http://u:p@p:1", { username: "v" }, { server: "http://p:1", username: "v", password: "p" }],
+  ["http://u:p@p:1", { username: "v", password: "" }, { server: "http://p:1", username: "v", password: "" }],
+];
+
+test.each(logins)("should take the login out of the proxy address %s", (server, given, planned) => {
+  const { proxy } = plan({ proxy: { server, ...given } }).request;
+  expect({ ...proxy, $typeName: undefined }).toEqual({ ...planned, $typeName: undefined });
+});
+
 describe("what it refuses", () => {
   const cases: [what: string, request: Request, failure: object][] = [
     ["an unknown archetype", { archetype: "pixl-7" }, { errors: [{ field: "archetype", message: /pixel-7/ }] }],
@@ -68,6 +82,16 @@ describe("what it refuses", () => {
       "a proxy address with a path",
       { proxy: { server: "http://p:1/x" } },
       { slug: "bad-request", errors: [{ field: "proxy.server" }] },
+    ],
+    [
+      "a login in a proxy address that is not percent-encoded",
+      { proxy: { server: "http://u:100%@p:1" } },
+      { slug: "bad-request", errors: [{ field: "proxy.server", message: /%25/ }] },
+    ],
+    [
+      "a long password in the address of a SOCKS5 proxy",
+      { proxy: { server: `socks5://u:${"p".repeat(256)}@p:1080` } },
+      { slug: "validation-failed", errors: [{ field: "proxy.password" }] },
     ],
     ["a proxy address without a port", { proxy: { server: "socks5://p" } }, { slug: "bad-request" }],
     [

@@ -1,5 +1,6 @@
+import { PassThrough } from "node:stream";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   CaptureRequestSchema,
@@ -12,6 +13,7 @@ import {
   GetSessionStateRequestSchema,
   ListSessionsRequestSchema,
   NavigateRequestSchema,
+  NavigateResponseSchema,
   SessionEndedReason,
   SessionStatus,
   WatchSessionRequestSchema,
@@ -22,6 +24,15 @@ import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 const blank = create(CreateSessionRequestSchema, {});
 const navigateTo = (id: string) => create(NavigateRequestSchema, { id, url: "https://example.com/" });
 
+const botCheck = "https://example.com/bot-check";
+const challengeSeen = ({ sessionId, placementEpoch }: { sessionId: string; placementEpoch: bigint }) =>
+  ({
+    sessionId,
+    placementEpoch,
+    sequence: 1n,
+    event: { case: "challengeSeen", value: { challenge: "generic", url: botCheck, paused: true } },
+  }) as const;
+
 /** Settles when the condition holds; the test's own time limit bounds it. */
 const eventually = (check: () => unknown) => expect.poll(check, { timeout: 15_000, interval: 50 });
 
@@ -29,7 +40,18 @@ describe("with a worker", () => {
   let running: SessionsApp;
   beforeAll(async () => {
     running = await startSessionsApp();
-    await running.worker({ slots: 100 });
+    const worker = await running.worker({
+      slots: 100,
+      handlers: {
+        async navigate(_call, { context, request }) {
+          const isCheck = request?.url === botCheck;
+          // Reports travel by themselves, and come after the answer.
+          if (isCheck && context) setTimeout(() => worker.report(challengeSeen(context)), 200);
+          const status = isCheck ? SessionStatus.PAUSED : SessionStatus.LIVE;
+          return create(NavigateResponseSchema, { url: request?.url ?? "", httpStatus: 200, status });
+        },
+      },
+    });
   });
   afterAll(() => running[Symbol.asyncDispose]());
 
@@ -85,6 +107,67 @@ describe("with a worker", () => {
     await expect(
       sessions.list(call(), create(ListSessionsRequestSchema, { cursor: "nonsense" })),
     ).rejects.toMatchObject({ slug: "validation-failed", errors: [{ field: "cursor" }] });
+  });
+
+  test("should list the sessions that have all labels that are asked for", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const make = (labels: Record<string, string>) =>
+      sessions.create(call(), create(CreateSessionRequestSchema, { labels }));
+    const both = await make({ env: "prod", url: "a:b" });
+    const one = await make({ env: "prod" });
+    await make({ env: "production" });
+    const ids = async (...label: string[]) => {
+      const { data } = await sessions.list(call(), create(ListSessionsRequestSchema, { label }));
+      return data.map(({ id }) => id);
+    };
+    expect(await ids("env:prod")).toEqual([one.id, both.id]);
+    expect(await ids("env:prod", "url:a:b")).toEqual([both.id]);
+    expect(await ids("env:")).toEqual([]);
+  });
+
+  test("should show a session as paused as soon as a navigation has said so", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const { id } = await sessions.create(call(), blank);
+    const navigated = await sessions.navigate(call(), create(NavigateRequestSchema, { id, url: botCheck }));
+    expect(navigated.status).toBe(SessionStatus.PAUSED);
+    const shown = await sessions.get(call(), create(GetSessionRequestSchema, { id }));
+    expect(shown).toMatchObject({ status: SessionStatus.PAUSED, pauseReason: "generic" });
+  });
+
+  test("should refuse to follow a session from an event that it does not have", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const { id } = await sessions.create(call(), blank);
+    for (const afterEventId of ["", "evt_bad"]) {
+      const watched = collect(sessions.watch(call(), create(WatchSessionRequestSchema, { id, afterEventId })));
+      await expect(watched.all).rejects.toMatchObject({ slug: "not-found" });
+    }
+  });
+
+  test("should end a stream of events whose client had gone before it began", async () => {
+    const { sessions } = running;
+    const call = await running.caller();
+    const { id } = await sessions.create(call(), blank);
+    const gone = call({ signal: AbortSignal.abort() });
+    expect(await collect(sessions.watch(gone, create(WatchSessionRequestSchema, { id }))).all).toEqual([]);
+  });
+
+  test("should bring events to a Drive stream although they could not be read when it began", async () => {
+    const { app, sessions } = running;
+    const call = await running.caller();
+    const { id: sessionId } = await sessions.create(call(), blank);
+    const commands = new PassThrough({ objectMode: true });
+    commands.write(create(DriveRequestSchema, { sessionId, id: "1", state: {} }));
+    const watch = vi.spyOn(app.events, "watch").mockRejectedValueOnce(fail("internal"));
+    const driven = collect(sessions.drive(call(), commands));
+    await expect.poll(() => watch.mock.calls.length, { timeout: 10_000 }).toBe(2);
+    await watch.mock.results[1]?.value;
+    await sessions.destroy(call(), create(DestroySessionRequestSchema, { id: sessionId }));
+    await eventually(() => driven.seen.some(({ event }) => event?.type === "session.completed")).toBe(true);
+    commands.end();
+    await driven.all;
   });
 
   test("should never exceed the tier's concurrent sessions", async () => {
@@ -342,7 +425,7 @@ async function* from(requests: DriveRequest[]): AsyncGenerator<DriveRequest> {
 /** Reads a stream to its end; `begun` resolves with its first item. */
 function collect<T extends Event | DriveResponse>(
   stream: AsyncIterable<T>,
-): { all: Promise<T[]>; begun: Promise<unknown> } {
+): { all: Promise<T[]>; begun: Promise<unknown>; seen: readonly T[] } {
   const iterator = stream[Symbol.asyncIterator]();
   const items: T[] = [];
   const first = iterator.next();
@@ -350,5 +433,5 @@ function collect<T extends Event | DriveResponse>(
     for (let result = await first; !result.done; result = await iterator.next()) items.push(result.value);
     return items;
   }
-  return { all: read(), begun: first };
+  return { all: read(), begun: first, seen: items };
 }

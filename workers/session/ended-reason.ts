@@ -1,18 +1,12 @@
-import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type SessionEndedReason, SessionEndedReasonSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
+import { enumNames } from "../../src/platform/rest-json/names.ts";
 
-const NAMES: Readonly<Record<number, string>> = {
-  [SessionEndedReason.EXPIRED]: "expired",
-  [SessionEndedReason.IDLE]: "idle",
-  [SessionEndedReason.QUOTA]: "quota",
-  [SessionEndedReason.CRASHED]: "crashed",
-  [SessionEndedReason.WORKER_LOST]: "worker_lost",
-  [SessionEndedReason.FAILED_TO_START]: "failed_to_start",
-};
+const NAMES = enumNames(SessionEndedReasonSchema);
 
 /** The name of a reason, as clients see it. */
 export function endedReasonName(reason: SessionEndedReason): string {
-  return NAMES[reason] ?? "destroyed";
+  return NAMES.get(reason) ?? "destroyed";
 }
 
 /** What every operation on an ended session answers. */
