@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { isAbsolute, resolve } from "node:path";
+import { isAddressException } from "../src/platform/address-rules.ts";
 import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, type Environment, readerOf } from "../src/platform/environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "../src/platform/fleet-tls.ts";
@@ -68,7 +69,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     gateways,
     fleetTls: readFleetTls(read),
     scratch: readDirectory(env, "SCRATCH_DIR"),
-    egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isException),
+    egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),
     isolation: isolation === "auto" ? undefined : isolation,
     // Ctrl-C ends all that `npm start` began.
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
@@ -97,10 +98,6 @@ function readAddress(env: Environment, name: string, absent: string | undefined)
   const value = env[name] || absent;
   if (value === undefined || !isAddress(value)) throw new ConfigError(name, "accepts `host:port` or `unix:/path`");
   return value;
-}
-
-function isException(item: string): boolean {
-  return item.includes("/") || isIP(item) !== 0 || isAddress(item);
 }
 
 /** The host that an address to listen on names: loopback beside a unix socket. */

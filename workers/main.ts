@@ -2,6 +2,7 @@ import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { ConfigError } from "../src/platform/environment.ts";
 import { createLog } from "../src/platform/log.ts";
 import { readWorkerConfig } from "./config.ts";
+import { threadsFor } from "./egress/resolver.ts";
 import type { WorkerFate } from "./fleet-link.ts";
 import { keepGoing } from "./last-resort.ts";
 import { startWorker, type Worker } from "./worker.ts";
@@ -17,6 +18,8 @@ async function main(): Promise<void> {
   const config = readWorkerConfig(process.env);
   const log = createLog(config.logLevel);
   keepGoing(log);
+  // Node reads it when a thread is first needed, which is after this.
+  process.env.UV_THREADPOOL_SIZE ??= String(threadsFor(config.slots));
   let worker: Worker | undefined;
   let stopping: Promise<void> | undefined;
   const stop = (why: string, status: number, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void => {

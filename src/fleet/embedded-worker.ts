@@ -147,8 +147,6 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
         WORKER_LISTEN: workerSocket(dataDir),
         WORKER_ADDRESS: workerSocket(dataDir),
         WORKER_TOKEN: workerToken,
-        // Name lookups of all sessions share these threads, and a silent name server holds one for seconds.
-        UV_THREADPOOL_SIZE: "64",
       },
       // A group of its own: Ctrl-C reaches the gateway alone, and a killed gateway does not take the worker along.
       detached: true,

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { isAddressException, isNetwork, parseTarget } from "./address-rules.ts";
 import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "./fleet-tls.ts";
@@ -44,8 +45,6 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
-  /** CIDRs or host:port that pages may reach although private. */
-  readonly egressAllow: readonly string[];
   /** `host:port` that customers' proxies are asked for before a session begins with one. */
   readonly proxyCheck: string;
   /** Keys that seal what is kept secret, the newest first; in embedded mode none means one of our own in DATA_DIR. */
@@ -66,17 +65,6 @@ const longestSocketPath = 103;
 const longestSocketName = join("postgres", "run", ".s.PGSQL.5432");
 
 const isOrigin = (item: string): boolean => URL.canParse(item) && new URL(item).origin === item;
-
-function isCidr(item: string): boolean {
-  const [address = "", bits] = item.split("/");
-  const version = isIP(address);
-  return version > 0 && (bits === undefined || (/^\d+$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)));
-}
-
-function isHostAndPort(item: string): boolean {
-  const match = /^(?:\[([^\]]+)\]|([^:/\s]+)):(\d{1,5})$/.exec(item);
-  return match !== null && Number(match[3]) > 0 && Number(match[3]) < 65_536 && (!match[1] || isIP(match[1]) === 6);
-}
 
 function readPort(read: EnvironmentReader, name: string, absent: number): number {
   return read.integer(name, { min: 0, max: 65_535, absent });
@@ -101,7 +89,7 @@ const privateName = /^[^.]*$|\.(localhost|local|internal|home\.arpa|test)$/;
 
 function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   const value = read.text("PROXY_CHECK");
-  if (value !== undefined && !isHostAndPort(value)) {
+  if (value !== undefined && !parseTarget(value)) {
     throw new ConfigError("PROXY_CHECK", "accepts `host:port` of a service that proxies can reach");
   }
   if (value !== undefined) return value;
@@ -134,6 +122,8 @@ export function readConfig(
   const publicUrl = read.url("PUBLIC_URL", ["http:", "https:"]) ?? `${tls ? "https" : "http"}://localhost:${port}`;
   // As many as a worker has slots for (workers/slots/uid-range.ts).
   const slots = read.integer("WORKER_SLOTS", { min: 1, max: 256, absent: 0 });
+  // The worker that this process starts reads it; a wrong one is refused where somebody looks.
+  read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException);
   return {
     embedded,
     host: read.text("HOST") ?? (embedded ? "127.0.0.1" : "0.0.0.0"),
@@ -151,10 +141,9 @@ export function readConfig(
     workerSlots: slots === 0 ? undefined : slots,
     tls,
     fleetTls: readFleetTls(read),
-    trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isCidr),
+    trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isNetwork),
     corsOrigins: read.list("CORS_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
-    egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", (item) => isCidr(item) || isHostAndPort(item)),
     proxyCheck: readProxyCheck(read, publicUrl),
     secretsKeys: parseSecretsKeys(read.text("SECRETS_KEYS") ?? ""),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),

@@ -5,9 +5,9 @@ import { text } from "node:stream/consumers";
 import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ProxySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { makeAddressRules } from "../../workers/egress/address-rules.ts";
+import { makeAddressRules } from "../../src/platform/address-rules.ts";
+import type { Resolve } from "../../src/platform/target-resolution.ts";
 import { Relay } from "../../workers/egress/relay.ts";
-import type { Resolve } from "../../workers/egress/resolver.ts";
 import type { EgressChange } from "../../workers/egress/upstream-watch.ts";
 import { keepingLog } from "../isolation/world.ts";
 import { ProxyStandIn } from "../support/proxy-stand-in.ts";
@@ -108,6 +108,15 @@ test.each([
   expect((await get(port, `http://${host}/`)).status).toBe(403);
   expect((await connectThrough(port, `${host}:443`)).status).toBe("HTTP/1.1 403 Forbidden");
   expect(relay.refused).toBe(2);
+  expect(proxy.asked).toEqual([]);
+});
+
+test("a proxy of ours is not asked for a name that is late here: whoever is late may say anything afterwards", async () => {
+  const never = new Promise<never>(() => undefined);
+  const resolve: Resolve = (host) => (host === "late.example" ? never : resolveHere(host));
+  const { relay, port } = await relayThrough({ resolve });
+  await expect(get(port, "http://late.example/")).rejects.toThrow("socket hang up");
+  expect(relay.failureOf("late.example", 80, 0)?.netError).toBe("ERR_CONNECTION_TIMED_OUT");
   expect(proxy.asked).toEqual([]);
 });
 

@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import {
@@ -56,6 +57,8 @@ async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Prom
 test("a worker that drains takes no new session, keeps its lease, and ends with its last session", async () => {
   await using stack = new AsyncDisposableStack();
   const { worker, create: begin, state, destroy, row, leaseUntil } = await drainOne(120, stack);
+  // However it was started, it has threads for the names that all of its four slots may be resolving at once, and more.
+  expect((await readdir(`/proc/${worker.pid}/task`)).length).toBeGreaterThan(24);
   await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
   const before = await leaseUntil();
   // Two heartbeats later.

@@ -3,7 +3,7 @@ import http from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { makeAddressRules } from "../../workers/egress/address-rules.ts";
+import { makeAddressRules } from "../../src/platform/address-rules.ts";
 import { Relay, type RelayOptions } from "../../workers/egress/relay.ts";
 import { keepingLog } from "./world.ts";
 
@@ -75,6 +75,47 @@ test("a refused request gets a page that names the address, and is remembered", 
 test("a refused page does not name the remedy to those who cannot apply it", async () => {
   const { port } = await startRelay();
   expect((await get(port, "http://10.0.0.1/")).body).not.toContain("EGRESS_ALLOW");
+});
+
+test("nobody is advised to open a cloud's metadata", async () => {
+  const { port } = await startRelay({ showRemedy: true });
+  const { response, body } = await get(port, "http://0xa9fea9fe/latest/meta-data");
+  expect(response.statusCode).toBe(403);
+  expect(body).toContain("169.254.169.254:80");
+  expect(body).not.toContain("EGRESS_ALLOW");
+});
+
+test.each(["GET", "DELETE", "POST"])(
+  "the chunked body of a %s arrives as one, and not as a request of its own",
+  async (method) => {
+    const seen: string[] = [];
+    const reader = http.createServer(async (request, response) => {
+      seen.push(`${request.method} ${request.url} ${await text(request)}`);
+      response.end("read");
+    });
+    const { relay, port } = await startRelay();
+    const host = `127.0.0.1:${await listen(reader)}`;
+    relay.allow.add(host);
+    const smuggled = `GET /smuggled HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
+    const headers = { host, "transfer-encoding": "chunked" };
+    const request = http.request({ host: "127.0.0.1", port, method, path: `http://${host}/`, headers });
+    request.end(smuggled);
+    await once(request, "response");
+    await get(port, `http://${host}/next`);
+    expect(seen).toEqual([`${method} / ${smuggled}`, "GET /next "]);
+  },
+);
+
+test("an answer's length is left out where its transfer coding says something else", async () => {
+  const liar = createServer((socket) =>
+    socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n\r\n"),
+  );
+  const { relay, port } = await startRelay();
+  const host = `127.0.0.1:${await listen(liar)}`;
+  relay.allow.add(host);
+  const { response, body } = await get(port, `http://${host}/`);
+  expect(response.headers["content-length"]).toBeUndefined();
+  expect(body).toBe("whole");
 });
 
 test.each([

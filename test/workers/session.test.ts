@@ -197,6 +197,36 @@ describe("the end of a session", () => {
   });
 });
 
+describe("the address of a page", () => {
+  test("is shown without its name and password", async () => {
+    const session = await open();
+    const { url } = await session.navigate({ url: `http://ada:secret@${site.host}/form.html` });
+    expect(url).toBe(site.url("/form.html"));
+    const state = await session.state();
+    expect([state.url, ...state.pages.map((page) => page.url)]).toEqual([url, url]);
+  });
+
+  test("is cut at 2,000 characters in answers, events and state, as its title is", async () => {
+    const session = await open();
+    const stopped = new AbortController();
+    const watch = session.watch(stopped.signal);
+    const longest = (async () => {
+      for await (const { type, data } of watch) {
+        const url = String(data?.url ?? "");
+        if (type === "session.page_navigated" && url.includes("aaaa")) return url.length;
+      }
+      return 0;
+    })();
+    await session.navigate({ url: site.url("/long-names.html") });
+    const { url, title } = await session.wait({ condition: { case: "selector", value: { selector: "#named" } } });
+    expect([url.length, title.length]).toEqual([2_000, 2_000]);
+    const state = await session.state();
+    expect([state.url.length, state.title.length]).toEqual([2_000, 2_000]);
+    expect(await longest).toBe(2_000);
+    stopped.abort();
+  });
+});
+
 describe("an egress refusal", () => {
   test.each([
     ["http", "http://127.0.0.2:8765/"],
@@ -209,6 +239,13 @@ describe("an egress refusal", () => {
       slug: "driver-error",
       extensions: { blocked_by: "egress" },
       detail: expect.stringContaining("EGRESS_ALLOW=127.0.0.2:8765"),
+    });
+  });
+
+  test("of a cloud's metadata advises nobody to open it", async () => {
+    const session = await open();
+    await expect(session.navigate({ url: "http://169.254.169.254/" })).rejects.toMatchObject({
+      detail: expect.not.stringContaining("EGRESS_ALLOW"),
     });
   });
 

@@ -1,5 +1,6 @@
 import type { Page, Response } from "playwright-core";
 import { type NavigateRequest, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { isMetadataHost } from "../../src/platform/address-rules.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { type Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { EgressFailure } from "../egress/journal.ts";
@@ -194,7 +195,8 @@ function failureOf({ relay }: NavigateScene, url: string, since: number): Egress
 function refused({ showRemedy }: NavigateScene, url: string): Failure {
   const place = placeOf(url);
   const target = place ? `${place.host}:${place.port}` : url;
-  const remedy = showRemedy ? `; start the service with EGRESS_ALLOW=${target} to let it through` : "";
+  const isAdvisable = showRemedy && !(place && isMetadataHost(place.host));
+  const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to let it through` : "";
   const detail = `${target} is not on the public internet, and pages may reach nothing else${remedy}`;
   return fail("driver-error", { blocked_by: "egress" }, { detail });
 }

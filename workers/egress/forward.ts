@@ -1,6 +1,6 @@
 import http from "node:http";
 import { pipeline } from "node:stream";
-import { formatTarget, type Target } from "./address-rules.ts";
+import { formatTarget, type Target } from "../../src/platform/address-rules.ts";
 import { loginRefused } from "./proxy-failure.ts";
 import type { Exit } from "./way-out.ts";
 
@@ -78,6 +78,8 @@ function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Ex
   const url = new URL(request.url ?? "");
   const path = `${url.pathname}${url.search}`;
   const headers = endToEndHeaders(request.rawHeaders);
+  // Node frames the body of a GET or DELETE only when it is told to: without a length the site would take it for a request.
+  if (request.headers["transfer-encoding"] !== undefined) headers.push("transfer-encoding", "chunked");
   if (proxy?.authorization !== undefined) headers.push("proxy-authorization", proxy.authorization);
   return {
     ...(proxy?.target ?? target),
@@ -92,13 +94,19 @@ function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Ex
   };
 }
 
-/** Gives the headers that travel on, as the flat list of names and values that they came in: order and case are kept. */
+/**
+ * Gives the headers that travel on, as the flat list of names and values that they came in: order and case are kept. A
+ * length beside a transfer coding is wrong wherever it differs from what is sent (RFC 9112, section 6.3), and left out.
+ */
 function endToEndHeaders(raw: readonly string[]): string[] {
   const kept: string[] = [];
+  const isCoded = raw.some((name, index) => index % 2 === 0 && name.toLowerCase() === "transfer-encoding");
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = raw[index] ?? "";
     const value = raw[index + 1] ?? "";
-    if (!CONNECTION_HEADERS.has(name.toLowerCase()) && isSendable(name, value)) kept.push(name, value);
+    const key = name.toLowerCase();
+    const isFraming = CONNECTION_HEADERS.has(key) || (isCoded && key === "content-length");
+    if (!isFraming && isSendable(name, value)) kept.push(name, value);
   }
   return kept;
 }

@@ -1,4 +1,4 @@
-import { formatTarget, type Target } from "./address-rules.ts";
+import { formatTarget, isMetadataHost, type Target } from "../../src/platform/address-rules.ts";
 
 /** The header by which an answer of the relay's own is told from one of the site's. */
 export const BLOCKED_HEADER = "x-pilothouse-blocked";
@@ -6,9 +6,10 @@ export const BLOCKED_HEADER = "x-pilothouse-blocked";
 /** Makes the page that a browser shows instead of a refused address, with the operator's remedy where that is the reader. */
 export function refusalPage(target: Target, showRemedy: boolean): string {
   const name = escapeHtml(formatTarget(target));
-  const remedy = showRemedy
-    ? `<p>To let pages reach it, start Pilothouse with <code>EGRESS_ALLOW=${name}</code>.</p>`
-    : "";
+  const remedy =
+    showRemedy && !isMetadataHost(target.host)
+      ? `<p>To let pages reach it, start Pilothouse with <code>EGRESS_ALLOW=${name}</code>.</p>`
+      : "";
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Blocked: ${name}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em}</style></head>
 <body><h1>This address is blocked</h1>

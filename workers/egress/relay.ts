@@ -2,16 +2,23 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import {
+  type AddressRules,
+  formatTarget,
+  normaliseHost,
+  parseTarget,
+  type Target,
+} from "../../src/platform/address-rules.ts";
 import { failFields } from "../../src/platform/errors.ts";
+import type { Resolve } from "../../src/platform/target-resolution.ts";
 import type { Log } from "../slots/log.ts";
-import { type AddressRules, formatTarget, normaliseHost, parseTarget, type Target } from "./address-rules.ts";
 import { DirectWay } from "./direct-way.ts";
 import { forwardRequest, MAX_HEADER_BYTES } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorOf } from "./journal.ts";
 import { ProxiedWay } from "./proxied-way.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import { BLOCKED_HEADER, refusalPage } from "./refusal-page.ts";
-import { type EgressGuard, type Resolve, takeTurns } from "./resolver.ts";
+import { type EgressGuard, takeTurns } from "./resolver.ts";
 import { type EgressBytes, SocketTally } from "./socket-tally.ts";
 import { joinSockets } from "./tunnel.ts";
 import { Upstream } from "./upstream.ts";

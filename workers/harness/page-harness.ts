@@ -1,6 +1,7 @@
 import type { Frame, Page, Request } from "playwright-core";
 import { within } from "../../src/platform/deadline.ts";
 import type { PageTraffic } from "../session/page-traffic.ts";
+import { shownAddress } from "../session/shown-text.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { isUnsolved } from "./check-frame.ts";
 import { type DocumentReport, reportDocument } from "./document-report.ts";
@@ -34,9 +35,6 @@ const PATIENCE_MS = 5_000;
 
 /** How many frames of one page are looked at. */
 const MAX_FRAMES = 10;
-
-/** How much of an address is told. */
-const URL_LENGTH = 2_000;
 
 /** A bot check on a page. */
 export interface Sighting {
@@ -188,7 +186,7 @@ export class PageHarness {
   }
 
   #conclude({ kind, isLoading }: NonNullable<Look>): void {
-    const url = this.#options.page.url().slice(0, URL_LENGTH);
+    const url = shownAddress(this.#options.page.url());
     if (kind === undefined) {
       // A check that reloads itself shows nothing for a moment.
       const isPending = isLoading && performance.now() - this.#committedAt < PATIENCE_MS;

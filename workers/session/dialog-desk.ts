@@ -3,6 +3,7 @@ import { timestampNow } from "@bufbuild/protobuf/wkt";
 import type { BrowserContext, Dialog as BrowserDialog, Page, Response } from "playwright-core";
 import { type Dialog, DialogSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { EventFeed } from "./event-feed.ts";
+import { shownAddress } from "./shown-text.ts";
 
 /** How many dialogs `state` shows. */
 const KEPT = 10;
@@ -48,7 +49,8 @@ export class DialogDesk {
   /** Keeps that a document asked for a name and a password: a browser without a person shows the page of its 401. */
   #noteAuthentication(response: Response): void {
     if (response.status() !== 401 || !response.request().isNavigationRequest()) return;
-    if (response.headers()["www-authenticate"] !== undefined) this.record("http_auth", response.url(), "dismissed");
+    if (response.headers()["www-authenticate"] !== undefined)
+      this.record("http_auth", shownAddress(response.url()), "dismissed");
   }
 
   #answer(dialog: BrowserDialog): void {

@@ -107,7 +107,7 @@ export class SessionBrowser {
   }
 
   #onOpened(page: SessionPage): void {
-    this.feed.publish("session.page_opened", { page_id: page.id, url: page.page.url() });
+    this.feed.publish("session.page_opened", { page_id: page.id, url: page.address });
   }
 
   #attend(sessionPage: SessionPage): void {
@@ -116,7 +116,7 @@ export class SessionBrowser {
     this.challengeWatch.attend(sessionPage);
     page.on("framenavigated", (frame) => {
       if (frame !== page.mainFrame()) return;
-      this.feed.publish("session.page_navigated", { page_id: sessionPage.id, url: page.url() });
+      this.feed.publish("session.page_navigated", { page_id: sessionPage.id, url: sessionPage.address });
     });
   }
 

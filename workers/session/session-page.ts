@@ -3,6 +3,7 @@ import { within } from "../../src/platform/deadline.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import type { Targets } from "../wire/targets.ts";
 import { PageTraffic } from "./page-traffic.ts";
+import { shownAddress, shownText } from "./shown-text.ts";
 
 /** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
 const TITLE_MS = 500;
@@ -53,6 +54,11 @@ export class SessionPage {
     return this.#tab.targetId;
   }
 
+  /** The page's address as it is shown. */
+  get address(): string {
+    return shownAddress(this.page.url());
+  }
+
   /** The page's title as the browser process knows it: Playwright's own way waits for ever behind an endless script. */
   async title(): Promise<string> {
     const asked = this.#tab.targetId.then((targetId) =>
@@ -61,7 +67,7 @@ export class SessionPage {
     const answer = await within(asked, TITLE_MS, undefined);
     const title = answer?.targetInfo.title ?? "";
     // Chromium gives a document without a title its address for one, the way tabs show it.
-    return isAddress(title, this.page.url()) ? "" : title;
+    return isAddress(title, this.page.url()) ? "" : shownText(title);
   }
 
   /** Puts another tab in the place of one that is of no use any more, and gives the old one to be closed. */

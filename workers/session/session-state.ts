@@ -47,7 +47,7 @@ export async function describeSession(browser: SessionBrowser, pause: ChallengeP
 async function summarize(page: SessionPage, active: boolean): Promise<PageSummary> {
   const { id, isCrashed: crashed } = page;
   const title = crashed ? "" : await page.title();
-  return create(PageSummarySchema, { id, url: page.page.url(), title, active, crashed });
+  return create(PageSummarySchema, { id, url: page.address, title, active, crashed });
 }
 
 function lookAt(page: SessionPage): Promise<Look | undefined> {

@@ -269,7 +269,7 @@ export class Session {
         const extra = await raceSignal(work(this.#sceneOf(sessionPage, progress)), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
         const [title] = await Promise.all([sessionPage.title(), challengeWatch.afterCommand(kind, sessionPage)]);
-        return { ...extra, url: sessionPage.page.url(), title, durationMs };
+        return { ...extra, url: sessionPage.address, title, durationMs };
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
         throw thrown;

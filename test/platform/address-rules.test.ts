@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import {
   formatTarget,
+  isAddressException,
+  isMetadataHost,
   isPublicAddress,
   makeAddressRules,
   normaliseHost,
   parseTarget,
-} from "../../workers/egress/address-rules.ts";
+} from "../../src/platform/address-rules.ts";
 
 describe("isPublicAddress", () => {
   test.each([
@@ -111,8 +113,17 @@ describe("parseTarget", () => {
 
 describe("the operator's exceptions", () => {
   const rules = makeAddressRules({
-    allow: ["10.1.0.0/16", "192.168.7.7", "fd00:1::/32", "intranet.example:8443", "localhost:3000", "[::1]:4000"],
-    ownAddresses: () => ["52.1.2.3"],
+    allow: [
+      "10.1.0.0/16",
+      "192.168.7.7",
+      "fd00:1::/32",
+      "intranet.example:8443",
+      "localhost:3000",
+      "[::1]:4000",
+      "10.1.2.3:80",
+      "127.3.0.0/16",
+    ],
+    ownAddresses: () => ["52.1.2.3", "10.1.2.3"],
   });
 
   test.each([
@@ -126,6 +137,10 @@ describe("the operator's exceptions", () => {
     ["52.1.2.3", false],
     ["::ffff:52.1.2.3", false],
     ["52.1.2.4", true],
+    ["10.1.2.3", false],
+    ["::ffff:10.1.2.3", false],
+    ["127.0.0.1", false],
+    ["127.3.0.9", true],
   ])("address %s: %s", (address, expected) => {
     expect(rules.allowsAddress(address)).toBe(expected);
   });
@@ -136,6 +151,8 @@ describe("the operator's exceptions", () => {
     ["intranet.example:443", false],
     ["localhost:3000", true],
     ["127.0.0.1:3000", false],
+    ["10.1.2.3:80", true],
+    ["10.1.2.3:81", false],
     ["[::1]:4000", true],
   ])("target %s: %s", (text, expected) => {
     const target = parseTarget(text);
@@ -145,7 +162,29 @@ describe("the operator's exceptions", () => {
   test.each(["10.0.0.0/33", "10.0.0/8", "example.com", "10.0.0.0/8/8", "", "fd00::/129"])(
     "%s is refused with its name",
     (entry) => {
-      expect(() => makeAddressRules({ allow: [entry] })).toThrow(`EGRESS_ALLOW: "${entry}"`);
+      expect(() => makeAddressRules({ allow: [entry] })).toThrow(`"${entry}"`);
+      expect(isAddressException(entry)).toBe(false);
     },
   );
+
+  test("a network around this machine's own addresses does not open them, nor loopback with them", () => {
+    const all = makeAddressRules({ allow: ["0.0.0.0/0", "::/0"], ownAddresses: () => ["52.1.2.3"] });
+    expect(["10.0.0.1", "52.1.2.3", "127.0.0.1", "::1", "fd00::1"].filter(all.allowsAddress)).toEqual([
+      "10.0.0.1",
+      "fd00::1",
+    ]);
+  });
+});
+
+test.each([
+  ["169.254.169.254", true],
+  ["::ffff:169.254.169.254", true],
+  ["168.63.129.16", true],
+  ["100.100.100.200", true],
+  ["fd00:ec2::254", true],
+  ["metadata.google.internal", true],
+  ["10.0.0.1", false],
+  ["intranet.example", false],
+])("%s serves a cloud's metadata: %s", (host, expected) => {
+  expect(isMetadataHost(host)).toBe(expected);
 });

@@ -30,9 +30,20 @@ const PUBLIC_IPV6 = ["2000::/3"];
 /** Forms that carry an IPv4 address in their last 32 bits, which decides: IPv4-mapped, and NAT64's well-known prefix. */
 const CARRIES_IPV4 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
+/** Addresses that are always this machine's own. */
+const LOOPBACK = ["127.0.0.0/8", "::1"];
+
+/** Where clouds tell a machine its credentials, for whoever asks from it. */
+const METADATA = ["168.63.129.16", "169.254.0.0/16", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200"];
+
+/** Longest name of a host (RFC 1035), and longer than any address. */
+const MAX_HOST = 255;
+
 const refused = networks([...REFUSED_IPV4, ...REFUSED_IPV6]);
 const publicIPv6 = networks(PUBLIC_IPV6);
 const carriesIPv4 = networks(CARRIES_IPV4);
+const loopback = networks(LOOPBACK);
+const metadata = networks(METADATA);
 
 /** A host as the URL standard writes it (lower case, one spelling per address, no brackets, no final dot) and a port. */
 export interface Target {
@@ -40,7 +51,7 @@ export interface Target {
   port: number;
 }
 
-/** What decides which addresses a page may reach. */
+/** What decides which addresses may be reached for somebody else: by a page, or by us for a customer. */
 export interface AddressRules {
   /** Tells whether the operator let this host and port through by name, whatever it resolves to. */
   allowsTarget(target: Target): boolean;
@@ -50,26 +61,39 @@ export interface AddressRules {
 
 /** What the rules are made of. */
 export interface AddressRulesOptions {
-  /** The operator's exceptions (`EGRESS_ALLOW`): networks (`10.1.0.0/16`, `10.1.2.3`) and targets (`intranet.example:8443`). */
+  /** The operator's exceptions: networks (`10.1.0.0/16`, `10.1.2.3`) and targets (`intranet.example:8443`). */
   allow?: readonly string[];
-  /** Addresses of this machine: refused although public, because its own services listen there too. */
+  /**
+   * Addresses of this machine, where its own services listen too. They are refused although they are public, or lie in a
+   * network that is let through: only a target, or a network of loopback alone, opens them.
+   */
   ownAddresses?: () => Iterable<string>;
+}
+
+/** Tells whether a text is one of the operator's exceptions: the one grammar of EGRESS_ALLOW and its like. */
+export function isAddressException(entry: string): boolean {
+  return parseTarget(entry) !== undefined || isNetwork(entry);
+}
+
+/** Tells whether a text is an address or a CIDR. */
+export function isNetwork(entry: string): boolean {
+  return addNetwork(new BlockList(), entry);
 }
 
 /** Makes the rules, and throws a sentence about the first exception that cannot be read. */
 export function makeAddressRules(options: AddressRulesOptions = {}): AddressRules {
   const targets = new Set<string>();
   const allowed = new BlockList();
+  const allowedLoopback = new BlockList();
   for (const entry of options.allow ?? []) {
     const target = parseTarget(entry);
     if (target) targets.add(formatTarget(target));
-    else if (!addNetwork(allowed, entry)) {
-      throw new Error(
-        `EGRESS_ALLOW: "${entry}" is neither a network (10.1.0.0/16) nor a host with its port (name:8080)`,
-      );
+    else if (!addNetwork(isLoopbackNetwork(entry) ? allowedLoopback : allowed, entry)) {
+      throw new Error(`"${entry}" is neither a network (10.1.0.0/16) nor a host with its port (name:8080)`);
     }
   }
   const isOwn = (address: string) => {
+    if (contains(loopback, address)) return true;
     for (const own of options.ownAddresses?.() ?? []) if (own === address) return true;
     return false;
   };
@@ -78,7 +102,8 @@ export function makeAddressRules(options: AddressRulesOptions = {}): AddressRule
     allowsAddress: (address) => {
       const plain = unwrapIPv4(address);
       if (isIP(plain) === 0) return false;
-      return contains(allowed, plain) || (isPublicAddress(plain) && !isOwn(plain));
+      if (isOwn(plain)) return contains(allowedLoopback, plain);
+      return contains(allowed, plain) || isPublicAddress(plain);
     },
   };
 }
@@ -90,11 +115,18 @@ export function isPublicAddress(address: string): boolean {
   return isIPv4(plain) || contains(publicIPv6, plain);
 }
 
+/** Tells whether a host is one at which a cloud serves its metadata: nobody is ever advised to open it. */
+export function isMetadataHost(host: string): boolean {
+  if (host === "metadata" || host === "metadata.google.internal") return true;
+  const plain = unwrapIPv4(host);
+  return isIP(plain) !== 0 && contains(metadata, plain);
+}
+
 /** Reads `host:port` in any spelling of a URL's authority, or gives undefined: `0x7f.1:80` is 127.0.0.1, port 80. */
 export function parseTarget(text: string): Target | undefined {
   const port = /:(\d{1,5})$/.exec(text)?.[1];
   const authority = port === undefined ? "" : text.slice(0, -port.length - 1);
-  if (port === undefined || Number(port) > 65_535) return undefined;
+  if (port === undefined || Number(port) < 1 || Number(port) > 65_535) return undefined;
   const host = normaliseHost(authority);
   return host === undefined ? undefined : { host, port: Number(port) };
 }
@@ -106,7 +138,7 @@ export function formatTarget({ host, port }: Target): string {
 
 /** Brings a host into the one spelling of the URL standard, or gives undefined where it is not a host. */
 export function normaliseHost(host: string): string | undefined {
-  if (/[/?#@\\\s]|^[^[]*:/.test(host)) return undefined;
+  if (host.length > MAX_HOST || /[/?#@\\\s]|^[^[]*:/.test(host)) return undefined;
   const url = URL.parse(`http://${host}/`);
   if (!url || url.hostname === "" || url.port !== "" || url.pathname !== "/") return undefined;
   return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "") || undefined;
@@ -135,6 +167,12 @@ function networks(list: readonly string[]): BlockList {
   const made = new BlockList();
   for (const network of list) addNetwork(made, network);
   return made;
+}
+
+/** A network that lies within loopback can only mean this machine. */
+function isLoopbackNetwork(text: string): boolean {
+  const [address = "", prefix = "128"] = text.split("/");
+  return isIP(address) !== 0 && contains(loopback, address) && Number(prefix) >= (isIPv4(address) ? 8 : 128);
 }
 
 function addNetwork(list: BlockList, text: string): boolean {

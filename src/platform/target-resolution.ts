@@ -1,0 +1,66 @@
+import type { LookupAddress, LookupOptions } from "node:dns";
+import { lookup } from "node:dns/promises";
+import { isIP, type LookupFunction } from "node:net";
+import { networkInterfaces } from "node:os";
+import type { AddressRules, Target } from "./address-rules.ts";
+import { unlessLate } from "./deadline.ts";
+
+/** How long a name may take to resolve. */
+const LOOKUP_MS = 10_000;
+
+/** How long the list of this machine's addresses is trusted: reading it takes 0.1 ms, which every request would pay. */
+const OWN_ADDRESSES_MS = 5_000;
+
+/** A target's addresses, all of them checked; connecting to anything else would let a name change between check and use. */
+export type Resolution = { kind: "reachable"; addresses: readonly LookupAddress[] } | { kind: "refused" };
+
+/** Resolves a name to all its addresses. */
+export type Resolve = (host: string) => Promise<LookupAddress[]>;
+
+/** Finds out where a target leads, and refuses it when any of its addresses is out of bounds. */
+export async function resolveTarget(
+  target: Target,
+  rules: AddressRules,
+  isAllowed: (target: Target) => boolean,
+  resolve: Resolve,
+): Promise<Resolution> {
+  const allowed = isAllowed(target) || rules.allowsTarget(target);
+  const family = isIP(target.host);
+  const addresses = family === 0 ? await resolve(target.host) : [{ address: target.host, family }];
+  if (!allowed && !addresses.every(({ address }) => rules.allowsAddress(address))) return { kind: "refused" };
+  return { kind: "reachable", addresses };
+}
+
+/** Makes a lookup function that knows the checked addresses and nothing else. */
+export function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunction {
+  return (hostname: string, options: LookupOptions, callback) => {
+    const [first] = addresses;
+    if (!first) callback(Object.assign(new Error(`no address of ${hostname}`), { code: "ENOTFOUND" }), "", 0);
+    else if (options.all) callback(null, [...addresses]);
+    else callback(null, first.address, first.family);
+  };
+}
+
+/** Asks the system's resolver. */
+export function resolveName(host: string): Promise<LookupAddress[]> {
+  return unlessLate(lookup(host, { all: true }), LOOKUP_MS, () => Promise.reject(nameTimeout(host)));
+}
+
+/** What a name fails with that does not resolve in time. */
+export function nameTimeout(host: string): Error {
+  return Object.assign(new Error(`resolving ${host} took too long`), { code: "ETIMEDOUT" });
+}
+
+/** Makes a function that lists the addresses of this machine's interfaces. */
+export function ownAddresses(now: () => number = Date.now): () => Iterable<string> {
+  let known = new Set<string>();
+  let readAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (now() - readAt > OWN_ADDRESSES_MS) {
+      readAt = now();
+      const entries = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+      known = new Set(entries.map((entry) => entry.address));
+    }
+    return known;
+  };
+}
