@@ -25,8 +25,9 @@ import { createStorage } from "./platform/storage.ts";
 import { createProfiles, type Profiles } from "./profiles/profiles.ts";
 import type { ServedService } from "./registry.ts";
 import { createSessionKeeper } from "./sessions/session-keeper.ts";
-import { createSessionMetrics, type SessionMetrics } from "./sessions/session-metrics.ts";
-import { createSessionRoutes, type SessionRoutes } from "./sessions/session-routes.ts";
+import { createSessionMetrics } from "./sessions/session-metrics.ts";
+import { createSessionRoutes } from "./sessions/session-routes.ts";
+import { createSessions, type Sessions } from "./sessions/sessions.ts";
 
 /** What features are made of: everything that more than one of them uses, built once per process. */
 export interface AppParts {
@@ -44,11 +45,8 @@ export interface AppParts {
   readonly apiKeys: ApiKeys;
   readonly idempotency: Idempotency;
   readonly fleet: Fleet;
-  readonly sessionRoutes: SessionRoutes;
-  readonly sessionMetrics: SessionMetrics;
+  readonly sessions: Sessions;
   readonly profiles: Profiles;
-  /** `host:port` of private addresses that pages may reach all the same. */
-  readonly egressAllow: readonly string[];
 }
 
 /** The service as a whole, without its transports. */
@@ -112,6 +110,10 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
   const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
   const fleet: Fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
+  const sessions = createSessions({
+    ...{ db, ids, events, bus, log, tiers, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
+    ...{ channels: fleet.channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
+  });
   let developerKey: string | undefined;
   const firstKey: Part = {
     async start() {
@@ -121,7 +123,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, sealer, events, tiers },
-    ...{ apiKeys, idempotency, fleet, sessionRoutes, sessionMetrics, profiles, egressAllow },
+    ...{ apiKeys, idempotency, fleet, profiles, sessions },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   const works = config.role === "api" ? [] : created.flatMap(({ jobs = [] }) => jobs);

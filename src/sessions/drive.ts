@@ -11,9 +11,7 @@ import { pause } from "../platform/bounded-wait.ts";
 import { asFailure, fail, failFields } from "../platform/errors.ts";
 import { toProblem } from "../platform/problem.ts";
 import { validate } from "../platform/validation.ts";
-import type { SessionCommands } from "./session-commands.ts";
-import type { SessionEvents } from "./session-events.ts";
-import type { SessionRoutes } from "./session-routes.ts";
+import type { Sessions } from "./sessions.ts";
 
 /** Answers that wait for a slow client before its commands are held: 16 chunks of a capture are 4 MiB. */
 const ahead = 16;
@@ -23,19 +21,11 @@ const retryEvery = 1_000;
 
 type Answer = MessageInitShape<typeof DriveResponseSchema>;
 
-/** What Drive stands on. */
-export interface DriveParts {
-  readonly commands: SessionCommands;
-  readonly follow: SessionEvents;
-  readonly routes: SessionRoutes;
-  readonly errorsBase: string;
-}
-
 /** Runs the commands of one stream. */
 export type Drive = (call: Call, requests: AsyncIterable<DriveRequest>) => AsyncIterable<DriveResponse>;
 
 /** Makes what runs Drive streams. */
-export function createDrive({ commands, follow, routes, errorsBase }: DriveParts): Drive {
+export function createDrive(sessions: Sessions, errorsBase: string): Drive {
   /** Answers one command; the id of the command is put on every answer by the caller. */
   async function* answer(call: Call, sessionId: string, request: DriveRequest): AsyncGenerator<Answer> {
     validate(DriveRequestSchema, request);
@@ -44,12 +34,12 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
     }
     await call.draw("global");
     const { navigate, interact, wait, capture, state, idempotencyKey = "" } = request;
-    if (navigate) yield { navigate: await commands.navigate(call, sessionId, navigate, idempotencyKey) };
-    else if (interact) yield { interact: await commands.interact(call, sessionId, interact, idempotencyKey) };
-    else if (wait) yield { wait: await commands.wait(call, sessionId, wait) };
-    else if (state) yield { state: await commands.state(call, sessionId) };
+    if (navigate) yield { navigate: await sessions.navigate(call, sessionId, navigate, idempotencyKey) };
+    else if (interact) yield { interact: await sessions.interact(call, sessionId, interact, idempotencyKey) };
+    else if (wait) yield { wait: await sessions.wait(call, sessionId, wait) };
+    else if (state) yield { state: await sessions.state(call, sessionId) };
     else if (capture) {
-      for await (const { header, data } of commands.capture(call, sessionId, capture)) {
+      for await (const { header, data } of sessions.capture(call, sessionId, capture)) {
         if (header) yield { capture: header };
         if (data.length > 0) yield { chunk: data };
       }
@@ -83,7 +73,7 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
     let after: string | undefined;
     while (!signal.aborted) {
       try {
-        for await (const event of follow({ call, id, after, signal })) {
+        for await (const event of sessions.follow({ caller: call, id, after, signal })) {
           after = event.id || after;
           await outbox.push(create(DriveResponseSchema, { event }));
         }
@@ -111,7 +101,7 @@ export function createDrive({ commands, follow, routes, errorsBase }: DriveParts
       if (sessionId === undefined) {
         sessionId = request.sessionId;
         if (sessionId === "") throw failFields("validation-failed", { session_id: "is needed in the first message" });
-        await routes.findRunning(sessionId, call.principal.accountId);
+        await sessions.assertRunning(call, sessionId);
         void pumpEvents(call, sessionId, signal, outbox);
       }
       await run(call, sessionId, request, outbox);

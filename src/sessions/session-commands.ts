@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call } from "../call.ts";
 import {
   CaptureCommandSchema,
   InteractCommandSchema,
@@ -21,6 +20,7 @@ import {
   type WaitResponse,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { assertNavigable } from "./page-address.ts";
+import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import type { WorkerCommands } from "./worker-commands.ts";
 
@@ -29,11 +29,21 @@ const reportPatience = 1_000;
 
 /** The commands of a session, for unary calls and for Drive alike. `id` is the session's, whatever the request says. */
 export interface SessionCommands {
-  navigate(call: Call, id: string, request: NavigateRequest, idempotencyKey?: string): Promise<NavigateResponse>;
-  interact(call: Call, id: string, request: InteractRequest, idempotencyKey?: string): Promise<InteractResponse>;
-  wait(call: Call, id: string, request: WaitRequest): Promise<WaitResponse>;
-  state(call: Call, id: string): Promise<SessionState>;
-  capture(call: Call, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
+  navigate(
+    caller: SessionCaller,
+    id: string,
+    request: NavigateRequest,
+    idempotencyKey?: string,
+  ): Promise<NavigateResponse>;
+  interact(
+    caller: SessionCaller,
+    id: string,
+    request: InteractRequest,
+    idempotencyKey?: string,
+  ): Promise<InteractResponse>;
+  wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
+  state(caller: SessionCaller, id: string): Promise<SessionState>;
+  capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
 }
 
 /** Makes the commands: each is one line of translation. */
@@ -41,44 +51,49 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
   const { method } = WorkerService;
 
   /** The worker has said that the session is paused, and its report of that is on its way: GET is to say the same. */
-  async function awaitPause({ principal: { accountId } }: Call, id: string): Promise<void> {
+  async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
     const which = { id, accountId, milliseconds: reportPatience };
     // The page was navigated all the same.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }
   return {
-    async navigate(call, id, request, idempotencyKey) {
+    async navigate(caller, id, request, idempotencyKey) {
       assertNavigable(request.url);
       const answer = await commands.run({
-        call,
+        caller,
         id,
         method: method.navigate,
         idempotencyKey,
         build: (context) => create(NavigateCommandSchema, { context, request }),
       });
-      if (answer.status === SessionStatus.PAUSED) await awaitPause(call, id);
+      if (answer.status === SessionStatus.PAUSED) await awaitPause(caller, id);
       return answer;
     },
-    interact: (call, id, request, idempotencyKey) =>
+    interact: (caller, id, request, idempotencyKey) =>
       commands.run({
-        call,
+        caller,
         id,
         method: method.interact,
         idempotencyKey,
         build: (context) => create(InteractCommandSchema, { context, request }),
       }),
-    wait: (call, id, request) =>
+    wait: (caller, id, request) =>
       commands.run({
-        call,
+        caller,
         id,
         method: method.wait,
         build: (context) => create(WaitCommandSchema, { context, request }),
       }),
-    state: (call, id) =>
-      commands.run({ call, id, method: method.getState, build: (context) => create(StateCommandSchema, { context }) }),
-    capture: (call, id, request) =>
+    state: (caller, id) =>
+      commands.run({
+        caller,
+        id,
+        method: method.getState,
+        build: (context) => create(StateCommandSchema, { context }),
+      }),
+    capture: (caller, id, request) =>
       commands.stream({
-        call,
+        caller,
         id,
         method: method.capture,
         outlivesSession: true,

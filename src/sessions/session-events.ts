@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call } from "../call.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { type CommandContext, WatchCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
@@ -7,6 +6,7 @@ import { BoundedQueue } from "../platform/bounded-queue.ts";
 import { pause } from "../platform/bounded-wait.ts";
 import { asFailure } from "../platform/errors.ts";
 import { sessionGone } from "./ended-session.ts";
+import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { isEnded } from "./session-states.ts";
 import type { WorkerCommands } from "./worker-commands.ts";
@@ -27,10 +27,10 @@ export interface SessionEventsParts {
 
 /** Which session to follow, from where. */
 export interface SessionEventsOptions {
-  readonly call: Call;
+  readonly caller: SessionCaller;
   readonly id: string;
   readonly after?: string | undefined;
-  /** Ends the following, as the call's own signal does. */
+  /** Ends the following, as the caller's own signal does. */
   readonly signal: AbortSignal;
 }
 
@@ -40,12 +40,15 @@ export type SessionEvents = (options: SessionEventsOptions) => AsyncIterable<Eve
 /** Makes what follows sessions. */
 export function createSessionEvents({ events, routes, commands }: SessionEventsParts): SessionEvents {
   /** Console, page, dialog and download events, straight from the worker for as long as the session runs. */
-  async function pumpTransient({ call, id, signal }: SessionEventsOptions, outbox: BoundedQueue<Event>): Promise<void> {
+  async function pumpTransient(
+    { caller, id, signal }: SessionEventsOptions,
+    outbox: BoundedQueue<Event>,
+  ): Promise<void> {
     while (!signal.aborted) {
       try {
         const build = (context: CommandContext) => create(WatchCommandSchema, { context });
         const { watch } = WorkerService.method;
-        const watching = commands.stream({ call, id, method: watch, build, until: signal, isEndless: true });
+        const watching = commands.stream({ caller, id, method: watch, build, until: signal, isEndless: true });
         for await (const event of watching) await outbox.push(event);
       } catch (error) {
         if (asFailure(error).slug === "session-destroyed") return;
@@ -68,11 +71,11 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
   }
 
   return async function* follow(options) {
-    const { call, id, after } = options;
+    const { caller, id, after } = options;
     const stop = new AbortController();
     // The client may have gone away before this is first read.
     const signal = AbortSignal.any([options.signal, stop.signal]);
-    const { accountId } = call.principal;
+    const { accountId } = caller.principal;
     const outbox = new BoundedQueue<Event>({ items: ahead });
     try {
       // Listened to before the status is read: an end in between is then an event that is yet to come.

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call } from "../call.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { place } from "../fleet/placement.ts";
 import { findWorker, type WorkerAddress } from "../fleet/store.ts";
@@ -16,6 +15,7 @@ import { findUsedVersion } from "../profiles/use-store.ts";
 import { sessionGone } from "./ended-session.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 import { createProxyCheck } from "./proxy-check.ts";
+import type { SessionMaker } from "./session-caller.ts";
 import { endSession, type SessionEndParts } from "./session-end.ts";
 import { toSessionMessage } from "./session-message.ts";
 import type { SessionPlan } from "./session-plan.ts";
@@ -61,7 +61,7 @@ export interface SessionLaunchParts extends SessionEndParts {
 
 /** What to launch for whom. */
 export interface LaunchOrder {
-  readonly call: Call;
+  readonly caller: SessionMaker;
   readonly tier: Tier;
   readonly plan: SessionPlan;
 }
@@ -84,8 +84,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   const checkProxy = createProxyCheck(parts);
 
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
-  function tryPlace({ call, tier, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
-    const { accountId } = call.principal;
+  function tryPlace({ caller, tier, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
+    const { accountId } = caller.principal;
     return db.transaction(async (tx) => {
       lockAccount(tx, accountId);
       const running = await countRunning(tx, accountId);
@@ -145,8 +145,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
         throw typeof attempt === "object" ? profileInUse(attempt.sessionId) : noCapacity("no worker has a free slot");
       }
       // Nothing has been made yet, so a client that has gone away need not be served.
-      if (order.call.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
-      if (attempt !== "raced") await nextChance(order.call.signal);
+      if (order.caller.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
+      if (attempt !== "raced") await nextChance(order.caller.signal);
     }
   }
 
@@ -163,8 +163,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   }
 
   /** Goes on with a session that another gateway was launching when it died; undefined when it had not placed it yet. */
-  async function takeOver({ call }: LaunchOrder, id: string): Promise<Placed | undefined> {
-    const row = await findSession(db, id, call.principal.accountId);
+  async function takeOver({ caller }: LaunchOrder, id: string): Promise<Placed | undefined> {
+    const row = await findSession(db, id, caller.principal.accountId);
     if (!row) return undefined;
     return db.transaction(async (tx) => {
       const moved = await moveSession(tx, { id, placementEpoch: BigInt(row.placement_epoch) }, row.worker_id);
@@ -177,7 +177,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  async function runCreate({ call, plan }: LaunchOrder, placed: Placed): Promise<CreateResult> {
+  async function runCreate({ caller, plan }: LaunchOrder, placed: Placed): Promise<CreateResult> {
     const { row, worker, profileVersion } = placed;
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
@@ -186,13 +186,13 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     await channels.isBack(link, times.connect);
     if (row.profile_id !== null) {
       const { profile_id: profileId, account_id: accountId } = row;
-      const context = commandContext(call, row.id, epochs, times.launch);
+      const context = commandContext(caller, row.id, epochs, times.launch);
       await profiles.restore({ link, context, accountId, profileId, version: profileVersion });
     }
     const now = performance.now();
     const timeoutMs = Math.ceil(Math.min(times.launch, attemptEnds - now - times.margin));
     const command = create(CreateCommandSchema, {
-      context: commandContext(call, row.id, epochs, timeoutMs),
+      context: commandContext(caller, row.id, epochs, timeoutMs),
       profileVersion,
       request: plan.request,
       lifetimeMs: Math.max(1, Math.round(plan.timeoutSeconds * 1_000 - (now - placed.placedAt))),
@@ -204,9 +204,9 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   }
 
   /** Ends a session that could not be launched, and fails; as ended, when its client had ended it meanwhile. */
-  function giveUp({ call }: LaunchOrder, { row }: Placed, failure: Failure): Promise<Session> {
+  function giveUp({ caller }: LaunchOrder, { row }: Placed, failure: Failure): Promise<Session> {
     const cause = { reason: "failed_to_start", detail: failure.detail ?? failure.slug } as const;
-    return call.commit<Session>(async (tx) => {
+    return caller.commit<Session>(async (tx) => {
       const ended = await endSession(parts, tx, row.id, cause);
       return ended ? failure : ((await findEnd(row)) ?? failure);
     });
@@ -218,14 +218,14 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;
   }
 
-  function goLive({ call }: LaunchOrder, { row }: Placed, { viewport }: CreateResult): Promise<Session> {
+  function goLive({ caller }: LaunchOrder, { row }: Placed, { viewport }: CreateResult): Promise<Session> {
     const size = viewport && {
       viewport_width: viewport.width,
       viewport_height: viewport.height,
       viewport_scale: viewport.deviceScaleFactor || row.viewport_scale,
     };
     const placementEpoch = BigInt(row.placement_epoch);
-    return call.commit(async (tx) => {
+    return caller.commit(async (tx) => {
       const live = await transition(tx, row.id, "launched", { ...livePatch(), ...size }, { placementEpoch });
       if (!live) return (await findEnd(row)) ?? noCapacity("the worker was lost during the launch");
       const data = create(SessionLiveEventSchema, { sessionId: row.id });
@@ -253,9 +253,9 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const began = performance.now();
     const { runtime, request } = order.plan;
     if (request.profileId !== undefined) profiles.assertOffered();
-    if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.call.traceparent });
-    const id = order.call.ids.next("ses");
-    const first = (order.call.resumes && (await takeOver(order, id))) || (await waitForPlace(order, id));
+    if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.caller.traceparent });
+    const id = order.caller.ids.next("ses");
+    const first = (order.caller.resumes && (await takeOver(order, id))) || (await waitForPlace(order, id));
     let outcome = await launchOn(order, first);
     if ("elsewhere" in outcome) {
       const second = await placeElsewhere(order, first);

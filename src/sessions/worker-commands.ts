@@ -1,12 +1,12 @@
 import { create, type DescMessage, type DescMethod, type MessageShape } from "@bufbuild/protobuf";
 import { type Metadata, status } from "@grpc/grpc-js";
-import type { Call } from "../call.ts";
 import type { Channels, WorkerLink } from "../fleet/channels.ts";
 import { type CommandContext, CommandContextSchema } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc-codec.ts";
 import { isServiceError, statusToFailure } from "../platform/grpc-failure.ts";
+import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 
 /** Milliseconds. */
@@ -33,15 +33,15 @@ export interface WorkerCommands {
 
 /** One command to the worker of a session. */
 export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessage> {
-  readonly call: Call;
+  readonly caller: SessionCaller;
   /** Identifier of the session. */
   readonly id: string;
   readonly method: TypedMethod<Kind, I, O> & DescMethod;
   /** Makes the message of the command. */
   build(context: CommandContext): MessageShape<I>;
-  /** Ends a stream in place of the call's own signal, when its reader may leave before the client does. */
+  /** Ends a stream in place of the caller's own signal, when its reader may leave before the client does. */
   readonly until?: AbortSignal;
-  /** Idempotency key of the command, where it is not the call's. */
+  /** Idempotency key of the command, where it is not the caller's. */
   readonly idempotencyKey?: string | undefined;
   /** It goes on for as long as its session and its client do. */
   readonly isEndless?: boolean;
@@ -51,13 +51,13 @@ export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessag
 
 /** Makes what comes with every command. */
 export function commandContext(
-  call: Call,
+  caller: SessionCaller,
   sessionId: string,
   epochs: { readonly placementEpoch: bigint; readonly controlEpoch: bigint },
   timeoutMs: number,
   idempotencyKey = "",
 ): CommandContext {
-  const { traceparent, requestId } = call;
+  const { traceparent, requestId } = caller;
   const { placementEpoch, controlEpoch } = epochs;
   const init = { sessionId, placementEpoch, controlEpoch, timeoutMs, traceparent, requestId, idempotencyKey };
   return create(CommandContextSchema, init);
@@ -85,19 +85,19 @@ class Running {
   readonly #settle: () => void;
 
   constructor(
-    call: Call,
+    caller: SessionCaller,
     gone: AbortSignal,
     route: SessionRoute,
     link: WorkerLink,
     routes: SessionRoutes,
     { idempotencyKey, isEndless = false }: CommandTraits,
   ) {
-    const left = Math.min(call.deadline - performance.now(), isEndless ? Number.POSITIVE_INFINITY : times.command);
+    const left = Math.min(caller.deadline - performance.now(), isEndless ? Number.POSITIVE_INFINITY : times.command);
     if (left <= 0) throw fail("session-timeout", {}, { detail: "the client's deadline has passed" });
     const timeoutMs = Number.isFinite(left) ? Math.ceil(left) : 0;
     const { signal } = this.#controller;
     this.options = { metadata: link.metadata, signal };
-    this.context = commandContext(call, route.row.id, route, timeoutMs, idempotencyKey);
+    this.context = commandContext(caller, route.row.id, route, timeoutMs, idempotencyKey);
     const cancel = (): void => this.#controller.abort();
     if (gone.aborted) cancel();
     gone.addEventListener("abort", cancel, { once: true });
@@ -132,80 +132,86 @@ class Running {
 }
 
 /** Resolves when the session ends or the signal aborts; at the latest when the time is up. */
-function waitForEnd(routes: SessionRoutes, id: string, call: Call, milliseconds: number): Promise<void> {
+function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, milliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
       unlisten();
-      call.signal.removeEventListener("abort", done);
+      caller.signal.removeEventListener("abort", done);
       resolve();
     };
     const timer = setTimeout(done, milliseconds);
     const unlisten = routes.onEnd(id, done);
-    call.signal.addEventListener("abort", done, { once: true });
+    caller.signal.addEventListener("abort", done, { once: true });
   });
 }
 
 /** Makes what sends commands. */
 export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
   /** Reads the session anew: throws `session-destroyed` when it has ended. */
-  async function assertRunning(id: string, { principal }: Call): Promise<void> {
+  async function assertRunning(id: string, { principal }: SessionCaller): Promise<void> {
     routes.forget(id);
     await routes.findRunning(id, principal.accountId);
   }
 
   /** The connection broke: what became of the command is unknown until the fleet has a verdict or the worker is back. */
-  async function awaitVerdict(call: Call, id: string, link: WorkerLink): Promise<Failure> {
-    await assertRunning(id, call);
-    const patience = Math.max(0, Math.min(times.verdict, call.deadline - performance.now()));
+  async function awaitVerdict(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
+    await assertRunning(id, caller);
+    const patience = Math.max(0, Math.min(times.verdict, caller.deadline - performance.now()));
     const isBack = channels.isBack(link, patience).then(async (back) => {
-      if (back) await waitForEnd(routes, id, call, Math.min(times.registration, patience));
+      if (back) await waitForEnd(routes, id, caller, Math.min(times.registration, patience));
     });
-    await Promise.race([isBack, waitForEnd(routes, id, call, patience)]);
-    await assertRunning(id, call);
+    await Promise.race([isBack, waitForEnd(routes, id, caller, patience)]);
+    await assertRunning(id, caller);
     const detail = "the connection to the browser's machine broke; whether the command was carried out is not known";
     return fail("driver-error", { worker_lost: true }, { detail });
   }
 
   /** Finds out what a failed command has to answer. */
-  async function explain(error: unknown, call: Call, id: string, link: WorkerLink, running: Running): Promise<Failure> {
-    if (running.sessionEnded) await assertRunning(id, call);
-    if (call.signal.aborted) return asFailure(call.signal.reason);
+  async function explain(
+    error: unknown,
+    caller: SessionCaller,
+    id: string,
+    link: WorkerLink,
+    running: Running,
+  ): Promise<Failure> {
+    if (running.sessionEnded) await assertRunning(id, caller);
+    if (caller.signal.aborted) return asFailure(caller.signal.reason);
     if (running.isLate)
       return fail("session-timeout", {}, { detail: "the worker did not answer in time", cause: error });
-    if (brokeOnTheWay(error)) return awaitVerdict(call, id, link);
+    if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
       // The worker knows of the end before we do: its report is on its way.
-      await assertRunning(id, call);
-      await waitForEnd(routes, id, call, times.registration);
-      await assertRunning(id, call);
+      await assertRunning(id, caller);
+      await waitForEnd(routes, id, caller, times.registration);
+      await assertRunning(id, caller);
     }
     return failure;
   }
 
-  async function begin(call: Call, gone: AbortSignal, id: string, traits: CommandTraits) {
-    const route = await routes.findRunning(id, call.principal.accountId);
+  async function begin(caller: SessionCaller, gone: AbortSignal, id: string, traits: CommandTraits) {
+    const route = await routes.findRunning(id, caller.principal.accountId);
     if (route.row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
     const link = channels.to(route.worker);
-    return { link, running: new Running(call, gone, route, link, routes, traits) };
+    return { link, running: new Running(caller, gone, route, link, routes, traits) };
   }
 
   return {
-    async run({ call, id, method, build, idempotencyKey = call.idempotencyKey }) {
-      const { link, running } = await begin(call, call.signal, id, { idempotencyKey });
+    async run({ caller, id, method, build, idempotencyKey = caller.idempotencyKey }) {
+      const { link, running } = await begin(caller, caller.signal, id, { idempotencyKey });
       using _ = running;
       try {
         const onTrailer = (trailer: Metadata): void => {
-          if (trailer.get(fleetMetadata.replayed).length > 0) call.markReplayed();
+          if (trailer.get(fleetMetadata.replayed).length > 0) caller.markReplayed?.();
         };
         return await callUnary(link.client, method, build(running.context), { ...running.options, onTrailer });
       } catch (error) {
-        throw await explain(error, call, id, link, running);
+        throw await explain(error, caller, id, link, running);
       }
     },
-    async *stream({ call, id, method, build, outlivesSession = false, isEndless = false, until = call.signal }) {
-      const { link, running } = await begin(call, until, id, { isEndless });
+    async *stream({ caller, id, method, build, outlivesSession = false, isEndless = false, until = caller.signal }) {
+      const { link, running } = await begin(caller, until, id, { isEndless });
       using _ = running;
       try {
         for await (const part of callServerStreaming(link.client, method, build(running.context), running.options)) {
@@ -214,7 +220,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         }
       } catch (error) {
         if (until.aborted) throw asFailure(until.reason);
-        throw await explain(error, call, id, link, running);
+        throw await explain(error, caller, id, link, running);
       }
     },
   };

@@ -28,14 +28,8 @@ async function startGateway(): Promise<ServerReady> {
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const config = readConfig({ DATA_DIR: dataDir, ...variables });
   const app = createApp(config, { log: silentLog, workerProgram: null });
-  const parts = { ...app, channels: app.fleet.channels, routes: app.sessionRoutes };
   const sessions = serve(SessionService, {
-    ...createSessionService({
-      ...parts,
-      queueMs: config.queueMs,
-      proxyCheck: config.proxyCheck,
-      errorsBase: config.errorsBase,
-    }),
+    ...createSessionService({ ...app, errorsBase: config.errorsBase }),
     navigate: async (_call, { url }) =>
       create(NavigateResponseSchema, { url, title: "Order", httpStatus: 200, durationMs: 12 }),
   });

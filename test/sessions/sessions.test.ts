@@ -18,6 +18,7 @@ import {
   SessionStatus,
   WatchSessionRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { makeAttempt } from "../../src/idempotency/attempt.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
@@ -124,6 +125,22 @@ describe("with a worker", () => {
     expect(await ids("env:prod")).toEqual([one.id, both.id]);
     expect(await ids("env:prod", "url:a:b")).toEqual([both.id]);
     expect(await ids("env:")).toEqual([]);
+  });
+
+  test("should launch, drive, follow and end a session for a feature that has no request behind it", async () => {
+    const { app } = running;
+    const { principal } = (await running.caller())();
+    const made = makeAttempt(app.db, { ids: app.ids, resumes: false });
+    const context = { requestId: "", traceparent: "", deadline: Number.POSITIVE_INFINITY };
+    const feature = { principal, ...context, ...made, signal: new AbortController().signal };
+    const { id } = await app.sessions.launch(feature, blank);
+    const followed = collect(app.sessions.follow({ caller: feature, id, signal: feature.signal }));
+    await followed.begun;
+    expect(await app.sessions.navigate(feature, id, navigateTo(id))).toMatchObject({ httpStatus: 200 });
+    await app.sessions.end(feature, id, { reason: "quota" });
+    expect((await followed.all).at(-1)?.data).toMatchObject({ session_id: id, ended_reason: "quota" });
+    const gone = { slug: "session-destroyed", extensions: { ended_reason: "quota" } };
+    await expect(app.sessions.find(feature, id)).rejects.toMatchObject(gone);
   });
 
   test("should show a session as paused as soon as a navigation has said so", async () => {

@@ -7,7 +7,7 @@ import type { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { makeAttempt } from "../../src/idempotency/attempt.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import type { ServiceImplementation } from "../../src/registry.ts";
-import { implementSessions } from "../../src/sessions/feature.ts";
+import { createSessionService } from "../../src/sessions/service.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 
@@ -30,7 +30,7 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
   await app.start();
   const workers: FakeWorker[] = [];
   let disposed = false;
-  const sessions = implementSessions(app);
+  const sessions = createSessionService({ ...app, errorsBase: config.errorsBase });
   return {
     app,
     sessions,

@@ -1,0 +1,19 @@
+import type { Attempt, Principal } from "../call.ts";
+
+/** On whose behalf something is done with a session, and for how long. Every call of a client is one. */
+export interface SessionCaller {
+  readonly principal: Pick<Principal, "accountId" | "tier">;
+  /** Aborts when nobody waits any more. */
+  readonly signal: AbortSignal;
+  /** When nobody waits any more, in milliseconds of `performance.now()`; `Infinity` when that is not known. */
+  readonly deadline: number;
+  readonly requestId: string;
+  /** W3C trace context. */
+  readonly traceparent: string;
+  readonly idempotencyKey?: string | undefined;
+  /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */
+  markReplayed?(): void;
+}
+
+/** The same for what makes a session: it is made once, however often it is attempted. */
+export type SessionMaker = SessionCaller & Attempt;

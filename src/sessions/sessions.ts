@@ -1,0 +1,95 @@
+import { create } from "@bufbuild/protobuf";
+import type { Channels } from "../fleet/channels.ts";
+import { DestroyCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { CreateSessionRequest, Session } from "../gen/pilothouse/v1/session_pb.ts";
+import type { Tiers } from "../limits/tiers.ts";
+import type { Database } from "../platform/database.ts";
+import { callUnary } from "../platform/grpc-codec.ts";
+import { idPattern } from "../platform/ids.ts";
+import type { Log } from "../platform/log.ts";
+import { noSession, sessionGone } from "./ended-session.ts";
+import type { SessionCaller, SessionMaker } from "./session-caller.ts";
+import { createSessionCommands, type SessionCommands } from "./session-commands.ts";
+import { type EndCause, endSession } from "./session-end.ts";
+import { createSessionEvents, type SessionEvents } from "./session-events.ts";
+import { createSessionLaunch, type SessionLaunchParts } from "./session-launch.ts";
+import { planSession } from "./session-plan.ts";
+import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
+import { isEnded } from "./session-states.ts";
+import { findSession, type SessionRow } from "./store.ts";
+import { commandContext, createWorkerCommands } from "./worker-commands.ts";
+
+/** What the sessions of a gateway are made of. */
+export interface SessionsParts extends SessionLaunchParts {
+  readonly db: Database;
+  readonly channels: Channels;
+  readonly routes: SessionRoutes;
+  readonly tiers: Tiers;
+  readonly log: Log;
+}
+
+/** The sessions of all accounts, for SessionService and for every feature that works with them. */
+export interface Sessions extends SessionCommands {
+  /** Launches a session; it is live then. */
+  launch(caller: SessionMaker, request: CreateSessionRequest): Promise<Session>;
+  /** Reads a session. Throws `not-found`, or `session-destroyed` with how it ended. */
+  find(caller: SessionCaller, id: string): Promise<SessionRow>;
+  /** Throws the same, from what this gateway knew at most 5 s ago. */
+  assertRunning(caller: SessionCaller, id: string): Promise<void>;
+  /** Follows a session's events until it ends. */
+  readonly follow: SessionEvents;
+  /** Ends a session, and has its worker end the browser. Throws `not-found`, or `session-destroyed` when it had ended. */
+  end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;
+}
+
+/** Milliseconds that an end waits for the worker to take note. It is committed before; a heartbeat heals the rest. */
+const endPatience = 2_000;
+
+const sessionId = idPattern("ses");
+
+/** Makes the sessions of a gateway. */
+export function createSessions(parts: SessionsParts): Sessions {
+  const { db, channels, routes, tiers, log } = parts;
+  const launch = createSessionLaunch(parts);
+  const workerCommands = createWorkerCommands(routes, channels);
+
+  /** Has the worker end the browser. When it cannot be told now, the next heartbeat tells it. */
+  async function tellWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
+    const link = channels.to(route.worker);
+    const context = commandContext(caller, route.row.id, route, endPatience);
+    const command = create(DestroyCommandSchema, { context });
+    const options = { metadata: link.metadata, timeoutMs: endPatience };
+    await callUnary(link.client, WorkerService.method.destroy, command, options).catch((error: unknown) => {
+      log.debug({ err: error, session_id: route.row.id }, "a worker could not be told of a session's end");
+    });
+  }
+
+  return {
+    ...createSessionCommands(workerCommands, routes),
+    follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
+    async launch(caller, request) {
+      const tier = tiers.get(caller.principal.tier);
+      return launch({ caller, tier, plan: planSession(request, tier) });
+    },
+    async find({ principal }, id) {
+      const row = sessionId.test(id) ? await findSession(db, id, principal.accountId) : undefined;
+      if (!row) throw noSession();
+      if (isEnded(row.status)) throw sessionGone(row);
+      return row;
+    },
+    async assertRunning({ principal }, id) {
+      await routes.findRunning(id, principal.accountId);
+    },
+    async end(caller, id, cause) {
+      const { accountId } = caller.principal;
+      const route = await routes.findRunning(id, accountId);
+      const ended = await db.transaction((tx) => endSession(parts, tx, id, { ...cause, accountId }));
+      if (!ended) {
+        routes.forget(id);
+        await routes.findRunning(id, accountId);
+        throw noSession();
+      }
+      await tellWorker(caller, { ...route, placementEpoch: BigInt(ended.placement_epoch) });
+    },
+  };
+}
