@@ -29,14 +29,18 @@ export function createGatewayLock(target: DatabaseTarget, log: Log, onLost: () =
   async function tryTake(): Promise<boolean> {
     const client = new pg.Client({ ...connectionOptions(target), query_timeout: patience });
     client.on("error", () => undefined);
-    await client.connect();
-    const { rows } = await client.query<{ taken: boolean }>("select pg_try_advisory_lock($1, $2) as taken", [
-      ...lockKey,
-    ]);
-    if (!rows[0]?.taken || released) {
-      await client.end();
-      return false;
+    let taken = false;
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ taken: boolean }>("select pg_try_advisory_lock($1, $2) as taken", [
+        ...lockKey,
+      ]);
+      taken = rows[0]?.taken === true && !released;
+    } finally {
+      // One whose answer came too late may have the lock: kept open, it would keep it from us.
+      if (!taken) await client.end().catch(() => undefined);
     }
+    if (!taken) return false;
     holder = client;
     client.once("end", () => {
       if (!released) void retake();
