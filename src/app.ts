@@ -4,6 +4,7 @@ import { type ApiKeys, createApiKeys } from "./api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { features, migrations } from "./features.ts";
+import { createChannels } from "./fleet/channels.ts";
 import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts";
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
@@ -104,15 +105,16 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
-  const channels = () => fleet.channels;
+  // A worker of our own is behind a socket beside us.
+  const channels = createChannels(config.embedded ? undefined : config.fleetTls);
   const profiles = createProfiles({ db, events, bus, log, metrics, tiers, sealer, channels });
   const keeper = createSessionKeeper({ db, events, bus, sessionMetrics, profiles });
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
   const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
-  const fleet: Fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
+  const fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
   const sessions = createSessions({
     ...{ db, ids, events, bus, log, tiers, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
-    ...{ channels: fleet.channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
+    ...{ channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
   });
   let developerKey: string | undefined;
   const firstKey: Part = {
@@ -121,6 +123,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     },
     stop: () => undefined,
   };
+  const connections: Part = { start: () => undefined, stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, sealer, events, tiers },
     ...{ apiKeys, idempotency, fleet, profiles, sessions },
@@ -138,6 +141,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       idempotency,
       sessionRoutes,
       events,
+      connections,
       profiles,
       fleet,
       ...jobs,

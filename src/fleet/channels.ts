@@ -1,6 +1,7 @@
 import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
 import { fleetMetadata } from "../platform/fleet-metadata.ts";
 import { type FleetTlsFiles, fleetClientCredentials } from "../platform/fleet-tls.ts";
+import { IdleMap } from "../platform/idle-map.ts";
 import type { WorkerAddress } from "./store.ts";
 
 /** A worker that can be called. */
@@ -20,6 +21,14 @@ export interface Channels {
   close(): void;
 }
 
+interface OpenLink extends WorkerLink {
+  readonly address: string;
+  readonly hash: string;
+}
+
+/** Milliseconds after which a connection that nobody has asked for is let go. What streams on it goes on. */
+const idleFor = 600_000;
+
 const options: ChannelOptions = {
   // A tap must never be sent twice, not even by a transparent retry.
   "grpc.enable_retries": 0,
@@ -35,7 +44,7 @@ const options: ChannelOptions = {
 /** Makes the connections of a gateway. Each is opened when it is first used. */
 export function createChannels(tls: FleetTlsFiles | undefined): Channels {
   const trust = fleetClientCredentials(tls);
-  const links = new Map<string, WorkerLink & { readonly address: string; readonly hash: string }>();
+  const links = new IdleMap<string, OpenLink>(idleFor, ({ client }) => client.close());
   return {
     to({ id, address, secretHash }) {
       const hash = secretHash.toString("hex");
@@ -52,8 +61,7 @@ export function createChannels(tls: FleetTlsFiles | undefined): Channels {
       return new Promise((resolve) => client.waitForReady(Date.now() + timeout, (error) => resolve(!error)));
     },
     close() {
-      for (const { client } of links.values()) client.close();
-      links.clear();
+      for (const { client } of links.clear()) client.close();
     },
   };
 }

@@ -5,7 +5,6 @@ import type { Config } from "../platform/config.ts";
 import type { Database } from "../platform/database.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
-import { type Channels, createChannels } from "./channels.ts";
 import { createEmbeddedWorker, type EmbeddedWorker, gatewaySocket } from "./embedded-worker.ts";
 import { createFleetServer, type FleetServer } from "./fleet-server.ts";
 import { createLeaseSweep } from "./lease-sweep.ts";
@@ -16,7 +15,6 @@ import { ensureWorkerToken } from "./worker-token.ts";
 
 /** The workers, as a gateway has them. */
 export interface Fleet {
-  readonly channels: Channels;
   start(): Promise<void>;
   /** Ends the worker of embedded mode with its sessions; workers of their own go on. */
   stop(): Promise<void>;
@@ -44,7 +42,6 @@ export interface FleetParts {
 export function createFleet(parts: FleetParts): Fleet {
   const { config, log, workerProgram } = parts;
   const { dataDir, embedded, fleetTls: tls } = config;
-  const channels = createChannels(tls);
   const sweep = createLeaseSweep(parts);
   let server: FleetServer | undefined;
   let worker: EmbeddedWorker | undefined;
@@ -55,7 +52,6 @@ export function createFleet(parts: FleetParts): Fleet {
   }
 
   return {
-    channels,
     get port() {
       return server?.port ?? 0;
     },
@@ -82,7 +78,6 @@ export function createFleet(parts: FleetParts): Fleet {
       await sweep.stop();
       if (worker) await endSessions({ reason: "destroyed", detail: "the service was stopped" });
       await server?.stop();
-      channels.close();
       worker = undefined;
       server = undefined;
     },

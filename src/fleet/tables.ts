@@ -35,4 +35,6 @@ declare module "../platform/schema.ts" {
 
 export const fleetMigrations: Migrations = {
   "005-pressure": ["alter table workers add column closed_by text"],
+  // The rows of workers that are gone stay, since those of their sessions name them: placement must not read them all.
+  "012-present-workers": ["create index workers_present on workers (id) where lost_at is null"],
 };

@@ -20,6 +20,7 @@ import { isContention, isDatabaseAway } from "../platform/database-away.ts";
 import { unlessLate } from "../platform/deadline.ts";
 import { Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/fleet-metadata.ts";
+import { IdleMap } from "../platform/idle-map.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import { hashSecret, matchesHash } from "../platform/secrets.ts";
@@ -41,6 +42,9 @@ const secretLength = 40;
 /** Milliseconds that a heartbeat waits for PostgreSQL: the worker waits for 2 s. */
 const patience = 1_000;
 
+/** Milliseconds that a worker is remembered that does not call any more. */
+const callerKept = 600_000;
+
 /** What workers ask of gateways. */
 export interface WorkerRegistry {
   register(request: RegisterRequest): Promise<RegisterResponse>;
@@ -58,6 +62,18 @@ export interface WorkerRegistryParts {
   readonly log: Log;
   readonly keeper: SessionKeeper;
   readonly workerToken: string;
+}
+
+/** A worker that calls this gateway. */
+interface Caller {
+  readonly id: string;
+  readonly secretHash: Buffer;
+  /** The start of its process whose heartbeats were noted last. */
+  heard?: bigint;
+  /** The heartbeat that came last. */
+  latest?: HeartbeatRequest;
+  /** The heartbeat that is being noted. */
+  noting?: Promise<HeartbeatResponse> | undefined;
 }
 
 interface Admission {
@@ -105,22 +121,20 @@ function readText(metadata: Metadata, name: string): string {
 export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
   const { db, bus, ids, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);
-  const secretHashes = new Map<string, Buffer>();
-  const heard = new Map<string, bigint>();
-  const noting = new Map<string, Promise<HeartbeatResponse>>();
-  const latest = new Map<string, HeartbeatRequest>();
+  const callers = new IdleMap<string, Caller>(callerKept);
   let heartbeats = 0;
 
   /** Finds out which worker calls. Its secret is known in memory after the first call: a heartbeat must do without PostgreSQL. */
-  async function identify(metadata: Metadata): Promise<string> {
+  async function identify(metadata: Metadata): Promise<Caller> {
     const id = readText(metadata, fleetMetadata.workerId);
     const secret = readText(metadata, fleetMetadata.workerSecret);
-    const known = secretHashes.get(id);
-    if (known && matchesHash(secret, known)) return id;
-    const hash = await findSecretHash(db, id);
-    if (!hash || !matchesHash(secret, hash)) throw fail("unauthorized", {}, { detail: "unknown worker" });
-    secretHashes.set(id, hash);
-    return id;
+    const known = callers.get(id);
+    if (known && matchesHash(secret, known.secretHash)) return known;
+    const secretHash = await findSecretHash(db, id);
+    if (!secretHash || !matchesHash(secret, secretHash)) throw fail("unauthorized", {}, { detail: "unknown worker" });
+    const caller: Caller = { id, secretHash };
+    callers.set(id, caller);
+    return caller;
   }
 
   /** Decides who a registering worker is: the one it says, the one of the same start, or a new one. */
@@ -138,15 +152,10 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return { id: row?.id ?? ids.next("wrk"), secretHash: hashSecret(newSecret), newSecret, incarnation, restarted };
   }
 
-  /** Says whether a heartbeat is the first of a start that this gateway hears: whoever waits for a slot hears of it. */
-  function isFirst(id: string, incarnation: bigint): boolean {
-    const before = heard.get(id);
-    heard.set(id, incarnation);
-    return before !== incarnation;
-  }
-
-  async function renew(id: string, request: HeartbeatRequest): Promise<void> {
+  async function renew(caller: Caller, request: HeartbeatRequest): Promise<void> {
+    const { id } = caller;
     const { incarnation, draining, closedBy, sessions } = request;
+    const isFirst = caller.heard !== incarnation;
     await db.transaction(async (tx) => {
       if (!(await renewLease(tx, { id, incarnation, draining, closedBy }))) throw superseded();
       const freed = await releaseSlots(
@@ -154,31 +163,34 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         id,
         sessions.map(({ sessionId }) => sessionId),
       );
-      if (freed > 0 || isFirst(id, incarnation)) tx.afterCommit(() => bus.publish("capacity", ""));
+      // Whoever waits for a slot hears of it.
+      if (freed > 0 || isFirst) tx.afterCommit(() => bus.publish("capacity", ""));
     });
+    caller.heard = incarnation;
   }
 
   const superseded = () => fail("conflict", {}, { detail: "the worker has been started again since" });
 
   /** Notes a heartbeat, and finds what the worker has to hear. */
-  function note(id: string, request: HeartbeatRequest): Promise<HeartbeatResponse> {
-    const noted = take(id, request).finally(() => noting.delete(id));
-    noting.set(id, noted);
-    return noted;
+  function note(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+    caller.noting = take(caller, request).finally(() => {
+      caller.noting = undefined;
+    });
+    return caller.noting;
   }
 
   /** One at a time, and then only the latest: heartbeats must not pile up on a PostgreSQL that hangs. */
-  async function noteInTurn(id: string, request: HeartbeatRequest): Promise<HeartbeatResponse> {
-    latest.set(id, request);
-    await noting.get(id)?.catch(() => undefined);
-    return latest.get(id) === request ? note(id, request) : create(HeartbeatResponseSchema);
+  async function noteInTurn(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+    caller.latest = request;
+    await caller.noting?.catch(() => undefined);
+    return caller.latest === request ? note(caller, request) : create(HeartbeatResponseSchema);
   }
 
-  async function take(id: string, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+  async function take(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     try {
-      await renew(id, request);
-      const unwanted = await keeper.unwanted(id, request.sessions);
-      const settledProfiles = await keeper.settledProfiles(id, request.profiles);
+      await renew(caller, request);
+      const unwanted = await keeper.unwanted(caller.id, request.sessions);
+      const settledProfiles = await keeper.settledProfiles(caller.id, request.profiles);
       return create(HeartbeatResponseSchema, { unwanted, settledProfiles });
     } catch (error) {
       if (isDatabaseAway(error)) return create(HeartbeatResponseSchema);
@@ -244,12 +256,12 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       return create(RegisterResponseSchema, { workerId: id, workerSecret: admission.newSecret, incarnation, leaseMs });
     },
     async heartbeat(metadata, request) {
-      const id = await identify(metadata);
+      const caller = await identify(metadata);
       heartbeats += 1;
-      return unlessItHangs(noteInTurn(id, request));
+      return unlessItHangs(noteInTurn(caller, request));
     },
     async report(metadata, { incarnation, events, sentAt }) {
-      const from = { workerId: await identify(metadata), incarnation };
+      const from = { workerId: (await identify(metadata)).id, incarnation };
       const dated = events.map((event) => ({ event, agoMs: agoOf(event, sentAt) }));
       await applyAll(from, dated).catch((error) => applyEach(from, dated, error));
       return create(ReportResponseSchema);

@@ -48,7 +48,7 @@ export interface ProfileSavesParts {
   readonly tiers: Tiers;
   readonly sealer: Sealer;
   readonly uses: ProfileUses;
-  channels(): Channels;
+  readonly channels: Channels;
 }
 
 type PlacedUse = NonNullable<Awaited<ReturnType<typeof findPlacedUse>>>;
@@ -92,7 +92,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
 
   async function upload(use: PlacedUse): Promise<UploadedStore> {
     const { session_id: sessionId, worker_id: id, address, secret_hash: secretHash } = use;
-    const link = parts.channels().to({ id, address, secretHash });
+    const link = parts.channels.to({ id, address, secretHash });
     const command = create(TakeProfileCommandSchema, {
       context: { sessionId, placementEpoch: BigInt(use.placement_epoch), timeoutMs: times.take },
       profileId: use.profile_id,

@@ -8,6 +8,7 @@ import {
   SessionEgressCapabilityChangedEventSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Database, Tx } from "../platform/database.ts";
+import { IdleMap } from "../platform/idle-map.ts";
 import { endSession, endSessions, type SessionEndParts } from "./session-end.ts";
 import { toStoredReason } from "./session-message.ts";
 import { isEnded } from "./session-states.ts";
@@ -24,7 +25,8 @@ export interface SessionKeeperParts extends SessionEndParts {
 /** Makes what the fleet tells of sessions' ends and changes. */
 export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
   const { db, events, bus } = parts;
-  const missing = new Map<string, number>();
+  /** Since when. */
+  const missing = new IdleMap<string, number>(10 * missingFor);
 
   /** Applies an event to its session, which is locked and runs on that worker with that epoch. */
   async function applyTo(
@@ -76,7 +78,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     const now = performance.now();
     for (const id of running) {
       if (held.has(id)) missing.delete(id);
-      else if (!missing.has(id)) missing.set(id, now);
+      else if (missing.get(id) === undefined) missing.set(id, now);
     }
     const overdue = running.filter((id) => now - (missing.get(id) ?? now) > missingFor);
     if (overdue.length === 0) return;

@@ -1,0 +1,48 @@
+/** Forgets an entry that nobody has asked for within `idleFor` milliseconds: what comes and goes must not fill the memory. */
+export class IdleMap<Key, Value> {
+  /** In the order of their last use. */
+  readonly #entries = new Map<Key, { readonly value: Value; readonly usedAt: number }>();
+  readonly #idleFor: number;
+  readonly #onForget: (value: Value) => void;
+
+  constructor(idleFor: number, onForget: (value: Value) => void = () => undefined) {
+    this.#idleFor = idleFor;
+    this.#onForget = onForget;
+  }
+
+  get(key: Key): Value | undefined {
+    const entry = this.#entries.get(key);
+    if (entry) this.#use(key, entry.value);
+    return entry?.value;
+  }
+
+  set(key: Key, value: Value): void {
+    this.#use(key, value);
+    this.#forgetIdle();
+  }
+
+  delete(key: Key): void {
+    this.#entries.delete(key);
+  }
+
+  /** Removes all entries, and gives their values. */
+  clear(): Value[] {
+    const values = [...this.#entries.values()].map(({ value }) => value);
+    this.#entries.clear();
+    return values;
+  }
+
+  #use(key: Key, value: Value): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, { value, usedAt: performance.now() });
+  }
+
+  #forgetIdle(): void {
+    const idleSince = performance.now() - this.#idleFor;
+    for (const [key, { value, usedAt }] of this.#entries) {
+      if (usedAt > idleSince) return;
+      this.#entries.delete(key);
+      this.#onForget(value);
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import { create } from "@bufbuild/protobuf";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
+import { createChannels } from "../../src/fleet/channels.ts";
+import { WatchCommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { callServerStreaming } from "../../src/platform/grpc-codec.ts";
+import { failureToStatus } from "../../src/platform/grpc-failure.ts";
+import { addGrpcService, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc-server.ts";
+
+type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
+
+afterEach(() => vi.restoreAllMocks());
+
+/** Serves nothing but an event each time that `go` resolves. */
+async function serveEvents(go: () => Promise<void>): Promise<string> {
+  const server = new Server();
+  const refuse = () => Promise.reject(new Error("not served here"));
+  const others = Object.fromEntries(WorkerService.methods.map(({ localName }) => [localName, refuse]));
+  const watch: Handlers["watch"] = async function* () {
+    for (;;) {
+      yield create(EventSchema, { type: "session.console" });
+      await go();
+    }
+  };
+  // The boundary where a test leaves out the methods that it does not call.
+  const handlers = { ...others, watch } as unknown as Handlers;
+  addGrpcService(server, WorkerService, handlers, { admit: () => undefined, toStatus: failureToStatus });
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    );
+  });
+  onTestFinished(() => server.forceShutdown());
+  return `127.0.0.1:${port}`;
+}
+
+test("connections of workers that nobody calls are let go, and what streams on them goes on", async () => {
+  let next = Promise.withResolvers<void>();
+  const address = await serveEvents(() => next.promise);
+  const channels = createChannels(undefined);
+  onTestFinished(() => channels.close());
+  const secretHash = Buffer.alloc(32);
+  const worker = (id: string) => ({ id, address, secretHash });
+  const first = channels.to(worker("wrk_1"));
+  expect(channels.to(worker("wrk_1"))).toBe(first);
+  const events = callServerStreaming(first.client, WorkerService.method.watch, create(WatchCommandSchema));
+  await events.next();
+
+  vi.spyOn(performance, "now").mockReturnValue(performance.now() + 11 * 60_000);
+  channels.to(worker("wrk_2"));
+  next.resolve();
+  next = Promise.withResolvers();
+  expect((await events.next()).value).toMatchObject({ type: "session.console" });
+  expect(channels.to(worker("wrk_1"))).not.toBe(first);
+  await events.return();
+});
