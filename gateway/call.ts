@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { Message } from "@bufbuild/protobuf";
-import type { Attempt, Call, Principal } from "../src/call.ts";
+import type { Attempt, AuditEntry, Call, Principal } from "../src/call.ts";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
+import type { Bearer } from "../src/identity/bearers.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
 import type { Tx } from "../src/platform/database.ts";
 import { type Failure, fail } from "../src/platform/errors.ts";
 import type { ServedMethod } from "../src/registry.ts";
-import { keepsAnswers } from "./kept-answers.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 
 /** What a transport knows of a request before anything is decoded. */
@@ -27,7 +27,7 @@ export class GatewayCall implements Call {
   readonly requestId: string;
   readonly clientAddress: string;
   readonly deadline: number;
-  /** Headers of the answer that policies have set, whatever becomes of the call. */
+  /** Headers of the answer that policies and the method have set, whatever becomes of the call. */
   readonly responseHeaders: Record<string, string> = {};
   readonly #incoming: Incoming;
   #principal: Principal | undefined;
@@ -35,14 +35,23 @@ export class GatewayCall implements Call {
   #controller: AbortController | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #traceparent: string | undefined;
-  #draw: ((bucket: string) => void | Promise<void>) | undefined;
+  #audit: Call["audit"] | undefined;
+  #join: Call["joinSession"] | undefined;
+  /** What the caller shows, once it was read. */
+  bearer: Bearer | undefined;
+  /** Tokens were drawn for it from the buckets of its method. */
+  hasDrawn = false;
+  /** Its method has begun what those tokens are for. */
+  isCharged = false;
+  /** Milliseconds of `performance.now()`. */
+  readonly startedAt = performance.now();
 
   constructor(served: ServedMethod, incoming: Incoming, timeoutMs: number | undefined) {
     this.served = served;
     this.#incoming = incoming;
     this.requestId = incoming.requestId;
     this.clientAddress = incoming.clientAddress;
-    this.deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
+    this.deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.startedAt + timeoutMs;
   }
 
   get principal(): Principal {
@@ -107,8 +116,8 @@ export class GatewayCall implements Call {
   }
 
   get #runsToCompletion(): boolean {
-    const { rules } = this.served;
-    const isKept = rules.idempotency === Idempotency.WORKER || keepsAnswers(this.served);
+    const { rules, keepsAnswers } = this.served;
+    const isKept = rules.idempotency === Idempotency.WORKER || keepsAnswers;
     return rules.runsToCompletion || (this.idempotencyKey !== undefined && isKept);
   }
 
@@ -122,16 +131,29 @@ export class GatewayCall implements Call {
     return this.#traceparent;
   }
 
-  /** Says how a message of the stream draws its token; only bidirectional methods do. */
-  drawWith(draw: (bucket: string) => void | Promise<void>): void {
-    this.#draw = draw;
+  /** Says how an entry of the audit log is written; only methods with the option `audit` have one. */
+  auditWith(write: Call["audit"]): void {
+    this.#audit = write;
   }
 
-  async draw(bucket: Parameters<Call["draw"]>[0]): Promise<void> {
-    if (!this.#draw) {
-      throw new Error(`${this.served.method} is not bidirectional`);
+  async audit(tx: Tx, entry: AuditEntry): Promise<void> {
+    if (!this.#audit) {
+      throw new Error(`${this.served.name} has no option audit`);
     }
-    await this.#draw(bucket);
+    await this.#audit(tx, entry);
+  }
+
+  /** Says how the stream is counted among those of a session; only streams that last are. */
+  joinWith(join: Call["joinSession"]): void {
+    this.#join = join;
+  }
+
+  joinSession(sessionId: string): void {
+    this.#join?.(sessionId);
+  }
+
+  charge(): void {
+    this.isCharged = true;
   }
 
   get idempotencyKey(): string | undefined {
@@ -140,6 +162,10 @@ export class GatewayCall implements Call {
 
   header(name: string): string | undefined {
     return this.#incoming.header(name);
+  }
+
+  setHeader(name: string, value: string): void {
+    this.responseHeaders[name] = value;
   }
 }
 

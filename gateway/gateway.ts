@@ -9,6 +9,7 @@ import { createConnectionCap } from "./connection-cap.ts";
 import { createCors } from "./cors.ts";
 import type { Door } from "./door.ts";
 import { createFront, refuseBroken } from "./front.ts";
+import { createGate, type Gate } from "./gate.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
 import { loadComments } from "./openapi/comments.ts";
 import { buildOpenApi } from "./openapi/document.ts";
@@ -16,7 +17,6 @@ import { ownHosts } from "./own-hosts.ts";
 import { renderDocs } from "./pages/docs-page.ts";
 import { errorsPathOf, mountPages } from "./pages/pages.ts";
 import { blockListOf, createPeers } from "./peer.ts";
-import { createGate, type Gate } from "./policies/index.ts";
 import { Problems } from "./problems.ts";
 import { createRestServer } from "./rest/server.ts";
 import { connectHandler } from "./rpc/connect.ts";
@@ -46,7 +46,7 @@ export class Gateway {
     const { host } = config;
     this.#app = app;
     this.#services = services;
-    this.#gate = createGate(app);
+    this.#gate = createGate(app, services);
     const trustedProxies = blockListOf(config.trustedProxies);
     const door: Door = {
       gate: this.#gate,

@@ -2,11 +2,13 @@ import { join } from "node:path";
 import type { Registry } from "prom-client";
 import { type ApiKeys, createApiKeys } from "./api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
+import type { AuditLog, LegalTerms } from "./call.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { features, migrations } from "./features.ts";
 import { createChannels } from "./fleet/channels.ts";
 import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts";
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
+import { type Bearers, createBearers } from "./identity/bearers.ts";
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { type Tiers, tiers } from "./limits/tiers.ts";
@@ -44,10 +46,15 @@ export interface AppParts {
   readonly events: EventLog;
   readonly tiers: Tiers;
   readonly apiKeys: ApiKeys;
+  readonly bearers: Bearers;
   readonly idempotency: Idempotency;
   readonly fleet: Fleet;
   readonly sessions: Sessions;
   readonly profiles: Profiles;
+  /** Where methods with the option `audit` write; without it none of them is served. */
+  readonly audit: AuditLog | undefined;
+  /** Without it nobody has to accept anything. */
+  readonly legal: LegalTerms | undefined;
 }
 
 /** The service as a whole, without its transports. */
@@ -101,7 +108,14 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
   const events = createEventLog({ db, bus, ids, log });
-  const apiKeys = createApiKeys({ db, bus, ids, clock });
+  const apiKeys = createApiKeys({ db, bus, ids });
+  const bearers = createBearers({
+    kinds: features.flatMap(({ bearers }) => bearers?.(db) ?? []),
+    bus,
+    clock,
+    log,
+    registry: metrics,
+  });
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
@@ -126,7 +140,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const connections: Part = { start: () => undefined, stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, sealer, events, tiers },
-    ...{ apiKeys, idempotency, fleet, profiles, sessions },
+    ...{ apiKeys, bearers, idempotency, fleet, profiles, sessions },
+    ...{ audit: undefined, legal: undefined },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   const works = config.role === "api" ? [] : created.flatMap(({ jobs = [] }) => jobs);
@@ -137,7 +152,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       ...shared.parts,
       firstKey,
       sealer,
-      apiKeys,
+      bearers,
       idempotency,
       sessionRoutes,
       events,

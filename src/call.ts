@@ -3,13 +3,35 @@ import type { Tx } from "./platform/database.ts";
 import type { Failure } from "./platform/errors.ts";
 import type { Ids } from "./platform/ids.ts";
 
-/** Who makes a call, as far as the bearer shows. */
-export interface Principal {
+/** What every caller has: whose things it may touch, and which of them. */
+interface Caller {
   readonly accountId: string;
-  readonly keyId: string;
+  /** The tier of the account. */
   readonly tier: string;
   readonly scopes: ReadonlySet<string>;
 }
+
+/** A program that shows an API key. */
+interface KeyPrincipal extends Caller {
+  readonly kind: "key";
+  readonly keyId: string;
+}
+
+/** A person who has logged in. */
+interface LoginPrincipal extends Caller {
+  readonly kind: "login";
+  readonly loginId: string;
+  readonly userId: string;
+  /** What the user is in the account. */
+  readonly role: "owner" | "admin" | "member";
+  /** Whether the user has a second factor: only then a step-up can be asked for. */
+  readonly hasSecondFactor: boolean;
+  /** When this login last showed the second factor, in milliseconds since the Unix epoch. */
+  readonly steppedUpAt: number | undefined;
+}
+
+/** Who makes a call. */
+export type Principal = KeyPrincipal | LoginPrincipal;
 
 /** One run of a method that changes something; a request that is sent again with its Idempotency-Key may take several. */
 export interface Attempt {
@@ -29,6 +51,8 @@ export interface Call extends Attempt {
   readonly requestId: string;
   /** The caller. Reading it in a method marked `public` throws. */
   readonly principal: Principal;
+  /** Address of the client, as far as trusted proxies tell it. */
+  readonly clientAddress: string;
   /** Aborts when the client has gone away or its deadline has passed. */
   readonly signal: AbortSignal;
   /** When the client stops waiting, in milliseconds of `performance.now()`; `Infinity` when it did not say. */
@@ -39,8 +63,41 @@ export interface Call extends Attempt {
   readonly idempotencyKey: string | undefined;
   /** Says that the answer is that of an earlier request with the same Idempotency-Key. */
   markReplayed(): void;
-  /** Draws one token for one message of a bidirectional stream. Throws `rate-limited`; that is the message's error. */
-  draw(bucket: "global" | "agent_sessions:input_event"): Promise<void>;
   /** Reads a header of the request, by lower-case name. */
   header(name: string): string | undefined;
+  /** Sets a header of the answer, by lower-case name. A stream's headers have left when its method begins. */
+  setHeader(name: string, value: string): void;
+  /**
+   * Keeps the tokens that the call has drawn from the buckets of its method, though it may yet fail: what they are for has
+   * begun. A call that fails before gets them back.
+   */
+  charge(): void;
+  /** Counts a stream among those of a session, which its caller may see. Throws `tier-limit` when there are too many. */
+  joinSession(sessionId: string): void;
+  /** Writes the call's entry of the audit log, in the transaction of its change. For methods with the option `audit`. */
+  audit(tx: Tx, entry: AuditEntry): Promise<void>;
+}
+
+/** What the audit log keeps of a call beside who made it, when, from where, and the action of its method. */
+export interface AuditEntry {
+  /** Identifier of what was changed. */
+  readonly subject: string;
+  /** What the change was, without secrets. */
+  readonly data?: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** The audit log as calls write it. */
+export interface AuditLog {
+  append(tx: Tx, entry: AuditEntry & AuditedCall): Promise<void>;
+}
+
+/** What is kept of the call of an entry. */
+export interface AuditedCall extends Pick<Call, "principal" | "requestId" | "clientAddress"> {
+  readonly action: string;
+}
+
+/** The terms that accounts have to accept. */
+export interface LegalTerms {
+  /** Gives the revision that is in force and that the account has not accepted. */
+  outstanding(accountId: string): Promise<{ readonly revisionId: string; readonly url: string } | undefined>;
 }

@@ -1,5 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import type { BearerKind } from "./identity/bearer-kind.ts";
+import type { Database } from "./platform/database.ts";
 import type { RepeatedWork } from "./platform/repeated-job.ts";
 import type { Migrations } from "./platform/schema.ts";
 import { type ServedService, type ServiceImplementation, serve } from "./registry.ts";
@@ -9,6 +11,8 @@ export interface Feature<Parts> {
   /** The service that it implements: it can be described without an app. */
   readonly service?: DescService;
   readonly migrations?: Migrations;
+  /** A kind of bearer that it brings. */
+  readonly bearers?: (db: Database) => BearerKind;
   /** Makes what runs in a gateway. */
   readonly create?: (parts: Parts) => CreatedFeature;
 }
@@ -24,6 +28,7 @@ export interface CreatedFeature {
 export function defineService<Methods extends GenServiceMethods, Parts>(feature: {
   readonly service: GenService<Methods>;
   readonly migrations?: Migrations;
+  readonly bearers?: (db: Database) => BearerKind;
   readonly create: (parts: Parts) => {
     readonly methods: ServiceImplementation<GenService<Methods>>;
     readonly jobs?: readonly RepeatedWork[];

@@ -1,4 +1,5 @@
 import {
+  type DescField,
   type DescMessage,
   type DescMethod,
   type DescMethodBiDiStreaming,
@@ -7,14 +8,27 @@ import {
   type DescService,
   getOption,
   type Message,
+  type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import type { Call } from "./call.ts";
-import { type MethodRules, rules } from "./gen/pilothouse/v1/options_pb.ts";
+import { Idempotency, type MethodRules, rules } from "./gen/pilothouse/v1/options_pb.ts";
+import { type HttpRoute, httpRouteOf } from "./http-route.ts";
 
 type In<M extends { input: DescMessage }> = MessageShape<M["input"]>;
 type Out<M extends { output: DescMessage }> = MessageShape<M["output"]>;
+
+/** What a bidirectional method is once the first message of its client has opened it. */
+export interface Conversation<In, Answer> {
+  /**
+   * Answers one message, which is valid and has drawn its token. The next is taken when this one's last answer was; what
+   * it throws is the error of this message, and the stream goes on.
+   */
+  answer(message: In): AsyncIterable<Answer>;
+  /** What the client is told unasked. It ends, and nobody is told when it fails. */
+  tell?(signal: AbortSignal): AsyncIterable<Answer>;
+}
 
 /** How a method of one kind is implemented. */
 export type MethodImplementation<M extends GenServiceMethods[string]> = M["methodKind"] extends "unary"
@@ -22,7 +36,7 @@ export type MethodImplementation<M extends GenServiceMethods[string]> = M["metho
   : M["methodKind"] extends "server_streaming"
     ? (call: Call, request: In<M>) => AsyncIterable<Out<M>>
     : M["methodKind"] extends "bidi_streaming"
-      ? (call: Call, requests: AsyncIterable<In<M>>) => AsyncIterable<Out<M>>
+      ? (call: Call, first: In<M>) => Promise<Conversation<In<M>, MessageInitShape<M["output"]>>>
       : never;
 
 /** An implementation of every method of a service. */
@@ -32,8 +46,18 @@ export type ServiceImplementation<S> =
 interface Served<Kind, Method extends DescMethod> {
   readonly kind: Kind;
   readonly method: Method;
+  /** `SessionService.Create`, for people. */
+  readonly name: string;
   /** The method's own options. */
   readonly rules: MethodRules;
+  /** How REST reaches it; undefined where it does not. */
+  readonly route: HttpRoute | undefined;
+  /** Its answers are kept for an Idempotency-Key: it is a POST that changes the account's things. */
+  readonly keepsAnswers: boolean;
+  /** Its answers may hold a secret, which is never stored but sealed. */
+  readonly answersSecrets: boolean;
+  /** Of a method that follows something: the field that names the event after which it goes on. */
+  readonly resumesAfter: DescField | undefined;
 }
 
 /** One method of the registry: its descriptor, its rules and what runs it. Transports and policies know nothing else. */
@@ -43,7 +67,7 @@ export type ServedMethod =
       run(call: Call, request: Message): AsyncIterable<Message>;
     })
   | (Served<"bidi_streaming", DescMethodBiDiStreaming> & {
-      run(call: Call, requests: AsyncIterable<Message>): AsyncIterable<Message>;
+      run(call: Call, first: Message): Promise<Conversation<Message, MessageInitShape<DescMessage>>>;
     });
 
 /** A service of the registry. */
@@ -67,7 +91,35 @@ export function serve<Methods extends GenServiceMethods>(
     if (method.methodKind === "client_streaming") {
       throw new Error(`${service.typeName}.${method.name}: client streaming is not served; make it bidirectional`);
     }
-    return { kind: method.methodKind, method, rules: getOption(method, rules), run } as ServedMethod;
+    return { kind: method.methodKind, method, run, ...factsOf(method) } as ServedMethod;
   });
   return { service, methods };
+}
+
+/** What policies and transports know of a method beside its descriptor: all of it is found out here, once. */
+function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "method"> {
+  const options = getOption(method, rules);
+  const route = httpRouteOf(method);
+  const isPost = method.methodKind === "unary" && route?.verb === "POST";
+  if (options.follows && method.methodKind !== "server_streaming")
+    throw new Error(`${method}: only a server stream can follow something`);
+  if (method.methodKind === "bidi_streaming" && !method.output.fields.some(({ name }) => name === "error"))
+    throw new Error(`${method}: the answers of a bidirectional method need a field "error" for messages that fail`);
+  return {
+    name: `${method.parent.name}.${method.name}`,
+    rules: options,
+    route,
+    keepsAnswers: isPost && !options.public && options.idempotency === Idempotency.UNSPECIFIED,
+    answersSecrets: holdsSecrets(method.output),
+    resumesAfter: options.follows ? method.input.fields.find(({ name }) => name === "after_event_id") : undefined,
+  };
+}
+
+function holdsSecrets(message: DescMessage, seen = new Set<DescMessage>()): boolean {
+  if (seen.has(message)) return false;
+  seen.add(message);
+  return message.fields.some((field) => {
+    const inner = field.fieldKind === "scalar" || field.fieldKind === "enum" ? undefined : field.message;
+    return field.proto.options?.debugRedact === true || (inner !== undefined && holdsSecrets(inner, seen));
+  });
 }

@@ -64,7 +64,7 @@ async function createKey(given: Options): Promise<string> {
   const db = openDatabase({ url }, log, 1);
   try {
     await db.migrate(migrations);
-    const keys = createApiKeys({ db, bus: createLocalBus(), ids, clock: systemClock });
+    const keys = createApiKeys({ db, bus: createLocalBus(), ids });
     return await db.transaction(async (tx) => {
       const found = await ensureAccount(tx, { id: ids.next("acc"), name: account, tier: tier ?? "free" });
       if (found === "ambiguous") throw new StartRefused(`several accounts are called ${account}: give the id of one`);

@@ -2,7 +2,6 @@ import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { ServedService } from "../../src/registry.ts";
-import { httpRouteOf } from "../rest/http-rule.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample } from "./examples.ts";
 import { headerParameters, responseHeaders } from "./headers.ts";
@@ -70,7 +69,7 @@ function describePaths(services: readonly ServedService[], context: OperationCon
   const paths: Record<string, Record<string, Operation>> = {};
   for (const { methods } of services) {
     for (const served of methods) {
-      const route = httpRouteOf(served.method);
+      const { route } = served;
       if (route) {
         const path = paths[route.template] ?? {};
         path[route.verb.toLowerCase()] = describeOperation(served, route, context);

@@ -1,10 +1,10 @@
 import { type DescMessage, type DescService, getOption } from "@bufbuild/protobuf";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import type { HttpRoute } from "../../src/http-route.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";
 import type { ServedMethod } from "../../src/registry.ts";
-import { keepsAnswers } from "../kept-answers.ts";
-import type { HttpRoute } from "../rest/http-rule.ts";
+import { policiesOf } from "../policies/index.ts";
 import { parseTemplate } from "../rest/template.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample, pathExample, requestExample, requestMember, responseExample } from "./examples.ts";
@@ -87,16 +87,10 @@ function firstSentence(comment: string): string {
   return sentence.replace(/\s*\([^)]*$/, "");
 }
 
-/** What the method's rules ask of its caller. */
-function callNotes({ rules }: ServedMethod): string[] {
-  const buckets = rules.buckets.map((bucket) => `\`${bucket}\``).join(" and ");
-  const notes = [
-    rules.public && "Needs no key.",
-    rules.scope !== "" && `Needs the scope \`${rules.scope}\`.`,
-    buckets !== "" && `Draws from the rate-limit bucket ${buckets} besides \`global\`.`,
-    rules.stepUp && "Login tokens of users with a second factor need a step-up within the last 10 minutes.",
-    rules.runsToCompletion && "Goes on when its client goes away.",
-  ].filter((note) => note !== false);
+/** What policies and transports ask of the method's caller. */
+function callNotes(served: ServedMethod): string[] {
+  const asked = policiesOf(served).map((policy) => policy.tells?.(served) ?? "");
+  const notes = [...asked, served.rules.runsToCompletion && "Goes on when its client goes away."].filter(Boolean);
   return notes.length > 0 ? [notes.join(" ")] : [];
 }
 
@@ -142,13 +136,11 @@ function queryParameters(
 }
 
 function headerParametersOf(served: ServedMethod, route: HttpRoute): Reference[] {
-  const { method, rules } = served;
-  const keepsCommands = route.verb === "POST" && rules.idempotency === Idempotency.WORKER;
-  const resumes = method.input.fields.some((field) => field.name === "after_event_id");
+  const keepsCommands = route.verb === "POST" && served.rules.idempotency === Idempotency.WORKER;
   return [
-    ...(keepsAnswers(served) ? [referToParameter("IdempotencyKey")] : []),
+    ...(served.keepsAnswers ? [referToParameter("IdempotencyKey")] : []),
     ...(keepsCommands ? [referToParameter("CommandKey")] : []),
-    ...(resumes ? [referToParameter("LastEventId")] : []),
+    ...(served.resumesAfter ? [referToParameter("LastEventId")] : []),
     referToParameter("RequestId"),
     referToParameter("RequestTimeout"),
   ];
@@ -169,7 +161,7 @@ function success(served: ServedMethod, context: OperationContext): Record<string
   const { method, rules, kind } = served;
   const headers = {
     ...commonHeaders,
-    ...(keepsAnswers(served) && { "Idempotency-Replayed": referToHeader("Idempotency-Replayed") }),
+    ...(served.keepsAnswers && { "Idempotency-Replayed": referToHeader("Idempotency-Replayed") }),
   };
   const status = rules.successStatus || 200;
   if (status === 204) {

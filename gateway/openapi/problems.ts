@@ -7,7 +7,7 @@ import {
   isErrorSlug,
 } from "../../src/platform/error-table.ts";
 import type { ServedMethod } from "../../src/registry.ts";
-import { keepsAnswers } from "../kept-answers.ts";
+import { policiesOf } from "../policies/index.ts";
 import { commonHeaders, referToHeader } from "./headers.ts";
 import type { MediaType, Reference, Response, Schema } from "./model.ts";
 import { pascalCase } from "./names.ts";
@@ -15,28 +15,12 @@ import type { SchemaCatalogue } from "./schema.ts";
 
 /** Names the problems that a method can answer: its own, and those that the policies before it answer. */
 export function problemsOf(served: ServedMethod): ErrorSlug[] {
-  const { rules } = served;
-  const slugs = new Set<ErrorSlug>(["bad-request", "validation-failed", "rate-limited", "internal"]);
-  // X-Request-Timeout-Ms is taken by every method.
-  slugs.add("session-timeout");
-  if (!rules.public) {
-    for (const slug of ["unauthorized", "invalid-key", "revoked-key", "expired-key"] as const) {
-      slugs.add(slug);
-    }
-    if (rules.scope !== "") {
-      slugs.add("forbidden");
-    }
-    if (!rules.beforeLegalAcceptance) {
-      slugs.add("legal-acceptance-required");
-    }
+  // What transports answer by themselves: a request that cannot be read, X-Request-Timeout-Ms, and what nobody foresaw.
+  const slugs = new Set<ErrorSlug>(["bad-request", "session-timeout", "internal"]);
+  for (const policy of policiesOf(served)) {
+    for (const slug of policy.refuses(served)) slugs.add(slug);
   }
-  if (rules.stepUp) {
-    slugs.add("mfa-step-up-required");
-  }
-  if (keepsAnswers(served)) {
-    slugs.add("conflict");
-  }
-  for (const slug of rules.errors) {
+  for (const slug of served.rules.errors) {
     if (!isErrorSlug(slug)) {
       throw new Error(`${served.method}: ${slug} is not in the error table`);
     }

@@ -1,3 +1,4 @@
+import { isIPv6, SocketAddress } from "node:net";
 import type { App } from "../../src/app.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { fail } from "../../src/platform/errors.ts";
@@ -12,13 +13,19 @@ export interface AddressBucket {
   look(address: string): BucketState;
   /** Draws a token, and reads what is left. */
   draw(address: string): Promise<BucketState>;
+  /** Gives a token back. */
+  refund(address: string): Promise<void>;
 }
 
 /** Makes the buckets of client addresses. */
-export function createAddressBucket({ buckets, clock, tiers }: App): AddressBucket {
+export function createAddressBucket({
+  buckets,
+  clock,
+  tiers,
+}: Pick<App, "buckets" | "clock" | "tiers">): AddressBucket {
   const wish = { bucket: BUCKET, ...tiers.bucket(TIER, BUCKET) };
   const wishes = [wish];
-  const ownerOf = (address: string): string => `address ${address}`;
+  const ownerOf = (address: string): string => `address ${networkOf(address)}`;
   return {
     look: (address) => buckets.look(ownerOf(address), wish, clock.now()),
     async draw(address) {
@@ -28,7 +35,28 @@ export function createAddressBucket({ buckets, clock, tiers }: App): AddressBuck
       }
       return state;
     },
+    async refund(address) {
+      await buckets.refund(ownerOf(address), wishes, clock.now());
+    },
   };
+}
+
+/** The network that an address counts as: an IPv6 customer has a /64 of his own, and with it any number of addresses. */
+function networkOf(address: string): string {
+  const [plain = ""] = address.split("%", 1);
+  if (!isIPv6(plain)) {
+    return address;
+  }
+  const canonical = new SocketAddress({ address: plain, family: "ipv6" }).address;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(canonical)?.[1];
+  if (mapped !== undefined) {
+    return mapped;
+  }
+  const [head = "", tail] = canonical.split("::");
+  const left = head === "" ? [] : head.split(":");
+  const right = tail ? tail.split(":") : [];
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length;
+  return `${[...left, ...Array<string>(zeros).fill("0"), ...right].slice(0, 4).join(":")}::/64`;
 }
 
 /** Throws `rate-limited` when a bucket had no token left. `whose` is told to the client beside the bucket's name. */

@@ -5,7 +5,6 @@ import type { Attempt } from "../../src/call.ts";
 import { Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import type { GatewayCall } from "../call.ts";
-import { holdsSecrets, keepsAnswers } from "../kept-answers.ts";
 
 const LONGEST_KEY = 255;
 
@@ -16,11 +15,10 @@ export type RunOnce = (call: GatewayCall, request: Message, run: () => Promise<M
 export function createIdempotency({ idempotency, sealer }: App): RunOnce {
   return (call, request, run) => {
     const { served, idempotencyKey: key } = call;
-    const isKept = keepsAnswers(served);
-    if (key !== undefined && (isKept || served.rules.idempotency === Idempotency.WORKER)) {
+    if (key !== undefined && (served.keepsAnswers || served.rules.idempotency === Idempotency.WORKER)) {
       assertKey(key);
     }
-    if (!isKept) {
+    if (!served.keepsAnswers) {
       return run();
     }
     const work = (attempt: Attempt): Promise<Message> => {
@@ -31,12 +29,22 @@ export function createIdempotency({ idempotency, sealer }: App): RunOnce {
       return idempotency.once(work);
     }
     const { input, output, parent, name } = served.method;
-    if (holdsSecrets(output)) {
+    if (served.answersSecrets) {
       sealer.assertReady();
     }
     const hash = createHash("sha256").update(`${parent.typeName}/${name}\n`).update(toBinary(input, request)).digest();
-    const { accountId, keyId: caller } = call.principal;
-    const repeatable = { accountId, caller, key, hash, output, onReplay: () => call.markReplayed() };
+    const { principal } = call;
+    // Only who has made a request gets its answer again: a key, or a user by any login.
+    const caller = principal.kind === "key" ? principal.keyId : principal.userId;
+    const { accountId } = principal;
+    const repeatable = {
+      accountId,
+      caller,
+      key,
+      hash,
+      output,
+      onReplay: () => call.markReplayed(),
+    };
     return idempotency.repeatable(repeatable, work);
   };
 }

@@ -1,16 +1,16 @@
 import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { HttpRoute } from "../../src/http-route.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { type Door, headersOf, peerOf } from "../door.ts";
-import type { Gate } from "../policies/index.ts";
+import type { Gate } from "../gate.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { parseForm } from "./form-body.ts";
-import { type HttpRoute, httpRouteOf } from "./http-rule.ts";
 import { compileRequestReader } from "./request-reader.ts";
 import { type PathTemplate, parseTemplate } from "./template.ts";
 import { timeoutOf } from "./timeout.ts";
@@ -29,13 +29,13 @@ export interface RestRoute {
 }
 
 /** Runs a method and sends its answer. */
-type Answer = (call: GatewayCall, request: Message, reply: FastifyReply) => Promise<FastifyReply>;
+type Answer = (call: GatewayCall, request: () => Message, reply: FastifyReply) => Promise<FastifyReply>;
 
 /** Mounts every method that has a google.api.http rule, and returns the routes. */
 export function mountRest(fastify: FastifyInstance, services: readonly ServedService[], door: Door): RestRoute[] {
   return services.flatMap(({ methods }) =>
     methods.flatMap((served) => {
-      const route = httpRouteOf(served.method);
+      const { route } = served;
       if (!route) {
         return [];
       }
@@ -57,7 +57,7 @@ function mountRoute(
   const parseBody = served.rules.formBody ? parseForm : undefined;
   const read = compileRequestReader(served.method.input, route, template.variables, parseBody);
   const ids = new Set(template.variables.filter((name) => name === "id" || name.endsWith("_id")));
-  const resumes = served.method.input.fields.find((field) => field.name === "after_event_id");
+  const { resumesAfter } = served;
   fastify.route({
     method: route.verb,
     url: template.route,
@@ -81,17 +81,20 @@ function mountRoute(
       if (Object.values(request.params as Record<string, string>).includes("")) {
         throw fail("not-found", {}, { detail: "no endpoint has this path" });
       }
-      const message = read({
-        variables: request.params as Record<string, string>,
-        query: request.query as Record<string, string | string[]>,
-        body: request.body as Buffer | undefined,
-      });
-      const lastEventId = resumes && call.header("last-event-id");
-      if (resumes && lastEventId) {
-        Reflect.set(message, resumes.localName, lastEventId);
-      }
+      const readMessage = (): Message => {
+        const message = read({
+          variables: request.params as Record<string, string>,
+          query: request.query as Record<string, string | string[]>,
+          body: request.body as Buffer | undefined,
+        });
+        const lastEventId = resumesAfter && call.header("last-event-id");
+        if (resumesAfter && lastEventId) {
+          Reflect.set(message, resumesAfter.localName, lastEventId);
+        }
+        return message;
+      };
       try {
-        return await answer(call, message, reply);
+        return await answer(call, readMessage, reply);
       } catch (thrown) {
         throw isAboutIds(thrown, ids) ? fail("not-found", {}, { detail: "nothing has this id" }) : thrown;
       }

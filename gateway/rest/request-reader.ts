@@ -1,11 +1,11 @@
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import type { HttpRoute } from "../../src/http-route.ts";
 import { type FieldFault, fail, failFaults } from "../../src/platform/errors.ts";
 import { addFault, isInside } from "../../src/platform/rest-json/faults.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";
 import { parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader, readText } from "../../src/platform/rest-json/reader.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
-import type { HttpRoute } from "./http-rule.ts";
 
 /** The parts of an HTTP request that become its message. */
 export interface RequestParts {

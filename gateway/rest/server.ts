@@ -3,7 +3,9 @@ import { type FastifyError, type FastifyInstance, type FastifyReply, type Fastif
 import { pause } from "../../src/platform/bounded-wait.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { ServedService } from "../../src/registry.ts";
-import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
+import { answerHeaders, type Door, headersOf, peerOf, refuse } from "../door.ts";
+import { refuseEmpty } from "../policies/address-bucket.ts";
+import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
 
 const BODY_LIMIT = 1024 * 1024;
@@ -28,11 +30,13 @@ export function createRestServer(services: readonly ServedService[], door: Door)
   readBodies(app);
   const routes = mountRest(app, services, door);
   app.addHook("onSend", (request, reply, payload, done) => {
-    reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
+    // A request that reaches no method has shown what it has drawn from.
+    if (!request.is404) reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
     done(null, payload);
   });
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") await discardRest(request.raw);
+    if (request.call) await door.gate.refuse(request.call, error);
     return sendProblem(error, request, reply, door);
   });
   // Before the body is read, and whatever the method: Fastify has rules of its own for bodies of unknown methods.
@@ -53,7 +57,9 @@ async function refuseUnknown(
   routes: readonly RestRoute[],
   door: Door,
 ): Promise<never> {
-  await door.gate.drawFromAddress(peerOf(raw, door).clientAddress);
+  const { state, whose } = await door.gate.drawForNoMethod({ ...peerOf(raw, door), header: headersOf(raw) });
+  reply.headers(rateLimitHeaders(state));
+  refuseEmpty(state, whose);
   const allowed = allowedVerbs(routes, url);
   if (allowed.length === 0) {
     throw fail("not-found", {}, { detail: "no endpoint has this path" });

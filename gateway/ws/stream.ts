@@ -1,10 +1,9 @@
-import type { Message } from "@bufbuild/protobuf";
 import type { RawData, WebSocket } from "ws";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import type { GatewayCall } from "../call.ts";
 import type { Door } from "../door.ts";
+import type { Received } from "../policies/conversation.ts";
 import { compileFrames, type Frame } from "./frames.ts";
 
 // How far a client may be ahead of its method before its socket is no longer read.
@@ -40,20 +39,7 @@ export function serveStream(
   // The WebSocket closes itself after an error; without a listener that would end the process.
   client.on("error", () => undefined);
 
-  /** Answers a message that cannot be read, in its turn. It costs a token like any other, and time when there is none. */
-  async function answerFault(thrown: unknown, id: string): Promise<void> {
-    const failure = problems.failure(
-      await call.draw("global").then(
-        () => thrown,
-        (refused: unknown) => refused,
-      ),
-      call.requestId,
-    );
-    await send(client, JSON.stringify({ ...(id && { id }), error: problems.document(failure, call.requestId) }));
-    await pause((failure.retryAfter ?? 0) * 1000, call.signal);
-  }
-
-  async function* requests(): AsyncGenerator<Message> {
+  async function* requests(): AsyncGenerator<Received> {
     for await (const frame of frames) {
       const received = codec.read(frame);
       switch (received.kind) {
@@ -61,7 +47,7 @@ export function serveStream(
           yield received.message;
           break;
         case "fault":
-          await answerFault(received.failure, received.id);
+          yield { broken: received.failure, id: received.id };
           break;
         case "nonsense":
           isNonsense = true;

@@ -1,15 +1,16 @@
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { ensureDeveloperAccount } from "../accounts/store.ts";
+import type { BearerToken } from "../identity/bearer-kind.ts";
 import type { Database } from "../platform/database.ts";
 import type { Ids } from "../platform/ids.ts";
 import { hashSecret, matchesHash } from "../platform/secrets.ts";
 import { allScopes } from "./scopes.ts";
-import { findKey, insertKey } from "./store.ts";
-import { type KeyToken, newSecret, parseToken, writeToken } from "./token.ts";
+import { findKeys, insertKey } from "./store.ts";
+import { newSecret, parseToken, writeToken } from "./token.ts";
 
 /** Reads the key that an earlier start wrote. */
-async function readKeyFile(path: string): Promise<KeyToken | undefined> {
+async function readKeyFile(path: string): Promise<BearerToken | undefined> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "";
     throw error;
@@ -18,7 +19,7 @@ async function readKeyFile(path: string): Promise<KeyToken | undefined> {
 }
 
 /** Writes the file whole or not at all, for its owner alone. */
-async function writeKeyFile(path: string, token: KeyToken): Promise<void> {
+async function writeKeyFile(path: string, token: BearerToken): Promise<void> {
   const unfinished = `${path}.new`;
   const file = await open(unfinished, "w", 0o600);
   try {
@@ -31,8 +32,8 @@ async function writeKeyFile(path: string, token: KeyToken): Promise<void> {
   await rename(unfinished, path);
 }
 
-async function isUsable(db: Database, { keyId, secret }: KeyToken): Promise<boolean> {
-  const row = await findKey(db, keyId);
+async function isUsable(db: Database, { id, secret }: BearerToken): Promise<boolean> {
+  const [row] = await findKeys(db, [id]);
   return row === undefined || (row.revoked_at === null && matchesHash(secret, row.secret_hash));
 }
 
@@ -44,14 +45,14 @@ export async function ensureDeveloperKey(db: Database, ids: Ids, dataDir: string
   const path = join(dataDir, "dev-api-key");
   let token = await readKeyFile(path);
   if (!token || !(await isUsable(db, token))) {
-    token = { keyId: ids.next("key"), secret: newSecret() };
+    token = { id: ids.next("key"), secret: newSecret() };
     await writeKeyFile(path, token);
   }
-  const { keyId, secret } = token;
+  const { id, secret } = token;
   await db.transaction(async (tx) => {
     const accountId = await ensureDeveloperAccount(tx, ids.next("acc"));
     const secretHash = hashSecret(secret);
-    await insertKey(tx, { id: keyId, accountId, name: "developer key", secretHash, scopes: allScopes });
+    await insertKey(tx, { id, accountId, name: "developer key", secretHash, scopes: allScopes });
   });
   return writeToken(token);
 }

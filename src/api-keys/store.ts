@@ -44,13 +44,12 @@ export interface NewKey {
 const findStatement: NamedStatement = {
   name: "api-key-find",
   text: `select k.id, k.account_id, a.tier, k.secret_hash, k.scopes, k.expires_at, k.revoked_at
-    from api_keys k join accounts a on a.id = k.account_id where k.id = $1`,
+    from api_keys k join accounts a on a.id = k.account_id where k.id = any($1::text[])`,
 };
 
-/** Finds a key by its identifier. */
-export async function findKey(db: Database, id: string): Promise<KeyRow | undefined> {
-  const [row] = await db.named<KeyRow>(findStatement, [id]);
-  return row;
+/** Finds keys by their identifiers. */
+export function findKeys(db: Database, ids: readonly string[]): Promise<KeyRow[]> {
+  return db.named<KeyRow>(findStatement, [ids]);
 }
 
 /** Inserts a key; does nothing when it is there already. */

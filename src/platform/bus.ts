@@ -8,8 +8,8 @@ export interface BusMessages {
   "session-ended": string;
   /** Identifier of a session whose status changed without its end. */
   "session-changed": string;
-  /** Identifier of an API key that was revoked or changed. */
-  "key-changed": string;
+  /** Identifier of what ends bearers or changes what they may do: a key, a login, a user, an account. */
+  "bearer-changed": string;
   /** A slot of a worker may have become free. */
   capacity: "";
 }
@@ -27,13 +27,15 @@ export interface Bus {
 /** The bus of a lone gateway. */
 export function createLocalBus(): Bus {
   const emitter = new EventEmitter().setMaxListeners(0);
+  // An emitter throws at an event called "error" that nobody hears: no channel is called by its bare name.
+  const nameOf = (channel: string): string => `channel ${channel}`;
   return {
     publish(channel, message) {
-      emitter.emit(channel, message);
+      emitter.emit(nameOf(channel), message);
     },
     subscribe(channel, listener) {
-      emitter.on(channel, listener);
-      return () => emitter.off(channel, listener);
+      emitter.on(nameOf(channel), listener);
+      return () => emitter.off(nameOf(channel), listener);
     },
   };
 }

@@ -122,6 +122,7 @@ export const errorTable = {
     about: "New terms have not been accepted. Post `revision_id` to `/v1/legal/accept` and send the request again.",
     extensions: {
       revision_id: { type: "string", about: "The revision of the terms to accept." },
+      url: { type: "string", optional: true, about: "Where the revision can be read." },
     },
   },
   "not-found": {
@@ -234,10 +235,15 @@ export const errorTable = {
     status: 429,
     code: code.resourceExhausted,
     title: "Tier limit",
-    about: "The account has as many of these as its tier allows.",
+    about: "The account has as many of these as it may have at once; of most things its tier says how many.",
     extensions: {
       current_profiles: { type: "integer", optional: true, about: "Profiles that the account has." },
-      limit: { type: "integer", optional: true, about: "How many the tier allows." },
+      current_streams: {
+        type: "integer",
+        optional: true,
+        about: "Streams that the account, or the session, has open.",
+      },
+      limit: { type: "integer", optional: true, about: "How many there may be." },
     },
   },
   "rate-limited": {

@@ -23,10 +23,10 @@ export interface FreshCache<V> {
   get(key: string): Promise<V | undefined>;
   /** Reads without loading; undefined when nothing is kept that is good at the moment. */
   peek(key: string): V | undefined;
-  /** Reads without loading, also what would be good only while the truth cannot be read. */
-  peekStale(key: string): V | undefined;
   /** Forgets an answer, and one that is being loaded right now as well. */
   forget(key: string): void;
+  /** Forgets the answers that are meant, and all that are being loaded right now: they may be among them. */
+  forgetIf(isMeant: (key: string, value: V) => boolean): void;
 }
 
 interface Kept<V> {
@@ -95,10 +95,13 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
       return loaded(key, loading.get(key) ?? load(key));
     },
     peek: (key) => younger(key, freshFor),
-    peekStale: (key) => younger(key, staleFor),
     forget(key) {
       kept.delete(key);
       loading.delete(key);
+    },
+    forgetIf(isMeant) {
+      for (const [key, { value }] of kept) if (isMeant(key, value)) kept.delete(key);
+      loading.clear();
     },
   };
 }

@@ -5,21 +5,6 @@ import type { Redis } from "./redis.ts";
 /** The one channel of Redis that carries all of the bus. */
 const redisChannel = "pilothouse:bus";
 
-const channels: readonly BusChannel[] = ["events", "session-ended", "session-changed", "key-changed", "capacity"];
-
-interface Envelope {
-  readonly from: string;
-  readonly channel: BusChannel;
-  readonly message: string;
-}
-
-/** Reads what came from Redis; undefined for what no gateway of this release can have sent. */
-function readEnvelope(text: string): Envelope | undefined {
-  const [from = "", name = "", ...rest] = text.split(" ");
-  const channel = channels.find((known) => known === name);
-  return channel && { from, channel, message: rest.join(" ") };
-}
-
 /**
  * Makes the bus of several gateways. A gateway hears its own messages at once, and so also while Redis is away; what the
  * others miss meanwhile they find by looking: events within a second, keys and sessions when their caches are 5 s old.
@@ -28,9 +13,10 @@ export function createRedisBus(redis: Redis): Bus {
   const local = createLocalBus();
   const self = randomUUID();
   redis.listen(redisChannel, (text) => {
-    const envelope = readEnvelope(text);
-    // The boundary at which a channel and its message belong together again: they were sent by publish below.
-    if (envelope && envelope.from !== self) local.publish(envelope.channel, envelope.message as never);
+    const [from, channel, ...message] = text.split(" ");
+    // The boundary at which a channel and its message belong together again: publish below has sent them. To a channel
+    // that only gateways of another release know nobody listens.
+    if (from !== self) local.publish(channel as BusChannel, message.join(" ") as never);
   });
   return {
     subscribe: local.subscribe,

@@ -3,6 +3,8 @@ import type { Log } from "./log.ts";
 /** Background work of a gateway: a look at what has become due. */
 export interface RepeatedJob {
   start(): void;
+  /** Runs now, or once more when the run that is under way has ended. */
+  hurry(): void;
   /** Resolves when the work that was under way has ended. */
   stop(): Promise<void>;
 }
@@ -20,18 +22,25 @@ export interface RepeatedWork {
 export function createRepeatedJob({ run, every, complaint }: RepeatedWork, log: Log): RepeatedJob {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
+  let isHurried = false;
 
   function tick(): void {
     running ??= run()
       .catch((error: unknown) => log.warn({ err: error }, complaint))
       .finally(() => {
         running = undefined;
+        if (isHurried && timer) tick();
+        isHurried = false;
       });
   }
 
   return {
     start() {
       timer ??= setInterval(tick, every);
+    },
+    hurry() {
+      isHurried = running !== undefined;
+      if (timer) tick();
     },
     async stop() {
       clearInterval(timer);

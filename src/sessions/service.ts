@@ -20,7 +20,6 @@ import { listSessions } from "./store.ts";
 export interface SessionServiceParts {
   readonly db: Database;
   readonly sessions: Sessions;
-  readonly errorsBase: string;
 }
 
 const defaultPage = 20;
@@ -34,9 +33,10 @@ function splitLabel(label: string): [name: string, value: string] {
 }
 
 /** Makes the implementation of SessionService. */
-export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
-  const { db, sessions, errorsBase } = parts;
-
+export function createSessionService({
+  db,
+  sessions,
+}: SessionServiceParts): ServiceImplementation<typeof SessionService> {
   async function list({ principal }: Call, { limit = defaultPage, cursor, status, label }: ListSessionsRequest) {
     const query = {
       accountId: principal.accountId,
@@ -62,7 +62,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
       await sessions.end(call, id, { reason: "destroyed" });
       return create(EmptySchema);
     },
-    drive: createDrive(sessions, errorsBase),
+    drive: createDrive(sessions),
     watch: (call, { id, afterEventId }) =>
       sessions.follow({ caller: call, id, after: afterEventId, signal: call.signal }),
   };

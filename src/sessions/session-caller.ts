@@ -13,7 +13,12 @@ export interface SessionCaller {
   readonly idempotencyKey?: string | undefined;
   /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
+  /** Counts a stream among those of the session. Throws `tier-limit` when there are too many. */
+  joinSession?(sessionId: string): void;
 }
 
 /** The same for what makes a session: it is made once, however often it is attempted. */
-export type SessionMaker = SessionCaller & Attempt;
+export interface SessionMaker extends SessionCaller, Attempt {
+  /** Hears that the session has a slot: from now on its launch costs something, even when it fails. */
+  charge?(): void;
+}

@@ -4,9 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { type ApiKeys, createApiKeys } from "../../src/api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "../../src/api-keys/developer-key.ts";
+import { keyBearers } from "../../src/api-keys/key-bearer.ts";
+import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
-import { openDatabase } from "../../src/platform/database.ts";
+import { type Database, openDatabase } from "../../src/platform/database.ts";
 import { createIds } from "../../src/platform/ids.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let now = Date.now();
@@ -16,16 +19,22 @@ const bus = createLocalBus();
 const accountId = ids.next("acc");
 let database: TestDatabase;
 let keys: ApiKeys;
+let bearers: Bearers;
+
+const bearersOver = (db: Database): Bearers =>
+  createBearers({ kinds: [keyBearers(db)], bus, clock, log: silentLog, registry: createMetrics() });
+const authenticate = async (header: string | undefined) => bearers.lookUp(bearers.read(header));
 
 beforeAll(async () => {
   database = await startTestDatabase();
   await database.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
-  keys = createApiKeys({ db: database.db, bus, ids, clock });
-  keys.start();
+  keys = createApiKeys({ db: database.db, bus, ids });
+  bearers = bearersOver(database.db);
+  bearers.start();
 });
 
 afterAll(async () => {
-  keys.stop();
+  await bearers.stop();
   await database[Symbol.asyncDispose]();
 });
 
@@ -47,40 +56,54 @@ describe("the 401 cases of the interface", () => {
     ["an unknown key", `Bearer phk_${id}_${secret}`, "invalid-key"],
   ];
   test.each(cases)("should answer %s with %s: %s", async (_what, header, slug) => {
-    await expect(keys.authenticate(header)).rejects.toMatchObject({ slug });
-    expect(keys.peek(header)).toBeUndefined();
+    await expect(authenticate(header)).rejects.toMatchObject({ slug });
   });
 });
 
 test("should tell whose a valid key is, and refuse it with another secret", async () => {
   const { id, token } = await createKey({ scopes: ["sessions:read"] });
-  const principal = await keys.authenticate(`bearer ${token}`);
-  expect(principal).toEqual({ accountId, keyId: id, tier: "free", scopes: new Set(["sessions:read"]) });
-  expect(keys.peek(`Bearer ${token}`)).toBe(principal);
+  const principal = await authenticate(`bearer ${token}`);
+  expect(principal).toEqual({
+    kind: "key",
+    accountId,
+    keyId: id,
+    tier: "free",
+    scopes: new Set(["sessions:read"]),
+  });
+  expect(bearers.peek(bearers.read(`Bearer ${token}`))).toBe(principal);
   const other = token.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
-  await expect(keys.authenticate(`Bearer ${other}`)).rejects.toMatchObject({ slug: "invalid-key" });
-  expect(keys.isKnown(`Bearer ${other}`)).toBe(false);
+  await expect(authenticate(`Bearer ${other}`)).rejects.toMatchObject({ slug: "invalid-key" });
+  expect(bearers.peek(bearers.read(`Bearer ${other}`))).toBeUndefined();
 });
 
 test("should refuse a revoked key at once", async () => {
   const { id, token } = await createKey();
-  await keys.authenticate(`Bearer ${token}`);
+  await authenticate(`Bearer ${token}`);
   await database.db.transaction((tx) => keys.revoke(tx, id));
-  expect(keys.peek(`Bearer ${token}`)).toBeUndefined();
-  await expect(keys.authenticate(`Bearer ${token}`)).rejects.toMatchObject({ slug: "revoked-key" });
+  expect(bearers.peek(bearers.read(`Bearer ${token}`))).toBeUndefined();
+  await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject({ slug: "revoked-key" });
+});
+
+test("should read again what an account has changed", async () => {
+  const { token } = await createKey();
+  expect(await authenticate(`Bearer ${token}`)).toMatchObject({ tier: "free" });
+  await database.db.sql.updateTable("accounts").set({ tier: "personal" }).where("id", "=", accountId).execute();
+  expect(await authenticate(`Bearer ${token}`)).toMatchObject({ tier: "free" });
+  bus.publish("bearer-changed", accountId);
+  expect(await authenticate(`Bearer ${token}`)).toMatchObject({ tier: "personal" });
 });
 
 test("should answer expired-key, and revoked-key once a sweep has found it a day later", async () => {
   const soon = await createKey({ expiresAt: new Date(now + 1_000) });
-  await keys.authenticate(`Bearer ${soon.token}`);
+  await authenticate(`Bearer ${soon.token}`);
   now += 1_000;
-  await expect(keys.authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
+  await expect(authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
   await keys.sweep();
-  await expect(keys.authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
+  await expect(authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
   const old = await createKey({ expiresAt: new Date(Date.now() - 25 * 3_600_000) });
-  await expect(keys.authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "expired-key" });
+  await expect(authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "expired-key" });
   await keys.sweep();
-  await expect(keys.authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "revoked-key" });
+  await expect(authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "revoked-key" });
 });
 
 test("should keep, and repair, the developer's key", async () => {
@@ -89,7 +112,7 @@ test("should keep, and repair, the developer's key", async () => {
   const first = await ensureDeveloperKey(db, ids, directory);
   expect(await readFile(file, "utf8")).toBe(`${first}\n`);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
-  expect(await keys.authenticate(`Bearer ${first}`)).toMatchObject({ tier: "enterprise" });
+  expect(await authenticate(`Bearer ${first}`)).toMatchObject({ tier: "enterprise" });
   expect(await ensureDeveloperKey(db, ids, directory)).toBe(first);
 
   // A crash after the file and before the row.
@@ -97,7 +120,7 @@ test("should keep, and repair, the developer's key", async () => {
   expect(await ensureDeveloperKey(db, ids, directory)).toBe(first);
   await writeFile(file, "phk_half");
   const repaired = await ensureDeveloperKey(db, ids, directory);
-  expect(await keys.authenticate(`Bearer ${repaired}`)).toMatchObject({ tier: "enterprise" });
+  expect(await authenticate(`Bearer ${repaired}`)).toMatchObject({ tier: "enterprise" });
   const accounts = await db.sql.selectFrom("accounts").select("id").where("developer", "=", true).execute();
   expect(accounts).toHaveLength(1);
 });
@@ -107,11 +130,12 @@ test("should go on with a key that it knows while PostgreSQL is away, and say so
   const { token } = await createKey();
   let db = database.db;
   const switching = { ...database.db, named: (...args: Parameters<typeof db.named>) => db.named(...args) };
-  const cut = createApiKeys({ db: switching as typeof db, bus, ids, clock });
-  await cut.authenticate(`Bearer ${token}`);
+  const cut = bearersOver(switching as typeof db);
+  const lookUp = async (key: string) => cut.lookUp(cut.read(`Bearer ${key}`));
+  await lookUp(token);
   db = elsewhere;
-  expect(await cut.authenticate(`Bearer ${token}`)).toMatchObject({ accountId });
+  expect(await lookUp(token)).toMatchObject({ accountId });
   const { token: unknown } = await createKey();
-  await expect(cut.authenticate(`Bearer ${unknown}`)).rejects.toMatchObject({ slug: "internal", retryAfter: 1 });
+  await expect(lookUp(unknown)).rejects.toMatchObject({ slug: "internal", retryAfter: 1 });
   await elsewhere.close();
 });

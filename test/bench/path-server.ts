@@ -29,7 +29,7 @@ async function startGateway(): Promise<ServerReady> {
   const config = readConfig({ DATA_DIR: dataDir, ...variables });
   const app = createApp(config, { log: silentLog, workerProgram: null });
   const sessions = serve(SessionService, {
-    ...createSessionService({ ...app, errorsBase: config.errorsBase }),
+    ...createSessionService(app),
     navigate: async (_call, { url }) =>
       create(NavigateResponseSchema, { url, title: "Order", httpStatus: 200, durationMs: 12 }),
   });

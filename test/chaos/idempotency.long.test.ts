@@ -45,7 +45,7 @@ beforeAll(async () => {
   await Promise.all([survivor.start(), doomed.start()]);
   worker = new FakeWorker({ gateway: `127.0.0.1:${survivorPorts.FLEET_PORT}`, token, slots: 100 });
   await worker.start();
-  const keys = createApiKeys({ db: database.db, bus: createLocalBus(), ids, clock: systemClock });
+  const keys = createApiKeys({ db: database.db, bus: createLocalBus(), ids });
   const { token: key } = await database.db.transaction(async (tx) => {
     await insertAccount(tx, { id: accountId, name: "Doomed", tier: "enterprise" });
     return keys.create(tx, { accountId, name: "test" });

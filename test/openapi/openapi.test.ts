@@ -4,9 +4,9 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import type { Json, Operation, Parameter, Schema } from "../../gateway/openapi/model.ts";
 import { parseForm } from "../../gateway/rest/form-body.ts";
-import { type HttpRoute, httpRouteOf } from "../../gateway/rest/http-rule.ts";
 import { compileRequestReader } from "../../gateway/rest/request-reader.ts";
 import { parseTemplate } from "../../gateway/rest/template.ts";
+import type { HttpRoute } from "../../src/http-route.ts";
 import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
@@ -28,7 +28,7 @@ ajv.addSchema({ $id: "openapi", ...document });
 function routesOf(services: readonly ServedService[]): Route[] {
   return services.flatMap(({ methods }) =>
     methods.flatMap((served) => {
-      const route = httpRouteOf(served.method);
+      const { route } = served;
       return route ? [{ name: `${route.verb} ${route.template}`, served, route }] : [];
     }),
   );

@@ -50,8 +50,8 @@ describe.each(kinds)("the bus %s", (_kind, make) => {
   test("should tell the gateway itself before publish returns", async () => {
     const [one] = await make();
     const heard: string[] = [];
-    one.subscribe("key-changed", (id) => heard.push(id));
-    one.publish("key-changed", "key_1");
+    one.subscribe("bearer-changed", (id) => heard.push(id));
+    one.publish("bearer-changed", "key_1");
     expect(heard).toEqual(["key_1"]);
   });
 

@@ -28,7 +28,6 @@ test("should load anew when an answer is old", async () => {
   await cache.get("a");
   wait(5);
   expect(cache.peek("a")).toBeUndefined();
-  expect(cache.peekStale("a")).toBe(1);
   expect(await cache.get("a")).toBe(2);
 });
 
@@ -44,6 +43,18 @@ test("should not keep what was forgotten while it was loaded", async () => {
   loads[0]?.resolve(1);
   expect(await first).toBe(1);
   expect(cache.peek("a")).toBe(2);
+});
+
+test("should forget the answers that are meant, and what is being loaded", async () => {
+  const late = Promise.withResolvers<number>();
+  const { cache } = cacheOf((key) => (key === "late" ? late.promise : Promise.resolve(key.length)));
+  await cache.get("a");
+  await cache.get("bb");
+  const loading = cache.get("late");
+  cache.forgetIf((_key, length) => length === 2);
+  late.resolve(4);
+  expect(await loading).toBe(4);
+  expect(["a", "bb", "late"].map((key) => cache.peek(key))).toEqual([1, undefined, undefined]);
 });
 
 test("should answer from memory while the truth is away, for as long as that may be", async () => {

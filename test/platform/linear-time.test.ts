@@ -3,7 +3,8 @@ import { describe, test } from "vitest";
 import { isKnown } from "../../gateway/pages/pages.ts";
 import { blockListOf, createPeers } from "../../gateway/peer.ts";
 import { parseForm } from "../../gateway/rest/form-body.ts";
-import { parseAuthorization } from "../../src/api-keys/token.ts";
+import { keyPrefix, parseToken } from "../../src/api-keys/token.ts";
+import { readBearer } from "../../src/identity/bearers.ts";
 import { normaliseHost, parseTarget } from "../../src/platform/address-rules.ts";
 import { closeArchetypes } from "../../src/platform/archetypes.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
@@ -45,6 +46,8 @@ const FILLINGS = [
 
 const LONGEST = 65_536;
 
+const keys = { prefix: keyPrefix, parse: parseToken };
+
 /** Everything of ours that reads a text of a client's, or of a page's, in a process that serves others. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "the pattern of a wait": (text) => urlGlob(text.slice(0, 2_048)),
@@ -53,7 +56,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "the log of a failed action, which quotes selectors": (text) => lastHindrance(`\n  - waiting for ${text}\n`),
   "the name of an archetype": closeArchetypes,
   "a request id, and what proxies say of the client": (text) => resolvePeer("127.0.0.1", () => text),
-  "a bearer": (text) => parseAuthorization(`Bearer ${text}`),
+  "a bearer": (text) => readBearer(`Bearer ${keyPrefix}${text}`, [keys]),
   "a cursor": (text) => readCursor(text, /^ses_[0-9a-z]{26}$/),
   "an If-None-Match header": (text) => isKnown('"tag"', text),
   "a form": (text) => parseForm(Buffer.from(text)),

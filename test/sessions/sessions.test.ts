@@ -1,6 +1,8 @@
 import { PassThrough } from "node:stream";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { converse, type Received } from "../../gateway/policies/conversation.ts";
+import type { Call } from "../../src/call.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   CaptureRequestSchema,
@@ -15,11 +17,14 @@ import {
   NavigateRequestSchema,
   NavigateResponseSchema,
   SessionEndedReason,
+  SessionService,
   SessionStatus,
   WatchSessionRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { makeAttempt } from "../../src/idempotency/attempt.ts";
 import { fail } from "../../src/platform/errors.ts";
+import { validate } from "../../src/platform/validation.ts";
+import { serve } from "../../src/registry.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const blank = create(CreateSessionRequestSchema, {});
@@ -178,7 +183,7 @@ describe("with a worker", () => {
     const commands = new PassThrough({ objectMode: true });
     commands.write(create(DriveRequestSchema, { sessionId, id: "1", state: {} }));
     const watch = vi.spyOn(app.events, "watch").mockRejectedValueOnce(fail("internal"));
-    const driven = collect(sessions.drive(call(), commands));
+    const driven = collect(drive(sessions, call(), commands));
     await expect.poll(() => watch.mock.calls.length, { timeout: 10_000 }).toBe(2);
     await watch.mock.results[1]?.value;
     await sessions.destroy(call(), create(DestroySessionRequestSchema, { id: sessionId }));
@@ -236,7 +241,7 @@ describe("with a worker", () => {
       { id: "5", state: {} },
     ];
     const commands = inits.map((init) => create(DriveRequestSchema, init));
-    const answers = await collect(sessions.drive(call(), from(commands))).all;
+    const answers = await collect(drive(sessions, call(), from(commands))).all;
     const seen = answers.filter(({ event }) => !event).map((answer) => `${answer.id} ${kindOf(answer)}`);
     expect(seen).toEqual([
       "1 navigate",
@@ -437,6 +442,23 @@ function kindOf(answer: DriveResponse): string {
 
 async function* from(requests: DriveRequest[]): AsyncGenerator<DriveRequest> {
   yield* requests;
+}
+
+/** Drives a session as a gateway does, for which every message has its token. */
+function drive(
+  sessions: SessionsApp["sessions"],
+  call: Call,
+  requests: AsyncIterable<DriveRequest>,
+): AsyncIterable<DriveResponse> {
+  const served = serve(SessionService, sessions).methods.find(({ kind }) => kind === "bidi_streaming");
+  if (served?.kind !== "bidi_streaming") throw new Error("there is no Drive");
+  const admit = async (received: Received): Promise<Message> => {
+    if ("broken" in received) throw received.broken;
+    validate(DriveRequestSchema, received);
+    return received;
+  };
+  // The boundary at which a served method's messages have their types again.
+  return converse({ call, served, requests, admit, errorsBase: "" }) as AsyncIterable<DriveResponse>;
 }
 
 /** Reads a stream to its end; `begun` resolves with its first item. */

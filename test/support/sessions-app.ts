@@ -30,7 +30,7 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
   await app.start();
   const workers: FakeWorker[] = [];
   let disposed = false;
-  const sessions = createSessionService({ ...app, errorsBase: config.errorsBase });
+  const sessions = createSessionService(app);
   return {
     app,
     sessions,
@@ -44,7 +44,13 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
     async caller(tier = "enterprise") {
       const accountId = app.ids.next("acc");
       await app.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier }));
-      const principal = { accountId, keyId: app.ids.next("key"), tier, scopes: new Set(allScopes) };
+      const principal = {
+        kind: "key",
+        accountId,
+        keyId: app.ids.next("key"),
+        tier,
+        scopes: new Set(allScopes),
+      } as const;
       return (changes) => ({
         ...callOf(principal),
         ...makeAttempt(app.db, { ids: app.ids, resumes: false }),
@@ -65,12 +71,16 @@ function callOf(principal: Principal): Omit<Call, keyof Attempt> {
   return {
     requestId: "req_test",
     principal,
+    clientAddress: "127.0.0.1",
     signal: new AbortController().signal,
     deadline: Number.POSITIVE_INFINITY,
     traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
     idempotencyKey: undefined,
-    draw: async () => undefined,
     markReplayed: () => undefined,
     header: () => undefined,
+    setHeader: () => undefined,
+    charge: () => undefined,
+    joinSession: () => undefined,
+    audit: async () => undefined,
   };
 }

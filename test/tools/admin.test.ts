@@ -1,18 +1,22 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ApiKeys, createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { keyBearers } from "../../src/api-keys/key-bearer.ts";
+import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { createIds } from "../../src/platform/ids.ts";
-import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
-let keys: ApiKeys;
+let bearers: Bearers;
+
+const ownerOf = async (key: string) => bearers.lookUp(bearers.read(`Bearer ${key}`));
 
 beforeAll(async () => {
   database = await startTestDatabase();
-  const ids = createIds(systemClock);
-  keys = createApiKeys({ db: database.db, bus: createLocalBus(), ids, clock: systemClock });
+  const bus = createLocalBus();
+  const kinds = [keyBearers(database.db)];
+  bearers = createBearers({ kinds, bus, clock: systemClock, log: silentLog, registry: createMetrics() });
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
@@ -28,14 +32,14 @@ function admin(...args: readonly string[]) {
 test("should make an account with a key, and further keys for the same account by its name and its id", async () => {
   const first = admin("create-key", "--account", "Ada & sons", "--tier", "api_scale");
   expect(first).toEqual({ status: 0, stdout: expect.stringMatching(/^phk_\S+\n$/), stderr: "" });
-  const owner = await keys.authenticate(`Bearer ${first.stdout.trim()}`);
+  const owner = await ownerOf(first.stdout.trim());
   expect(owner.tier).toBe("api_scale");
   expect(owner.scopes).toContain("sessions:write");
   const second = admin("create-key", "--account", "Ada & sons", "--scopes", "sessions:read,account:read");
-  const reader = await keys.authenticate(`Bearer ${second.stdout.trim()}`);
+  const reader = await ownerOf(second.stdout.trim());
   expect([reader.accountId, ...reader.scopes]).toEqual([owner.accountId, "sessions:read", "account:read"]);
   const third = admin("create-key", "--account", owner.accountId, "--name", "laptop");
-  expect((await keys.authenticate(`Bearer ${third.stdout.trim()}`)).accountId).toBe(owner.accountId);
+  expect((await ownerOf(third.stdout.trim())).accountId).toBe(owner.accountId);
 });
 
 test("should say what it can do", () => {

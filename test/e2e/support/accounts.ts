@@ -30,7 +30,7 @@ export async function addAccount({ dataDir }: Service, row: KeyRow = {}): Promis
       [keyId, accountId, hashSecret(secret), scopes, expiresAt, revokedAt],
     );
   });
-  return writeToken({ keyId, secret });
+  return writeToken({ id: keyId, secret });
 }
 
 /** Writes another key of the account of a key, and gives it. */
@@ -41,15 +41,15 @@ export async function addKey({ dataDir }: Service, token: string): Promise<strin
     query(
       `insert into api_keys (id, account_id, name, secret_hash, scopes)
         select $1, account_id, name, $2, scopes from api_keys where id = $3`,
-      [keyId, hashSecret(secret), parseToken(token)?.keyId],
+      [keyId, hashSecret(secret), parseToken(token)?.id],
     ),
   );
-  return writeToken({ keyId, secret });
+  return writeToken({ id: keyId, secret });
 }
 
 /** A key that looks right and is nobody's. */
 export function strangeKey(): string {
-  return writeToken({ keyId: ids.next("key"), secret: newSecret() });
+  return writeToken({ id: ids.next("key"), secret: newSecret() });
 }
 
 /** An id that looks right and names nothing. */

@@ -1,5 +1,5 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import { http } from "../../src/gen/google/api/annotations_pb.ts";
+import { http } from "./gen/google/api/annotations_pb.ts";
 
 /** How a method is reached over REST. */
 export interface HttpRoute {
@@ -12,16 +12,12 @@ export interface HttpRoute {
 /** Reads a method's google.api.http rule; methods without one are not served over REST. */
 export function httpRouteOf(method: DescMethod): HttpRoute | undefined {
   const { pattern, body } = getOption(method, http);
-  if (pattern.case === undefined) {
-    return undefined;
-  }
-  if (pattern.case === "custom" || (body !== "" && body !== "*")) {
+  if (pattern.case === undefined) return undefined;
+  if (pattern.case === "custom" || (body !== "" && body !== "*"))
     throw new Error(`${method}: only plain verbs and body "*" are supported`);
-  }
   const hasBody = body === "*";
-  if (hasBody && (pattern.case === "get" || pattern.case === "delete")) {
+  if (hasBody && (pattern.case === "get" || pattern.case === "delete"))
     throw new Error(`${method}: GET and DELETE take no body`);
-  }
   const verbs = { get: "GET", post: "POST", put: "PUT", patch: "PATCH", delete: "DELETE" } as const;
   return { verb: verbs[pattern.case], template: pattern.value, hasBody };
 }

@@ -1,0 +1,38 @@
+import { Counter, Histogram, type Registry } from "prom-client";
+import { asFailure } from "../src/platform/errors.ts";
+import type { GatewayCall } from "./call.ts";
+
+/** Counts what becomes of calls. */
+export interface CallMetrics {
+  /** Notes the end of a call, with what was thrown if it failed; false when that was noted before. */
+  end(call: GatewayCall, thrown?: unknown): boolean;
+}
+
+/** Makes the metrics of all doors. */
+export function createCallMetrics(registry: Registry): CallMetrics {
+  const registers = [registry];
+  const calls = new Counter({
+    name: "pilothouse_calls_total",
+    help: "Calls that have ended, by method and by the problem that they ended with, if any.",
+    labelNames: ["method", "problem"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "pilothouse_call_seconds",
+    help: "Seconds from the headers of a call to its end; of streams, how long they were open.",
+    labelNames: ["method"],
+    buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1_000, 3_000],
+    registers,
+  });
+  const ended = new WeakSet<GatewayCall>();
+  return {
+    end(call, thrown) {
+      if (ended.has(call)) return false;
+      ended.add(call);
+      const method = call.served.name;
+      calls.inc({ method, problem: thrown === undefined ? "none" : asFailure(thrown).slug });
+      seconds.observe({ method }, (performance.now() - call.startedAt) / 1_000);
+      return true;
+    },
+  };
+}

@@ -1,0 +1,170 @@
+import type { Message } from "@bufbuild/protobuf";
+import type { App } from "../src/app.ts";
+import type { BucketState } from "../src/limits/buckets.ts";
+import { errorTable } from "../src/platform/error-table.ts";
+import { Failure } from "../src/platform/errors.ts";
+import type { ServedMethod, ServedService } from "../src/registry.ts";
+import type { GatewayCall, Incoming } from "./call.ts";
+import { createCallMetrics } from "./call-metrics.ts";
+import { createAddressBucket } from "./policies/address-bucket.ts";
+import { drawForNoMethod } from "./policies/authentication.ts";
+import { converse, type Received } from "./policies/conversation.ts";
+import { createIdempotency } from "./policies/idempotency.ts";
+import { assertEnforced, policies, policiesOf } from "./policies/index.ts";
+import { createOpenStreams, untilAborted } from "./policies/open-streams.ts";
+import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policies/policy.ts";
+import { drawForMessage, rateLimits, refundOwnBuckets } from "./policies/rate-limits.ts";
+
+/** The way of every call from its transport to its method: through the policies, whatever the transport. */
+export interface Gate {
+  /** The state of the bucket of a client address, for answers to which no account belongs. */
+  lookAtAddress(clientAddress: string): BucketState;
+  /** Draws for a request that reaches no method, from its caller's account or its address; says whose bucket that was. */
+  drawForNoMethod(incoming: Incoming): Promise<{ state: BucketState; whose: string }>;
+  /** Runs every policy that needs no message. Throws the failure of the first that refuses. */
+  admit(call: GatewayCall): Promise<void>;
+  /** Runs a unary method. What reads the message is run here, so that what is wrong with it is counted as the call's. */
+  unary(call: GatewayCall, request: Message | (() => Message)): Promise<Message>;
+  /** Runs a server-streaming method: that of the call, or the one that streams its answer. */
+  serverStream(call: GatewayCall, request: Message | (() => Message), served?: ServedMethod): AsyncIterable<Message>;
+  /** Runs a bidirectional method. What could not be read is handed in as well, to be answered in its turn. */
+  bidiStream(call: GatewayCall, requests: AsyncIterable<Received>): AsyncIterable<Message>;
+  /** Notes what a transport has refused by itself after the call was admitted. Does nothing when the call is over. */
+  refuse(call: GatewayCall, thrown: unknown): Promise<void>;
+  /** Ends the streams that would last for ever: those that follow end, those that drive finish what they have read. */
+  stop(): void;
+}
+
+/** How the calls of one method go. */
+interface Way {
+  readonly admissions: readonly AdmissionPolicy[];
+  /** Those of them whose refusal rests on what the row of the bearer says. */
+  readonly judgements: readonly AdmissionPolicy[];
+  check(message: Message): void;
+  run(call: GatewayCall, request: Message, run: () => Promise<Message>): Promise<Message>;
+}
+
+/** Puts the policies of a method in a row, once. Throws for an option of the method that nothing enforces. */
+function createWay(served: ServedMethod, parts: PolicyParts): Way {
+  assertEnforced(served, parts.audit ? policies : policies.filter(({ name }) => name !== "audit"));
+  const own = policiesOf(served);
+  const admissions = own.filter((policy) => "admit" in policy);
+  const checks = own.filter((policy) => "check" in policy);
+  const wrappers = own.filter((policy): policy is RunPolicy => "around" in policy);
+  return {
+    admissions,
+    judgements: admissions.slice(admissions.indexOf(rateLimits) + 1),
+    check(message) {
+      for (const policy of checks) policy.check(served, message);
+    },
+    run: (call, request, run) =>
+      wrappers.reduceRight((inner, policy) => () => policy.around(call, request, inner, parts), run)(),
+  };
+}
+
+/** Runs policies in their order, without waiting where none of them does. */
+async function admitBy(admissions: readonly AdmissionPolicy[], call: GatewayCall, parts: PolicyParts): Promise<void> {
+  for (const policy of admissions) {
+    const waiting = policy.admit(call, parts);
+    if (waiting) await waiting;
+  }
+}
+
+const isForbidden = (thrown: unknown): boolean => thrown instanceof Failure && errorTable[thrown.slug].status === 403;
+
+/** Builds the gate of a gateway over an app and the services of its registry. */
+export function createGate(app: App, services: readonly ServedService[]): Gate {
+  const parts = { ...app, addresses: createAddressBucket(app), runOnce: createIdempotency(app) };
+  const ways = new Map(services.flatMap(({ methods }) => methods.map((served) => [served, createWay(served, parts)])));
+  const metrics = createCallMetrics(app.metrics);
+  const streams = createOpenStreams(parts, app.metrics);
+
+  function wayOf(served: ServedMethod): Way {
+    const way = ways.get(served);
+    if (!way) throw new Error(`${served.name} is not of this gateway's registry`);
+    return way;
+  }
+
+  /** Ends a call. What it has drawn for its own is given back when it has come to nothing. */
+  async function refuse(call: GatewayCall, thrown: unknown): Promise<void> {
+    if (!metrics.end(call, thrown)) return;
+    await refundOwnBuckets(call, parts);
+  }
+
+  function readMessage(served: ServedMethod, request: Message | (() => Message)): Message {
+    const message = typeof request === "function" ? request() : request;
+    wayOf(served).check(message);
+    return message;
+  }
+
+  async function* stream(call: GatewayCall, messages: () => AsyncIterable<Message>): AsyncGenerator<Message> {
+    try {
+      yield* messages();
+      metrics.end(call);
+    } catch (thrown) {
+      await refuse(call, thrown);
+      throw thrown;
+    } finally {
+      // Its reader has left early.
+      metrics.end(call);
+    }
+  }
+
+  return {
+    lookAtAddress: (address) => parts.addresses.look(address),
+    drawForNoMethod: (incoming) => drawForNoMethod(incoming, parts),
+    async admit(call) {
+      const { admissions, judgements } = wayOf(call.served);
+      try {
+        await admitBy(admissions, call, parts).catch(async (thrown) => {
+          if (!isForbidden(thrown) || !call.bearer) throw thrown;
+          // The bearer may have been given more since it was last looked up.
+          call.principal = await app.bearers.lookUpAfresh(call.bearer);
+          await admitBy(judgements, call, parts);
+        });
+      } catch (thrown) {
+        await refuse(call, thrown);
+        throw thrown;
+      }
+    },
+    async unary(call, request) {
+      const { served } = call;
+      try {
+        if (served.kind !== "unary") throw new Error(`${served.name} is not unary`);
+        const message = readMessage(served, request);
+        const answer = await wayOf(served).run(call, message, () => served.run(call, message));
+        metrics.end(call);
+        return answer;
+      } catch (thrown) {
+        await refuse(call, thrown);
+        throw thrown;
+      }
+    },
+    serverStream(call, request, served = call.served) {
+      return stream(call, () => {
+        if (served.kind !== "server_streaming") throw new Error(`${served.name} is not a server stream`);
+        const message = readMessage(served, request);
+        return streams.run(call, () => served.run(call, message));
+      });
+    },
+    bidiStream(call, requests) {
+      const { served } = call;
+      if (served.kind !== "bidi_streaming") throw new Error(`${served.name} is not bidirectional`);
+      const bucket = served.rules.buckets.at(-1) ?? "global";
+      async function admit(received: Received): Promise<Message> {
+        await drawForMessage(call, parts, bucket);
+        if ("broken" in received) throw received.broken;
+        wayOf(call.served).check(received);
+        return received;
+      }
+      const { errorsBase } = app.config;
+      return stream(call, () =>
+        streams.run(call, (noMore) =>
+          converse({ call, served, requests: untilAborted(requests, noMore), admit, errorsBase }),
+        ),
+      );
+    },
+    refuse,
+    stop: () => streams.stop(),
+  };
+}

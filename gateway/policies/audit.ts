@@ -1,0 +1,21 @@
+import type { RunPolicy } from "./policy.ts";
+
+/** Has a method write its entry of the audit log, in the transaction of its change, under the action of its option. */
+export const audit: RunPolicy = {
+  name: "audit",
+  enforces: ["audit"],
+  concerns: ({ rules }) => rules.audit !== "",
+  refuses: () => [],
+  async around(call, _request, run, { audit: log }) {
+    const { rules, method } = call.served;
+    let isWritten = false;
+    call.auditWith(async (tx, entry) => {
+      const { principal, requestId, clientAddress } = call;
+      await log?.append(tx, { ...entry, action: rules.audit, principal, requestId, clientAddress });
+      isWritten = true;
+    });
+    const answer = await run();
+    if (!isWritten) throw new Error(`${method} has done its work and written nothing into the audit log`);
+    return answer;
+  },
+};

@@ -1,0 +1,88 @@
+import type { Principal } from "../../src/call.ts";
+import type { Bearer } from "../../src/identity/bearers.ts";
+import type { BucketState } from "../../src/limits/buckets.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
+import { asFailure } from "../../src/platform/errors.ts";
+import type { GatewayCall, Incoming } from "../call.ts";
+import { refuseEmpty } from "./address-bucket.ts";
+import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
+
+const WHOSE = "your address, which sends no valid key,";
+
+/**
+ * Finds out who calls. A bearer that was good a moment ago passes. All else draws a token of the client's address first,
+ * so that guesses sent at once find no more tokens than there are; a bearer that turns out good gives it back. While the
+ * address has none left, what looks like a bearer is looked up all the same, in batches, so that a good one is never
+ * turned away for what its neighbours do; of a bad one nothing is told then but that there is no token.
+ */
+export const authentication: AdmissionPolicy = {
+  name: "authentication",
+  enforces: ["public"],
+  concerns: () => true,
+  refuses: ({ rules }) =>
+    rules.public ? ["rate-limited"] : ["rate-limited", "unauthorized", "invalid-key", "revoked-key", "expired-key"],
+  tells: ({ rules }) => (rules.public ? "Needs no key." : ""),
+  admit(call, parts) {
+    if (call.served.rules.public) return drawFromAddress(call, parts);
+    try {
+      call.bearer = parts.bearers.read(call.header("authorization"));
+    } catch (thrown) {
+      return drawFromAddress(call, parts).then(() => Promise.reject(thrown));
+    }
+    const known = parts.bearers.peek(call.bearer);
+    if (!known) return lookUp(call, call.bearer, parts);
+    call.principal = known;
+    return undefined;
+  },
+};
+
+async function drawFromAddress(call: GatewayCall, { addresses }: PolicyParts): Promise<void> {
+  const state = await addresses.draw(call.clientAddress);
+  call.show(state);
+  refuseEmpty(state, WHOSE);
+}
+
+async function lookUp(call: GatewayCall, bearer: Bearer, { addresses, bearers }: PolicyParts): Promise<void> {
+  const state = await addresses.draw(call.clientAddress);
+  const giveBack = () => state.allowed && addresses.refund(call.clientAddress);
+  try {
+    call.principal = await bearers.lookUp(bearer);
+  } catch (thrown) {
+    call.show(state);
+    const isOurFault = errorTable[asFailure(thrown).slug].status >= 500;
+    if (isOurFault) await giveBack();
+    else refuseEmpty(state, WHOSE);
+    throw thrown;
+  }
+  await giveBack();
+}
+
+/**
+ * Draws a token for a request that reaches no method: from the `global` bucket of its caller's account where a valid
+ * bearer comes with it, else from that of its address. Gives the bucket after that, and whose it is.
+ */
+export async function drawForNoMethod(
+  { header, clientAddress }: Incoming,
+  parts: PolicyParts,
+): Promise<{ state: BucketState; whose: string }> {
+  const { bearers, buckets, tiers, clock, addresses } = parts;
+  const caller = await callerOf(header("authorization"), bearers);
+  if (!caller) return { state: await addresses.draw(clientAddress), whose: "your address" };
+  const { accountId, tier } = caller;
+  const wish = { bucket: "global", ...tiers.bucket(tier, "global") };
+  const [state = buckets.look(accountId, wish, clock.now())] = await buckets.take(accountId, [wish], clock.now());
+  return { state, whose: `tier ${tier}` };
+}
+
+async function callerOf(
+  authorization: string | undefined,
+  bearers: PolicyParts["bearers"],
+): Promise<Principal | undefined> {
+  try {
+    const bearer = bearers.read(authorization);
+    return bearers.peek(bearer) ?? (await bearers.lookUp(bearer));
+  } catch {
+    // Nobody whom we know, or nobody whom we can know at the moment: the address pays.
+    return undefined;
+  }
+}

@@ -1,0 +1,21 @@
+import { fail } from "../../src/platform/errors.ts";
+import type { AdmissionPolicy } from "./policy.ts";
+
+/** Milliseconds for which a second factor is good once it was shown. */
+const GOOD_FOR = 600_000;
+
+/** Asks the login of a user with a second factor to have shown it just now. API keys are not asked. */
+export const stepUp: AdmissionPolicy = {
+  name: "step-up",
+  enforces: ["stepUp"],
+  concerns: ({ rules }) => rules.stepUp,
+  refuses: () => ["mfa-step-up-required"],
+  tells: () => "Login tokens of users with a second factor need a step-up within the last 10 minutes.",
+  admit({ principal }, { clock }) {
+    if (principal.kind !== "login" || !principal.hasSecondFactor) return;
+    const { steppedUpAt } = principal;
+    if (steppedUpAt === undefined || clock.now() - steppedUpAt >= GOOD_FOR) {
+      throw fail("mfa-step-up-required", { requires_mfa_step_up: true });
+    }
+  },
+};

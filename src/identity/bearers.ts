@@ -1,0 +1,153 @@
+import { Counter, type Registry } from "prom-client";
+import type { Principal } from "../call.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
+import { isDatabaseAway } from "../platform/database-away.ts";
+import { fail } from "../platform/errors.ts";
+import { createFreshCache } from "../platform/fresh-cache.ts";
+import type { Log } from "../platform/log.ts";
+import { matchesHash } from "../platform/secrets.ts";
+import { createBatchLoader } from "./batch-loader.ts";
+import type { BearerKind, BearerToken, Credential } from "./bearer-kind.ts";
+import { createBearerWatch, type Verdict } from "./bearer-watch.ts";
+
+/** Milliseconds. */
+const freshFor = 5_000;
+const staleFor = 60_000;
+const patience = 300;
+
+/** Credentials kept in memory: at about 500 bytes each, 5 MB. */
+const cacheCapacity = 10_000;
+
+const authorizationHeader = /^Bearer +(\S+) *$/i;
+
+/** A bearer of a kind that this service has. */
+export interface Bearer extends BearerToken {
+  readonly kind: BearerKind;
+}
+
+/** Tells who shows a bearer, from memory for up to 5 s, and for up to 60 s while PostgreSQL cannot be reached. */
+export interface Bearers {
+  /** Reads an Authorization header. Throws `unauthorized` when it has no bearer, `invalid-key` when that is none of ours. */
+  read(authorization: string | undefined): Bearer;
+  /** Tells whose a bearer is without a look-up; undefined when it is not in memory, too old there, or may not be used. */
+  peek(bearer: Bearer): Principal | undefined;
+  /** Tells whose a bearer is. Throws `invalid-key`, `revoked-key` or `expired-key`. */
+  lookUp(bearer: Bearer): Promise<Principal>;
+  /** The same from the database alone, for a refusal that must not rest on something older than its request. */
+  lookUpAfresh(bearer: Bearer): Promise<Principal>;
+  /** Tells what becomes of a bearer, within 2 s or a query's time, until the returned function is called. */
+  watch(bearer: Bearer, hear: (verdict: Verdict) => void): () => void;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** What bearers are looked up with. */
+export interface BearersParts {
+  readonly kinds: readonly BearerKind[];
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly registry: Registry;
+}
+
+const unknownBearer = () => fail("invalid-key", {}, { detail: "no key is known by this name and secret" });
+
+/** Reads an Authorization header. Throws `unauthorized` or `invalid-key`. */
+export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
+  authorization: string | undefined,
+  kinds: readonly Kind[],
+): BearerToken & { readonly kind: Kind } {
+  const [, text] = authorizationHeader.exec(authorization ?? "") ?? [];
+  if (text === undefined) throw fail("unauthorized", {}, { detail: "send the header Authorization: Bearer <API key>" });
+  const kind = kinds.find(({ prefix }) => text.startsWith(prefix));
+  const token = kind?.parse(text);
+  if (!kind || !token) throw fail("invalid-key", {}, { detail: "the bearer is not an API key of this service" });
+  return { kind, id: token.id, secret: token.secret };
+}
+
+/** Throws when a bearer may not be used, in the order of the interface. The secret comes first: strangers learn nothing. */
+function assertUsable(
+  credential: Credential | undefined,
+  { secret }: BearerToken,
+  now: number,
+): asserts credential is Credential {
+  if (!credential || !matchesHash(secret, credential.secretHash)) throw unknownBearer();
+  if (credential.isRevoked) throw fail("revoked-key");
+  if (credential.expiresAt && credential.expiresAt.getTime() <= now) throw fail("expired-key");
+}
+
+/** Makes what looks up the bearers of a gateway. */
+export function createBearers({ kinds, bus, clock, log, registry }: BearersParts): Bearers {
+  const lookups = new Counter({
+    name: "pilothouse_bearer_lookups_total",
+    help: "Bearers that were looked up in PostgreSQL, by what was found.",
+    labelNames: ["outcome"],
+    registers: [registry],
+  });
+  const loaders = new Map(kinds.map((kind) => [kind.prefix, createBatchLoader(kind.find)]));
+  const cache = createFreshCache<Credential>({
+    load,
+    isAway: isDatabaseAway,
+    freshFor,
+    staleFor,
+    patience,
+    capacity: cacheCapacity,
+  });
+  const watch = createBearerWatch({ judge, log });
+  let unsubscribe: (() => void) | undefined;
+
+  /** The key of the cache is the kind's prefix, a space, and the identifier. */
+  async function load(key: string): Promise<Credential | undefined> {
+    const [prefix = "", id = ""] = key.split(" ");
+    try {
+      const credential = await loaders.get(prefix)?.(id);
+      lookups.inc({ outcome: credential ? "found" : "unknown" });
+      return credential;
+    } catch (error) {
+      lookups.inc({ outcome: "failed" });
+      throw error;
+    }
+  }
+
+  const keyOf = ({ kind, id }: Bearer): string => `${kind.prefix} ${id}`;
+
+  function judge(bearer: Bearer, credential: Credential | undefined): Principal {
+    assertUsable(credential, bearer, clock.now());
+    return credential.principal;
+  }
+
+  function forget(changed: string): void {
+    cache.forgetIf((key, { belongsTo }) => key.endsWith(` ${changed}`) || belongsTo.includes(changed));
+    watch.hurry();
+  }
+
+  const lookUp = async (bearer: Bearer): Promise<Principal> => judge(bearer, await cache.get(keyOf(bearer)));
+
+  return {
+    read: (authorization) => readBearer(authorization, kinds),
+    peek(bearer) {
+      const credential = cache.peek(keyOf(bearer));
+      try {
+        return credential && judge(bearer, credential);
+      } catch {
+        return undefined;
+      }
+    },
+    lookUp,
+    lookUpAfresh(bearer) {
+      cache.forget(keyOf(bearer));
+      return lookUp(bearer);
+    },
+    watch: watch.add,
+    start() {
+      unsubscribe ??= bus.subscribe("bearer-changed", forget);
+      watch.start();
+    },
+    async stop() {
+      unsubscribe?.();
+      unsubscribe = undefined;
+      await watch.stop();
+    },
+  };
+}
