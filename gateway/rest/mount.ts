@@ -81,6 +81,7 @@ function mountRoute(
       if (Object.values(request.params as Record<string, string>).includes("")) {
         throw fail("not-found", {}, { detail: "no endpoint has this path" });
       }
+      let isRead = false;
       const readMessage = (): Message => {
         const message = read({
           variables: request.params as Record<string, string>,
@@ -91,12 +92,13 @@ function mountRoute(
         if (resumesAfter && lastEventId) {
           Reflect.set(message, resumesAfter.localName, lastEventId);
         }
+        isRead = true;
         return message;
       };
       try {
         return await answer(call, readMessage, reply);
       } catch (thrown) {
-        throw isAboutIds(thrown, ids) ? fail("not-found", {}, { detail: "nothing has this id" }) : thrown;
+        throw isRead && isAboutIds(thrown, ids) ? fail("not-found", {}, { detail: "nothing has this id" }) : thrown;
       }
     },
   });

@@ -256,6 +256,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.caller.traceparent });
     const id = order.caller.ids.next("ses");
     const first = (order.caller.resumes && (await takeOver(order, id))) || (await waitForPlace(order, id));
+    order.caller.charge?.();
     let outcome = await launchOn(order, first);
     if ("elsewhere" in outcome) {
       const second = await placeElsewhere(order, first);
