@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
-import type { Message } from "@bufbuild/protobuf";
 import type { Attempt, AuditEntry, Call, Principal } from "../src/call.ts";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
 import type { Bearer } from "../src/identity/bearers.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
 import type { Tx } from "../src/platform/database.ts";
-import { type Failure, fail } from "../src/platform/errors.ts";
+import { fail } from "../src/platform/errors.ts";
 import type { ServedMethod } from "../src/registry.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 
@@ -85,8 +84,8 @@ export class GatewayCall implements Call {
     return this.attempt.resumes;
   }
 
-  commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer> {
-    return this.attempt.commit(run);
+  get commit(): Attempt["commit"] {
+    return this.attempt.commit;
   }
 
   markReplayed(): void {

@@ -1,5 +1,6 @@
 import { type DescField, type DescMethod, getOption, ScalarType } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { allScopes } from "../../src/api-keys/scopes.ts";
 import { http } from "../../src/gen/google/api/annotations_pb.ts";
 import { Idempotency, rules } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { isErrorSlug } from "../../src/platform/error-table.ts";
@@ -15,9 +16,6 @@ const BUCKETS: Readonly<Record<string, readonly string[]>> = {
     "WebSocket /v1/agent-sessions/{agent_session_id}/stream",
   ],
 };
-
-const RESOURCES = "sessions agent_sessions recipes profiles api_keys webhooks account team billing".split(" ");
-const SCOPES = new Set(RESOURCES.flatMap((resource) => [`${resource}:read`, `${resource}:write`]));
 
 /** What a login token of a user with a second factor may do only after a step-up. */
 const STEP_UPS = new Set([
@@ -150,7 +148,7 @@ function knownScopes(contract: Contract): string[] {
     if (isPublic) {
       return (scope !== "" || stepUp) && "is public and asks for a scope or a step-up";
     }
-    return scope !== "" && !SCOPES.has(scope) && `scope ${scope} is not known`;
+    return scope !== "" && !allScopes.includes(scope) && `scope ${scope} is not in src/api-keys/scopes.ts`;
   });
 }
 
