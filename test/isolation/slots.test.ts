@@ -1,8 +1,11 @@
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
@@ -13,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { diskUsage } from "../../workers/bounds/disk-usage.ts";
 import { type BrowserLaunch, type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
 import { confineCommand } from "../../workers/slots/confinement.ts";
 import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/slots/processes.ts";
@@ -42,6 +46,13 @@ async function startStray(slot: Slot, stray: readonly string[], more: Record<str
   const env = { PATH: process.env.PATH, HOME: slot.directory, ...more };
   const child = spawn(command, parameters, { stdio: "ignore", cwd: "/", env });
   onTestFinished(() => void child.kill("SIGKILL"));
+}
+
+/** Runs a command in a slot to its end. */
+async function runAsSlot(slot: Slot, inside: readonly string[]): Promise<void> {
+  const [command = "", ...parameters] = [...(await slot.ready).confine, ...inside];
+  const env = { PATH: process.env.PATH, HOME: slot.directory };
+  await once(spawn(command, parameters, { stdio: "ignore", cwd: "/", env }), "exit");
 }
 
 async function pidsOf({ browserSession }: BrowserProcess): Promise<Map<number, string>> {
@@ -217,7 +228,7 @@ test("slots of one worker, and of two, are strangers to each other", async () =>
   expect(new Set(slots.map(({ uid }) => uid)).size).toBe(isRoot ? 4 : 1);
   for (const slot of slots) {
     const { uid, mode } = statSync(slot.directory);
-    expect([uid, mode & 0o777]).toEqual([slot.uid ?? process.getuid?.(), 0o700]);
+    expect([uid, mode & 0o007]).toEqual([process.getuid?.(), 0]);
     for (const other of slots) {
       const readable = isRoot && canList(slot, other.directory);
       expect(readable).toBe(isRoot && slot === other);
@@ -234,6 +245,41 @@ function canList(slot: Slot, directory: string): boolean {
 function namespaceOf(confine: readonly string[]): string {
   const [command = "", ...parameters] = [...confine, "readlink", "/proc/self/ns/net"];
   return spawnSync(command, parameters, { encoding: "utf8" }).stdout;
+}
+
+/** Goes down until the path is longer than the kernel takes, and shuts a directory behind itself. */
+const DIG = `
+const { chmodSync, mkdirSync } = require("node:fs");
+process.chdir(process.env.HOME);
+mkdirSync("shut/inside", { recursive: true });
+chmodSync("shut", 0);
+for (let depth = 0; depth < 30; depth += 1) {
+  mkdirSync("d".repeat(200));
+  process.chdir("d".repeat(200));
+}
+`;
+
+test("a slot is given back whatever its browser made of its directory, and counts as over its bound", async () => {
+  const pool = await startPool("namespace");
+  onTestFinished(() => pool.stop());
+  const slot = take(pool);
+  await runAsSlot(slot, [process.execPath, "--eval", DIG]);
+  expect(await diskUsage(slot.directory, 2 ** 30)).toBeGreaterThan(2 ** 30);
+  await slot.release();
+  expect(existsSync(join(slot.directory, "shut"))).toBe(false);
+});
+
+// An ordinary user's slots are that user's: what they may write, their browsers may move.
+if (isRoot) {
+  test.each(["artifacts", "profile", "tmp"])("a browser cannot put a link in the place of its %s", async (name) => {
+    const pool = await startPool("namespace");
+    onTestFinished(() => pool.stop());
+    const slot = take(pool);
+    const place = join(slot.directory, name);
+    await runAsSlot(slot, ["sh", "-c", 'touch "$0/mine"; mv "$0" "$0.old"; rm -r "$0"; ln -sfn /etc "$0"', place]);
+    expect(lstatSync(place).isDirectory()).toBe(true);
+    expect(readdirSync(slot.directory)).toEqual(["artifacts", "profile", "tmp"]);
+  });
 }
 
 test("the end of a pool ends its sessions and leaves no directory", async () => {

@@ -123,5 +123,6 @@ export class BoundsWatchdog {
 }
 
 function inMebibytes(bytes: number): string {
+  if (!Number.isFinite(bytes)) return "what cannot be counted";
   return `${Math.round(bytes / MIB)} MiB`;
 }

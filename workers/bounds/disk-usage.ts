@@ -11,7 +11,10 @@ const LEAST_BYTES = 32 * 1_024;
 /** Entries looked at before others get their turn, 10 µs each. */
 const AT_ONCE = 500;
 
-/** Adds up what a directory's files take on disk, links not followed, and stops as soon as it is more than `bound`. */
+/**
+ * Adds up what a directory's files take on disk, links not followed, and stops as soon as it is more than `bound`. What
+ * cannot be counted is more: no browser makes a path longer than the kernel takes, to hide files below it.
+ */
 export async function diskUsage(directory: string, bound: number): Promise<number> {
   let bytes = 0;
   let seen = 0;
@@ -19,16 +22,24 @@ export async function diskUsage(directory: string, bound: number): Promise<numbe
   for (let current = directories.pop(); current !== undefined && bytes <= bound; current = directories.pop()) {
     for (const name of namesIn(current)) {
       const path = join(current, name);
-      // Whatever has gone meanwhile counts as nothing.
-      const found = lstatSync(path, { throwIfNoEntry: false });
-      if (found?.isDirectory()) directories.push(path);
-      if (found) bytes += Math.max(found.blocks * BLOCK, LEAST_BYTES);
+      bytes += sizeOf(path, directories);
       if (bytes > bound) break;
       seen += 1;
       if (seen % AT_ONCE === 0) await breathe();
     }
   }
   return bytes;
+}
+
+function sizeOf(path: string, directories: string[]): number {
+  try {
+    // Whatever has gone meanwhile counts as nothing.
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found?.isDirectory()) directories.push(path);
+    return found ? Math.max(found.blocks * BLOCK, LEAST_BYTES) : 0;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 function namesIn(directory: string): string[] {

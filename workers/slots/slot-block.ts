@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
   chownSync,
   closeSync,
   existsSync,
@@ -20,6 +21,9 @@ import { BLOCK_SIZE, MAX_BLOCKS } from "./uid-range.ts";
 
 /** How long what a dead worker left may take to die. */
 const LEFTOVERS_MS = 10_000;
+
+/** How long removing a directory by rm(1) may take. */
+const REMOVE_MS = 30_000;
 
 /**
  * A numbered set of slots that belongs to one worker of the machine, held by a file lock that ends with its process.
@@ -176,7 +180,11 @@ export function removeProfileRecord(launchRecord: string): void {
   for (const each of [path, `${path}.new`]) rmSync(each, { force: true });
 }
 
-/** Makes a slot's directory anew, for its browser alone, with places for temporary files, downloads and a profile. */
+/**
+ * Makes a slot's directory anew, for its browser alone, with places for temporary files, downloads and a profile. Where
+ * the slot has a uid these belong to us, sticky, and to its group: the browser writes in them, and cannot put a link in
+ * the place of one, through which we would read or remove something of ours.
+ */
 export function makeSlotDirectory(directory: string, uid: number | undefined): void {
   removeSlotDirectory(directory, uid);
   for (const path of [
@@ -186,7 +194,9 @@ export function makeSlotDirectory(directory: string, uid: number | undefined): v
     profileDirectory(directory),
   ]) {
     mkdirSync(path, { mode: 0o700 });
-    if (uid !== undefined) chownSync(path, uid, uid);
+    if (uid === undefined) continue;
+    chownSync(path, process.getuid?.() ?? 0, uid);
+    chmodSync(path, 0o1770);
   }
 }
 
@@ -215,7 +225,16 @@ export function removeSlotDirectory(directory: string, uid: number | undefined):
   if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {
     throw new Error(`${directory} belongs to uid ${found.uid} and not to a slot`);
   }
-  rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+  try {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+  } catch {
+    // Paths longer than the kernel takes, or directories that their owner may not enter: rm(1) goes down step by step.
+    const { status, stderr } = spawnSync("sh", ["-c", 'chmod -R u+rwx -- "$0"; exec rm -rf -- "$0"', directory], {
+      encoding: "utf8",
+      timeout: REMOVE_MS,
+    });
+    if (status !== 0) throw new Error(`${directory} cannot be removed: ${stderr.trim().slice(-300)}`);
+  }
 }
 
 /** Makes a directory that nobody else can write, or throws where somebody else has made it. */
