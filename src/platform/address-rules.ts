@@ -57,6 +57,8 @@ export interface AddressRules {
   allowsTarget(target: Target): boolean;
   /** Tells whether a literal IP address is on the public internet, or in a network that the operator let through. */
   allowsAddress(address: string): boolean;
+  /** Tells whether a literal IP address is in a network that the operator let through. */
+  isException(address: string): boolean;
 }
 
 /** What the rules are made of. */
@@ -97,14 +99,14 @@ export function makeAddressRules(options: AddressRulesOptions = {}): AddressRule
     for (const own of options.ownAddresses?.() ?? []) if (own === address) return true;
     return false;
   };
+  const isException = (address: string) => {
+    const plain = unwrapIPv4(address);
+    return isIP(plain) !== 0 && contains(isOwn(plain) ? allowedLoopback : allowed, plain);
+  };
   return {
+    isException,
     allowsTarget: (target) => targets.has(formatTarget(target)),
-    allowsAddress: (address) => {
-      const plain = unwrapIPv4(address);
-      if (isIP(plain) === 0) return false;
-      if (isOwn(plain)) return contains(allowedLoopback, plain);
-      return contains(allowed, plain) || isPublicAddress(plain);
-    },
+    allowsAddress: (address) => isException(address) || (isPublicAddress(address) && !isOwn(unwrapIPv4(address))),
   };
 }
 

@@ -1,0 +1,231 @@
+import { once } from "node:events";
+import http from "node:http";
+import https from "node:https";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, expect, test } from "vitest";
+import { FetchFault, type FetchRequest, SafeFetch } from "../../src/platform/safe-fetch.ts";
+import { makeSelfSigned } from "../support/self-signed.ts";
+
+/** Its certificate names `fixture`, which the resolver of these tests knows. */
+const identity = makeSelfSigned();
+const HERE = { address: "127.0.0.1", family: 4 };
+const ADDRESSES: Readonly<Record<string, string>> = {
+  fixture: "127.0.0.1",
+  "public.example": "93.184.215.14",
+  "private.example": "10.0.0.1",
+  localhost: "127.0.0.1",
+};
+
+const open: { close(): unknown }[] = [];
+afterEach(() => {
+  for (const part of open.splice(0).reverse()) part.close();
+});
+
+async function listen<Listening extends Server>(server: Listening): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  open.push(server);
+  return (server.address() as AddressInfo).port;
+}
+
+/** Serves over TLS; gives the address, and how many connections there were. */
+async function serve(handle: http.RequestListener): Promise<{ url: string; connections: () => number }> {
+  const server = https.createServer(identity, handle);
+  let connections = 0;
+  server.on("secureConnection", () => {
+    connections += 1;
+  });
+  open.push({ close: () => server.closeAllConnections() });
+  return { url: `https://fixture:${await listen(server)}`, connections: () => connections };
+}
+
+function makeFetch(options: Partial<ConstructorParameters<typeof SafeFetch>[0]> = {}): SafeFetch {
+  const resolve = async (host: string) => {
+    const address = ADDRESSES[host];
+    if (address === undefined) throw Object.assign(new Error(), { code: "ENOTFOUND" });
+    return [{ address, family: 4 }];
+  };
+  const fetch = new SafeFetch({ allow: ["127.0.0.1"], resolve, ca: identity.cert, ...options });
+  open.push({ close: () => fetch[Symbol.dispose]() });
+  return fetch;
+}
+
+const LONG = 20_000;
+function get(more: Partial<FetchRequest> = {}): FetchRequest {
+  const times = { connect: LONG, head: LONG, silence: LONG, whole: LONG };
+  return { method: "GET", signal: new AbortController().signal, times, maxBytes: 1_000, ...more };
+}
+const within = (ms: Partial<FetchRequest["times"]>) => ({ times: { ...get().times, ...ms } });
+
+test.each([
+  ["http://public.example/", "does not begin with https://"],
+  ["https://ada:secret@public.example/", "has a name or a password in it"],
+  ["https://ada@public.example/", "has a name or a password in it"],
+  ["https://public.example:22/", "has a port other than"],
+  ["https://public.example:80/", "has a port other than"],
+  ["ftp://public.example/", "is not an https address"],
+  ["public.example", "is not an https address"],
+  ["https://private.example/", "is not on the public internet"],
+  ["https://localhost/", "is not on the public internet"],
+  ["https://localhost./", "is not on the public internet"],
+  ["https://127.0.0.1/", "is not on the public internet"],
+  ["https://0x7f.1/", "is not on the public internet"],
+  ["https://2130706433/", "is not on the public internet"],
+  ["https://①②⑦.0.0.1/", "is not on the public internet"],
+  ["https://[::1]/", "is not on the public internet"],
+  ["https://[::ffff:7f00:1]/", "is not on the public internet"],
+  ["https://[64:ff9b::a9fe:a9fe]/", "is not on the public internet"],
+  ["https://169.254.169.254/latest/meta-data", "is not on the public internet"],
+  ["https://[fe80::1]/", "is not on the public internet"],
+])("%s is refused: %s", async (address, message) => {
+  const fetch = makeFetch({ allow: [] });
+  const refusal = { reason: "refused", message: expect.stringContaining(message) };
+  await expect(fetch.check(address)).rejects.toBeInstanceOf(FetchFault);
+  await expect(fetch.send(address, get())).rejects.toMatchObject(refusal);
+});
+
+test("a name is refused when any of its addresses is private, and said to be unreachable when it has none", async () => {
+  const twoFaced = makeFetch({ resolve: async () => [{ address: "93.184.215.14", family: 4 }, HERE], allow: [] });
+  await expect(twoFaced.check("https://two-faced.example/")).rejects.toMatchObject({ reason: "refused" });
+  await expect(makeFetch().check("https://nowhere.example/")).rejects.toMatchObject({ reason: "unreachable" });
+  await expect(makeFetch().check("https://public.example:8443/")).resolves.toBeUndefined();
+});
+
+test("what is connected to is the address that was checked, whatever the name says later", async () => {
+  const { url } = await serve((_request, response) => void response.end("here"));
+  const answers = [[HERE], [{ address: "10.0.0.1", family: 4 }]];
+  const fetch = makeFetch({ resolve: async () => answers.shift() ?? [] });
+  const { status, body } = await fetch.send(url, get());
+  expect([status, await text(body)]).toEqual([200, "here"]);
+  // A connection to the first address is kept, and not used for a name that leads elsewhere now.
+  await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "refused" });
+});
+
+test("a host and port that the operator names is reached without TLS and at any port, its neighbours are not", async () => {
+  const port = await listen(http.createServer((_request, response) => void response.end("plain")));
+  const fetch = makeFetch({ allow: [`fixture:${port}`] });
+  expect(await text((await fetch.send(`http://fixture:${port}/`, get())).body)).toBe("plain");
+  await expect(fetch.send(`http://127.0.0.1:${port}/`, get())).rejects.toMatchObject({ reason: "refused" });
+  await expect(makeFetch({ allow: ["fixture:25"] }).check("http://fixture:25/")).resolves.toBeUndefined();
+});
+
+test("a request carries its headers and body, and connections are used again", async () => {
+  const { url, connections } = await serve(async (request, response) => {
+    const { host, ...headers } = request.headers;
+    response.end(
+      JSON.stringify({ host, ...headers, method: request.method, path: request.url, body: await text(request) }),
+    );
+  });
+  const fetch = makeFetch();
+  const headers = { "content-type": "application/json", host: "elsewhere", "accept-encoding": "gzip" };
+  const { body } = await fetch.send(`${url}/hook?a=1#fragment`, get({ method: "POST", headers, body: "{}" }));
+  expect(JSON.parse(await text(body))).toMatchObject({
+    method: "POST",
+    path: "/hook?a=1",
+    host: new URL(url).host,
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "content-length": "2",
+    body: "{}",
+  });
+  async function* parts() {
+    yield Buffer.from("one ");
+    yield Buffer.from("two");
+  }
+  const streamed = await fetch.send(url, get({ method: "POST", body: parts() }));
+  expect(JSON.parse(await text(streamed.body))).toMatchObject({ "transfer-encoding": "chunked", body: "one two" });
+  expect(connections()).toBe(1);
+});
+
+test("what the body of a request throws ends it, and is thrown on", async () => {
+  const { url } = await serve((request) => void request.resume());
+  const mine = new Error("the sender's own");
+  // biome-ignore lint/correctness/useYield: it throws before its first part.
+  async function* broken(): AsyncGenerator<Uint8Array> {
+    throw mine;
+  }
+  await expect(makeFetch().send(url, get({ method: "POST", body: broken() }))).rejects.toBe(mine);
+});
+
+test("an answer is read as it comes, and no redirect is followed", async () => {
+  const read = Promise.withResolvers<void>();
+  const { url } = await serve(async (_request, response) => {
+    response.writeHead(302, { location: "https://private.example/" }).write("first");
+    await read.promise;
+    response.end("second");
+  });
+  const { status, headers, body } = await makeFetch().send(url, get());
+  expect([status, headers.location]).toEqual([302, "https://private.example/"]);
+  expect(Buffer.from((await body.next()).value ?? "").toString()).toBe("first");
+  read.resolve();
+  expect(await text(body)).toBe("second");
+});
+
+test("more than was asked for is not read", async () => {
+  const closed = Promise.withResolvers<void>();
+  const { url } = await serve((_request, response) => {
+    response.once("close", closed.resolve).write("x".repeat(1_001));
+  });
+  const { body } = await makeFetch().send(url, get());
+  await expect(text(body)).rejects.toMatchObject({ reason: "too_large" });
+  await closed.promise;
+});
+
+test("each part of a request has its time", async () => {
+  const silentPort = await listen(createServer(() => undefined));
+  const fetch = makeFetch();
+  const late = (message: string) => ({ reason: "timeout", message: expect.stringContaining(message) });
+  await expect(fetch.send(`https://fixture:${silentPort}/`, get(within({ connect: 50 })))).rejects.toMatchObject(
+    late("could not be connected to within 0.05 s"),
+  );
+  const mute = await serve(() => undefined);
+  await expect(fetch.send(mute.url, get(within({ head: 50 })))).rejects.toMatchObject(late("did not answer"));
+  await expect(fetch.send(mute.url, get(within({ whole: 50 })))).rejects.toMatchObject(late("was not done"));
+  const stuck = await serve((_request, response) => void response.write("first"));
+  const { body } = await fetch.send(stuck.url, get(within({ silence: 50 })));
+  await expect(text(body)).rejects.toMatchObject(late("fell silent"));
+  const endless = await fetch.send(stuck.url, get(within({ whole: 300 })));
+  await expect(text(endless.body)).rejects.toMatchObject(late("was not done"));
+});
+
+test("an aborted request ends with the reason, before its answer and in the middle of it", async () => {
+  const closed: Promise<unknown>[] = [];
+  const { url } = await serve((request, response) => {
+    closed.push(once(response, "close"));
+    if (request.url === "/stuck") response.write("first");
+  });
+  const fetch = makeFetch();
+  const before = new AbortController();
+  const sending = fetch.send(url, get({ signal: before.signal }));
+  await expect.poll(() => closed.length).toBe(1);
+  before.abort(new Error("enough"));
+  await expect(sending).rejects.toThrow("enough");
+  const amid = new AbortController();
+  const { body } = await fetch.send(`${url}/stuck`, get({ signal: amid.signal }));
+  await body.next();
+  amid.abort(new Error("enough of that"));
+  await expect(body.next()).rejects.toThrow("enough of that");
+  const { cancel } = await fetch.send(`${url}/stuck`, get());
+  cancel();
+  await Promise.all(closed);
+  expect(closed).toHaveLength(3);
+});
+
+test("what is wrong with the other side is told apart", async () => {
+  const { url } = await serve((request, response) => {
+    if (request.url === "/hang-up") request.socket.destroy();
+    else response.writeHead(200, { "x-large": "x".repeat(20_000) }).end();
+  });
+  const untrusting = new SafeFetch({ allow: ["127.0.0.1"], resolve: async () => [HERE] });
+  open.push({ close: () => untrusting[Symbol.dispose]() });
+  await expect(untrusting.send(url, get())).rejects.toMatchObject({ reason: "untrusted" });
+  const misnamed = makeFetch({ resolve: async () => [HERE] });
+  await expect(misnamed.send(url.replace("fixture", "other"), get())).rejects.toMatchObject({ reason: "untrusted" });
+  const fetch = makeFetch();
+  await expect(fetch.send(`${url}/hang-up`, get())).rejects.toMatchObject({ reason: "broken" });
+  await expect(fetch.send(`${url}/large`, get())).rejects.toMatchObject({ reason: "too_large" });
+  const babbler = await listen(createServer((socket) => void socket.on("error", () => undefined).end("220 mail\r\n")));
+  await expect(fetch.send(`https://fixture:${babbler}/`, get())).rejects.toMatchObject({ reason: "untrusted" });
+  await expect(fetch.send("https://127.0.0.1:1024/", get())).rejects.toMatchObject({ reason: "unreachable" });
+});
