@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { type Metadata, Server } from "@grpc/grpc-js";
-import { CreateResultSchema, WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
@@ -105,8 +105,10 @@ function makeHandlers(
   observe: Observe,
 ): WorkerHandlers {
   return {
-    create: async (_call, command) =>
-      create(CreateResultSchema, { viewport: await observe("create", sessions.create(command)) }),
+    create: async (_call, command) => {
+      await observe("create", sessions.create(command));
+      return create(EmptySchema);
+    },
     navigate: async ({ signal, trailer }, { context, request }) =>
       observe("navigate", sessions.find(context).navigate(context, given(request), signal, marking(trailer))),
     interact: async ({ signal, trailer }, { context, request }) =>

@@ -56,8 +56,9 @@ export interface EventLog {
   ): Promise<boolean>;
   /**
    * Hands a named consumer its next events, in order and at most so many, and moves it past them in the same
-   * transaction: each event is handled once, whatever crashes. Begins with the oldest event that the log has. Gives how
-   * many there were: none also while the same consumer is at work elsewhere.
+   * transaction: each event is handled once, whatever crashes. Begins with the oldest event that the log has, and loses
+   * those that it has not taken after 30 days. Gives how many there were: none also while the same consumer is at work
+   * elsewhere.
    */
   consume(consumer: string, limit: number, handle: EventHandler): Promise<number>;
   /**

@@ -13,8 +13,8 @@ export interface Archetype {
   readonly screen: { readonly width: number; readonly height: number } | undefined;
 }
 
-/** The archetype of a session whose creator names none. */
-export const DEFAULT_ARCHETYPE = "desktop-chrome";
+/** What a session gets whose creator does not choose. */
+export const DEFAULT_DEVICE = { archetype: "desktop-chrome", locale: "en-US", timezone: "UTC" } as const;
 
 /** Names this far from what was asked for are offered: one slip of the finger in five letters, and no less than two. */
 const CLOSE_SHARE = 0.2;

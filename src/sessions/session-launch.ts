@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Channels } from "../fleet/channels.ts";
 import { place } from "../fleet/placement.ts";
 import { findWorker, type WorkerAddress } from "../fleet/store.ts";
-import { CreateCommandSchema, type CreateResult, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
 import { pause } from "../platform/bounded-wait.ts";
@@ -94,25 +94,17 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
         const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;
         throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
       }
-      const { profileId, proxy, locale, timezone, labels } = plan.request;
-      const wish = { accountId, tier, runtime: plan.runtime };
+      const { profileId, locale, labels } = plan.request;
+      const { runtime } = plan.browser;
+      const wish = { accountId, tier, runtime };
       const profile = profileId === undefined ? undefined : await reserveProfile(tx, { profileId, ...wish });
       if (profile?.kind === "saving") return profile;
-      const placement = await place(tx, { runtime: plan.runtime });
-      if (placement.kind === "not-integrated") throw notIntegrated(plan.runtime);
+      const placement = await place(tx, { runtime });
+      if (placement.kind === "not-integrated") throw notIntegrated(runtime);
       if (placement.kind !== "placed") return placement.kind;
-      const session = {
-        ...plan,
-        id,
-        accountId,
-        profileId,
-        locale,
-        timezone,
-        labels,
-        proxy,
-        workerId: placement.worker.id,
-      };
-      const row = await insertSession(tx, session);
+      const { viewport, timeoutSeconds } = plan;
+      const chosen = { id, accountId, profileId, locale, labels, viewport, timeoutSeconds };
+      const row = await insertSession(tx, { ...plan.browser, ...chosen, workerId: placement.worker.id });
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {
         const use = { session_id: id, profile_id: profileId, account_id: accountId, version: String(profileVersion) };
@@ -154,7 +146,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   function placeElsewhere({ plan }: LaunchOrder, placed: Placed): Promise<Placed | undefined> {
     const { row, worker } = placed;
     return db.transaction(async (tx) => {
-      const placement = await place(tx, { runtime: plan.runtime, except: worker.id });
+      const placement = await place(tx, { runtime: plan.browser.runtime, except: worker.id });
       if (placement.kind !== "placed") return undefined;
       const placementEpoch = BigInt(row.placement_epoch);
       const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
@@ -177,7 +169,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  async function runCreate({ caller, plan }: LaunchOrder, placed: Placed): Promise<CreateResult> {
+  async function runCreate({ caller, plan }: LaunchOrder, placed: Placed): Promise<void> {
     const { row, worker, profileVersion } = placed;
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
@@ -194,13 +186,13 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const command = create(CreateCommandSchema, {
       context: commandContext(caller, row.id, epochs, timeoutMs),
       profileVersion,
-      request: plan.request,
+      plan: plan.browser,
       lifetimeMs: Math.max(1, Math.round(plan.timeoutSeconds * 1_000 - (now - placed.placedAt))),
       egressAllow: [...parts.egressAllow],
       proxyCheck: parts.proxyCheck,
     });
     const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };
-    return callUnary(link.client, WorkerService.method.create, command, options);
+    await callUnary(link.client, WorkerService.method.create, command, options);
   }
 
   /** Ends a session that could not be launched, and fails; as ended, when its client had ended it meanwhile. */
@@ -218,15 +210,10 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;
   }
 
-  function goLive({ caller }: LaunchOrder, { row }: Placed, { viewport }: CreateResult): Promise<Session> {
-    const size = viewport && {
-      viewport_width: viewport.width,
-      viewport_height: viewport.height,
-      viewport_scale: viewport.deviceScaleFactor || row.viewport_scale,
-    };
+  function goLive({ caller }: LaunchOrder, { row }: Placed): Promise<Session> {
     const placementEpoch = BigInt(row.placement_epoch);
     return caller.commit(async (tx) => {
-      const live = await transition(tx, row.id, "launched", { ...livePatch(), ...size }, { placementEpoch });
+      const live = await transition(tx, row.id, "launched", livePatch(), { placementEpoch });
       if (!live) return (await findEnd(row)) ?? noCapacity("the worker was lost during the launch");
       const data = create(SessionLiveEventSchema, { sessionId: row.id });
       await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionLiveEventSchema, data);
@@ -237,23 +224,22 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
 
   /** Launches once; "elsewhere" when that says nothing about the session, but about the worker. */
   async function launchOn(order: LaunchOrder, placed: Placed): Promise<Session | { readonly elsewhere: Failure }> {
-    let result: CreateResult;
     try {
-      result = await runCreate(order, placed);
+      await runCreate(order, placed);
     } catch (error) {
       const failure = statusToFailure(error);
       if (failure.slug === "capacity-unavailable") return { elsewhere: noCapacity(failure.detail ?? failure.message) };
       if (brokeOnTheWay(error)) return { elsewhere: noCapacity("the worker was lost during the launch") };
       return giveUp(order, placed, failure);
     }
-    return goLive(order, placed, result);
+    return goLive(order, placed);
   }
 
   return async (order) => {
     const began = performance.now();
-    const { runtime, request } = order.plan;
-    if (request.profileId !== undefined) profiles.assertOffered();
-    if (request.proxy) await checkProxy({ proxy: request.proxy, runtime, traceparent: order.caller.traceparent });
+    const { runtime, profileId, proxy } = order.plan.browser;
+    if (profileId !== "") profiles.assertOffered();
+    if (proxy) await checkProxy({ proxy, runtime, traceparent: order.caller.traceparent });
     const id = order.caller.ids.next("ses");
     const first = (order.caller.resumes && (await takeOver(order, id))) || (await waitForPlace(order, id));
     order.caller.charge?.();

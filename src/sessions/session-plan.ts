@@ -1,34 +1,28 @@
 import { create } from "@bufbuild/protobuf";
+import { type BrowserPlan, BrowserPlanSchema } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type Viewport, ViewportSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import {
   type CreateSessionRequest,
-  CreateSessionRequestSchema,
   OnChallenge,
   type Proxy as ProxyMessage,
   ProxySchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
-import {
-  type Archetype,
-  closeArchetypes,
-  DEFAULT_ARCHETYPE,
-  findArchetype,
-  isDesktop,
-} from "../platform/archetypes.ts";
+import { type Archetype, closeArchetypes, DEFAULT_DEVICE, findArchetype, isDesktop } from "../platform/archetypes.ts";
 import { failFields } from "../platform/errors.ts";
 
-/** What a create comes to: the request with all defaults filled in, and what follows from it. */
+/** What a create comes to. */
 export interface SessionPlan {
+  /** What the client asked for. */
   readonly request: CreateSessionRequest;
-  readonly archetype: string;
-  readonly runtime: string;
+  /** The browser that this comes to. */
+  readonly browser: BrowserPlan;
+  readonly viewport: Viewport;
   readonly timeoutSeconds: number;
-  readonly idleTimeoutSeconds: number;
-  readonly viewport: { readonly width: number; readonly height: number; readonly deviceScaleFactor: number };
 }
 
 const defaultRuntime = "headless-shell";
 const defaultIdleTimeoutSeconds = 300;
-const defaultTimezone = "UTC";
 
 type Faults = Record<string, string>;
 
@@ -111,28 +105,27 @@ function findFaults(request: CreateSessionRequest, archetype: Archetype | undefi
 
 /** Checks what the proto's rules cannot say of a create, and fills in the defaults. */
 export function planSession(request: CreateSessionRequest, tier: Tier): SessionPlan {
-  const name = request.archetype ?? DEFAULT_ARCHETYPE;
+  const name = request.archetype ?? DEFAULT_DEVICE.archetype;
   const archetype = findArchetype(name);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
-  const proxy = request.proxy && planProxy(request.proxy);
-  const {
-    runtime = defaultRuntime,
-    timeoutSeconds = tier.longestSessionSeconds,
-    idleTimeoutSeconds = defaultIdleTimeoutSeconds,
-    timezone = defaultTimezone,
-    viewport,
-  } = request;
-  const onChallenge = request.onChallenge || OnChallenge.PAUSE;
-  const defaults = { archetype: name, runtime, timeoutSeconds, idleTimeoutSeconds, timezone, onChallenge };
-  const { width, height } = viewport ?? archetype.viewport;
-  const deviceScaleFactor = viewport?.deviceScaleFactor || archetype.deviceScaleFactor;
-  return {
-    request: create(CreateSessionRequestSchema, { ...request, ...defaults, ...(proxy && { proxy }) }),
-    archetype: name,
-    runtime,
-    timeoutSeconds,
-    idleTimeoutSeconds,
-    viewport: { width, height, deviceScaleFactor },
-  };
+  const viewport = planViewport(archetype, request.viewport);
+  const { runtime = defaultRuntime, idleTimeoutSeconds = defaultIdleTimeoutSeconds, profileId } = request;
+  const { locale = DEFAULT_DEVICE.locale, timezone = DEFAULT_DEVICE.timezone } = request;
+  const browser = create(BrowserPlanSchema, {
+    ...{ runtime, archetype: name, viewport, locale, timezone, idleTimeoutSeconds },
+    onChallenge: request.onChallenge || OnChallenge.PAUSE,
+    ...(request.proxy && { proxy: planProxy(request.proxy) }),
+    ...(profileId !== undefined && { profileId }),
+  });
+  return { request, browser, viewport, timeoutSeconds: request.timeoutSeconds ?? tier.longestSessionSeconds };
+}
+
+function planViewport(archetype: Archetype, wanted: Viewport | undefined): Viewport {
+  const { width, height } = wanted ?? archetype.viewport;
+  return create(ViewportSchema, {
+    width,
+    height,
+    deviceScaleFactor: wanted?.deviceScaleFactor || archetype.deviceScaleFactor,
+  });
 }

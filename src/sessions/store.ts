@@ -33,13 +33,14 @@ export interface NewSession {
   readonly timeoutSeconds: number;
   readonly workerId: string;
   /** The proxy that its pages leave through; its password is not kept. */
-  readonly proxy: { readonly server: string; readonly username?: string | undefined } | undefined;
+  readonly proxy?: { readonly server: string; readonly username?: string | undefined } | undefined;
 }
 
 /** What a transition writes besides the status. */
-type SessionPatch = Partial<
-  Pick<SessionRow, "viewport_width" | "viewport_height" | "viewport_scale" | "pause_reason" | "ended_reason">
-> & { live_at?: ReturnType<typeof rightNow>; ended_at?: ReturnType<typeof rightNow> };
+type SessionPatch = Partial<Pick<SessionRow, "pause_reason" | "ended_reason">> & {
+  live_at?: ReturnType<typeof rightNow>;
+  ended_at?: ReturnType<typeof rightNow>;
+};
 
 /** What a transition may ask of a row besides its status. */
 interface SessionCondition {

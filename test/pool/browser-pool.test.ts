@@ -6,7 +6,7 @@ import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
 import { BrowserPool, type Readiness } from "../../workers/pool/browser-pool.ts";
 import { Demand } from "../../workers/pool/demand.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
-import { type Device, makeDevice } from "../../workers/session/device.ts";
+import { type Device, plainDevice } from "../../workers/session/device.ts";
 import type { SessionBrowser } from "../../workers/session/session-browser.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
@@ -71,7 +71,7 @@ describe("a pool of browsers", () => {
   }
 
   function take(archetype: string, runtime: "chromium" | "headless-shell" = "headless-shell"): Promise<SessionBrowser> {
-    const device: Device = makeDevice({ archetype });
+    const device: Device = plainDevice(archetype);
     return pool.take({
       runtime,
       device,

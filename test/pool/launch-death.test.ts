@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
-import { makeDevice } from "../../workers/session/device.ts";
+import { plainDevice } from "../../workers/session/device.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog, RUNTIMES } from "../isolation/world.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
@@ -35,7 +35,7 @@ async function launch(runtime: Runtime, killAfterMs = DEADLINE_MS) {
   await slot.ready;
   const beganAt = performance.now();
   const signal = AbortSignal.timeout(DEADLINE_MS);
-  const how = { runtime, device: makeDevice({}), signal, timeoutMs: DEADLINE_MS, extraFlags: [], profile: undefined };
+  const how = { runtime, device: plainDevice(), signal, timeoutMs: DEADLINE_MS, extraFlags: [], profile: undefined };
   const over = WarmBrowser.launch(slot, how).then(
     () => performance.now(),
     () => performance.now(),

@@ -1,11 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  type CheckProxyCommand,
-  type CreateCommand,
-  CreateResultSchema,
-} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { CheckProxyCommand, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
@@ -50,7 +46,7 @@ test("should begin no session with a proxy that its worker cannot use, and one w
       },
       create: async (_call, command) => {
         created.push(command);
-        return create(CreateResultSchema, {});
+        return create(EmptySchema);
       },
     },
   });
@@ -65,7 +61,7 @@ test("should begin no session with a proxy that its worker cannot use, and one w
   expect(session.proxy).toMatchObject({ server: proxy.server, username: proxy.username });
   expect(asked).toHaveLength(2);
   expect(asked[1]).toMatchObject({ proxy, target: "check.example:443", timeoutMs: 10_000 });
-  expect(created).toMatchObject([{ request: { proxy }, proxyCheck: "check.example:443" }]);
+  expect(created).toMatchObject([{ plan: { proxy }, proxyCheck: "check.example:443" }]);
   const row = await running.app.db.sql.selectFrom("sessions").selectAll().executeTakeFirstOrThrow();
   expect(row).toMatchObject({ proxy_server: proxy.server, proxy_username: proxy.username });
   expect(JSON.stringify(row)).not.toContain(proxy.password);

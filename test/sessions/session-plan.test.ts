@@ -13,31 +13,26 @@ const plan = (request: Request, tier = "free") =>
 
 test("should fill in what the client left open", () => {
   expect(plan({})).toMatchObject({
-    archetype: "desktop-chrome",
-    runtime: "headless-shell",
     timeoutSeconds: 900,
-    idleTimeoutSeconds: 300,
-    viewport: { width: 1280, height: 720, deviceScaleFactor: 1 },
-    request: { timezone: "UTC", onChallenge: OnChallenge.PAUSE, runtime: "headless-shell", timeoutSeconds: 900 },
+    browser: {
+      archetype: "desktop-chrome",
+      runtime: "headless-shell",
+      idleTimeoutSeconds: 300,
+      viewport: { width: 1280, height: 720, deviceScaleFactor: 1 },
+      locale: "en-US",
+      timezone: "UTC",
+      onChallenge: OnChallenge.PAUSE,
+      profileId: "",
+    },
   });
   expect(plan({}, "enterprise").timeoutSeconds).toBe(86_400);
 });
 
 test("should keep what the client chose", () => {
-  const chosen = {
-    timezone: "Europe/Vienna",
-    locale: "de-AT",
-    timeoutSeconds: 60,
-    runtime: "chromium",
-    labels: { a: "b" },
-  };
-  expect(plan({ ...chosen, archetype: "pixel-7" })).toMatchObject({
-    archetype: "pixel-7",
-    runtime: "chromium",
-    timeoutSeconds: 60,
-    request: chosen,
-  });
-  expect(plan({ viewport: { width: 800, height: 600 } }).viewport).toEqual({
+  const chosen = { timezone: "Europe/Vienna", locale: "de-AT", runtime: "chromium", archetype: "pixel-7" };
+  const { browser, timeoutSeconds } = plan({ ...chosen, timeoutSeconds: 60 });
+  expect({ ...browser, timeoutSeconds }).toMatchObject({ ...chosen, timeoutSeconds: 60 });
+  expect(plan({ viewport: { width: 800, height: 600 } }).viewport).toMatchObject({
     width: 800,
     height: 600,
     deviceScaleFactor: 1,
@@ -54,7 +49,7 @@ const logins: [server: string, given: { username?: string; password?: string }, 
 ];
 
 test.each(logins)("should take the login out of the proxy address %s", (server, given, planned) => {
-  const { proxy } = plan({ proxy: { server, ...given } }).request;
+  const { proxy } = plan({ proxy: { server, ...given } }).browser;
   expect({ ...proxy, $typeName: undefined }).toEqual({ ...planned, $typeName: undefined });
 });
 
@@ -134,6 +129,7 @@ test.each([
   ["example.com", "is not an absolute URL"],
   ["http://", "is not an absolute URL"],
   ["javascript:alert(1)", "must be http, https or about:blank"],
+  ["chrome://version", "must be http, https or about:blank"],
   ["file:///etc/passwd", "must be http, https or about:blank"],
 ])("should judge the address %s", (url, message) => {
   if (message === undefined) assertNavigable(url);

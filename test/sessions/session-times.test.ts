@@ -2,11 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import {
-  type CreateCommand,
-  CreateResultSchema,
-  ProfileChunkSchema,
-} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type CreateCommand, ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { CreateProfileRequestSchema, GetProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import {
@@ -34,7 +30,7 @@ beforeAll(async () => {
       create: async (_call, request) => {
         command = request;
         worker.held.set(request.context?.sessionId ?? "", request.context?.placementEpoch ?? 0n);
-        return create(CreateResultSchema, { viewport: { width: 1280, height: 720, deviceScaleFactor: 1 } });
+        return create(EmptySchema);
       },
       putProfile: async (_call, chunks) => {
         for await (const _ of chunks);

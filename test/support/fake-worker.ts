@@ -3,7 +3,6 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
 import {
-  CreateResultSchema,
   GatewayService,
   HeartbeatRequestSchema,
   Isolation,
@@ -143,7 +142,7 @@ export class FakeWorker {
     return {
       create: async (_call, { context }) => {
         this.held.set(context?.sessionId ?? "", context?.placementEpoch ?? 0n);
-        return create(CreateResultSchema, { viewport: { width: 1280, height: 720, deviceScaleFactor: 1 } });
+        return create(EmptySchema);
       },
       navigate: async () => create(NavigateResponseSchema, { ...page, httpStatus: 200 }),
       interact: async () => create(InteractResponseSchema, page),

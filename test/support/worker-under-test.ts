@@ -26,11 +26,13 @@ import {
   type WaitRequestSchema,
   type WaitResponse,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { tiers } from "../../src/limits/tiers.ts";
 import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
 import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc-codec.ts";
 import { statusToFailure } from "../../src/platform/grpc-failure.ts";
 import type { Resolve } from "../../src/platform/target-resolution.ts";
+import { planSession } from "../../src/sessions/session-plan.ts";
 import { BoundsWatchdog } from "../../workers/bounds/bounds-watchdog.ts";
 import { type SessionBounds, sessionBounds } from "../../workers/bounds/session-bounds.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
@@ -163,7 +165,7 @@ export class WorkerUnderTest {
     const session = new DrivenSession(this.#client, this.#metadata, { sessionId: context.sessionId, placementEpoch });
     const command = create(CreateCommandSchema, {
       context,
-      request: create(CreateSessionRequestSchema, request),
+      plan: planSession(create(CreateSessionRequestSchema, request), tiers.get("enterprise")).browser,
       lifetimeMs: (request.timeoutSeconds ?? 3_600) * 1_000,
       proxyCheck,
     });

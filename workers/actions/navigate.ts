@@ -2,7 +2,7 @@ import type { Page, Response } from "playwright-core";
 import { type NavigateRequest, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { isMetadataHost } from "../../src/platform/address-rules.ts";
 import { within } from "../../src/platform/deadline.ts";
-import { type Failure, fail, failFields } from "../../src/platform/errors.ts";
+import { type Failure, fail } from "../../src/platform/errors.ts";
 import type { EgressFailure } from "../egress/journal.ts";
 import type { Relay } from "../egress/relay.ts";
 import type { PageBook } from "../session/page-book.ts";
@@ -42,20 +42,9 @@ export function loadStateOf(waitUntil: WaitUntil): LoadState {
   return waitUntil === WaitUntil.COMMIT ? "commit" : "load";
 }
 
-/** Refuses what a session's pages may not be sent to; the message names the field. */
-function checkUrl(text: string): URL {
-  const url = URL.parse(text);
-  if (!url) throw failFields("bad-request", { url: "does not parse" });
-  const isWeb = url.protocol === "http:" || url.protocol === "https:";
-  if (!isWeb && url.href !== "about:blank") {
-    throw failFields("bad-request", { url: "is neither http, https nor about:blank" });
-  }
-  return url;
-}
-
-/** Loads an address in a page; gives the HTTP status of its document, where there was one. */
+/** Loads an address, which the gateway has checked, in a page; gives the HTTP status of its document, where there was one. */
 export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<number | undefined> {
-  const url = checkUrl(request.url);
+  const url = new URL(request.url);
   const { sessionPage, pages, progress } = scene;
   if (sessionPage.isCrashed || (sessionPage.isSuspect && !(await isAlive(sessionPage)))) {
     await progress.race(pages.replace(sessionPage));

@@ -2,7 +2,7 @@ import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import { type Device, makeDevice } from "../session/device.ts";
+import { type Device, plainDevice } from "../session/device.ts";
 import type { SessionBrowser } from "../session/session-browser.ts";
 import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
@@ -67,7 +67,7 @@ export class BrowserPool {
   readonly #options: BrowserPoolOptions;
   readonly #demand: ReadonlyMap<BrowserRuntime, Demand>;
   /** Of a browser that is launched before it is known for whom. */
-  readonly #device = makeDevice({});
+  readonly #device = plainDevice();
   readonly #warm: WarmBrowser[] = [];
   readonly #disposing = new Set<Promise<unknown>>();
   readonly #stopping = new AbortController();

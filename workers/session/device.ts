@@ -1,14 +1,7 @@
 import { create } from "@bufbuild/protobuf";
+import type { BrowserPlan } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Viewport, ViewportSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import type { CreateSessionRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import {
-  type Archetype,
-  closeArchetypes,
-  DEFAULT_ARCHETYPE,
-  findArchetype,
-  isDesktop,
-} from "../../src/platform/archetypes.ts";
-import { failFields } from "../../src/platform/errors.ts";
+import { type Archetype, DEFAULT_DEVICE, findArchetype } from "../../src/platform/archetypes.ts";
 
 /** The device that a session emulates. */
 export interface Device {
@@ -20,29 +13,23 @@ export interface Device {
   readonly timezone: string;
 }
 
-/** What a session's creator says of its device. */
-type DeviceWish = Pick<CreateSessionRequest, "archetype" | "viewport" | "locale" | "timezone">;
-
-/** Works out the device of a session from what its creator asked for. */
-export function makeDevice({ archetype: name = DEFAULT_ARCHETYPE, ...wish }: DeviceWish): Device {
+/** Finds the device of a plan. */
+export function makeDevice({ archetype: name, ...plan }: Pick<BrowserPlan, keyof Device>): Device {
   const archetype = archetypeOf(name);
-  const { locale = "en-US", timezone = "UTC" } = wish;
-  return { archetype, viewport: viewportOf(archetype, wish.viewport), locale, timezone };
+  const { locale, timezone, viewport = archetype.viewport } = plan;
+  return { archetype, viewport: create(ViewportSchema, viewport), locale, timezone };
+}
+
+/** The device of a session whose creator chose an archetype at the most: browsers are launched ahead for it. */
+export function plainDevice(name: string = DEFAULT_DEVICE.archetype): Device {
+  const archetype = archetypeOf(name);
+  const { locale, timezone } = DEFAULT_DEVICE;
+  const { viewport: size, deviceScaleFactor } = archetype;
+  return { archetype, viewport: create(ViewportSchema, { ...size, deviceScaleFactor }), locale, timezone };
 }
 
 function archetypeOf(name: string): Archetype {
   const archetype = findArchetype(name);
-  if (archetype) return archetype;
-  const close = closeArchetypes(name);
-  const hint = close.length > 0 ? `; did you mean ${close.join(", ")}?` : "";
-  throw failFields("validation-failed", { archetype: `there is no archetype of this name${hint}` });
-}
-
-function viewportOf(archetype: Archetype, wanted: Viewport | undefined): Viewport {
-  if (wanted && !isDesktop(archetype)) {
-    throw failFields("validation-failed", { viewport: "only desktop archetypes have pages of another size" });
-  }
-  const { width, height } = wanted ?? archetype.viewport;
-  const deviceScaleFactor = wanted?.deviceScaleFactor || archetype.deviceScaleFactor;
-  return create(ViewportSchema, { width, height, deviceScaleFactor });
+  if (!archetype) throw new Error(`there is no archetype ${name}: the gateway that planned it is of another release`);
+  return archetype;
 }

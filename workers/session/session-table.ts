@@ -1,6 +1,5 @@
-import type { CommandContext, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import { OnChallenge, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { BrowserPlan, CommandContext, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { BoundsWatchdog } from "../bounds/bounds-watchdog.ts";
@@ -21,9 +20,6 @@ const LAUNCH_MS = 30_000;
 
 /** How long a session may last whose creator does not say. */
 const LIFETIME_MS = 86_400_000;
-
-/** `idle_timeout_seconds` of a session whose creator does not say. */
-const IDLE_SECONDS = 300;
 
 /** What the sessions of a worker have in common. */
 export interface SessionTableOptions {
@@ -98,13 +94,13 @@ export class SessionTable {
     return entry.session;
   }
 
-  /** Launches a browser for a session; gives the size of its pages when the first one is open. */
-  async create(command: CreateCommand): Promise<Viewport> {
-    const { context, request } = command;
-    if (!context || !request) throw failFields("validation-failed", { context: "is required" });
+  /** Launches a browser for a session; resolves when its first page is open. */
+  async create(command: CreateCommand): Promise<void> {
+    const { context, plan } = command;
+    if (!context || !plan) throw failFields("validation-failed", { context: "is required" });
     const { sessionId, placementEpoch } = context;
-    const runtime = this.#runtimeOf(request.runtime ?? "headless-shell");
-    const device = makeDevice(request);
+    const runtime = this.#runtimeOf(plan.runtime);
+    const device = makeDevice(plan);
     const earlier = this.#entries.get(sessionId);
     if (earlier && earlier.placementEpoch < placementEpoch) await this.#giveWay(earlier);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
@@ -119,11 +115,10 @@ export class SessionTable {
       browser = await this.#takeBrowser(wish, entry, context.timeoutMs || LAUNCH_MS);
       for (const target of command.egressAllow) browser.relay.allow.add(target);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
-      if (request.proxy) browser.relay.useUpstream(request.proxy, { check: command.proxyCheck, onChange });
-      entry.session = this.#makeSession(command, browser, entry);
+      if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: command.proxyCheck, onChange });
+      entry.session = this.#makeSession(plan, command.lifetimeMs, browser, entry);
       const { slot, lose } = browser;
       this.#options.watchdog.attend(slot, lose);
-      return device.viewport;
     } catch (thrown) {
       if (this.#entries.get(sessionId) === entry) this.#entries.delete(sessionId);
       if (browser) this.#track(entry, browser.dispose());
@@ -181,25 +176,24 @@ export class SessionTable {
   }
 
   /** Makes the profile that a session is created with, where it has one, in its slot. */
-  #profileMaker({ context, request, profileVersion }: CreateCommand, browserMajor: number): BrowserWish["makeProfile"] {
+  #profileMaker({ context, plan, profileVersion }: CreateCommand, browserMajor: number): BrowserWish["makeProfile"] {
     const { profiles: shelf, log } = this.#options;
-    if (!shelf || !context || !request?.profileId) return undefined;
+    if (!shelf || !context || !plan?.profileId) return undefined;
     const { sessionId, placementEpoch } = context;
-    const { profileId } = request;
+    const { profileId } = plan;
     const profile = { sessionId, placementEpoch, profileId, version: profileVersion, engine: "chromium" };
     return (slot) => new SessionProfile({ shelf, slot, profile, browserMajor, log });
   }
 
-  #makeSession(command: CreateCommand, browser: SessionBrowser, entry: Entry): Session {
-    const { request, lifetimeMs } = command;
+  #makeSession(plan: BrowserPlan, lifetimeMs: number, browser: SessionBrowser, entry: Entry): Session {
     return new Session({
       id: entry.sessionId,
       placementEpoch: entry.placementEpoch,
       browser,
       lifetimeMs: lifetimeMs || LIFETIME_MS,
-      idleTimeoutMs: (request?.idleTimeoutSeconds ?? IDLE_SECONDS) * 1_000,
+      idleTimeoutMs: plan.idleTimeoutSeconds * 1_000,
       showRemedy: this.#options.showRemedy,
-      onChallenge: request?.onChallenge ?? OnChallenge.UNSPECIFIED,
+      onChallenge: plan.onChallenge,
       onEvent: (event) => this.#options.onEvent(entry, event),
       onEnded: (end) => {
         this.#options.onEvent(entry, { case: "ended", value: end });
