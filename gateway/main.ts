@@ -12,7 +12,10 @@ for (const output of [process.stdout, process.stderr]) {
   output.on("error", () => undefined);
 }
 
-/** Starts what the environment asks for, and stops it on SIGINT or SIGTERM. A second signal does not wait. */
+/** Milliseconds in which a signal may be the one before: a terminal sends Ctrl-C to all, and npm then passes its own on. */
+const ECHO_MS = 2_000;
+
+/** Starts what the environment asks for, and stops it on SIGINT or SIGTERM. A later signal does not wait. */
 async function main(): Promise<void> {
   // What grpc-js writes to stderr by itself is said by whoever called it, too.
   setLogVerbosity(logVerbosity.NONE);
@@ -23,6 +26,7 @@ async function main(): Promise<void> {
   const gateway = new Gateway(app);
   let opening: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;
+  let toldAt: number | undefined;
   const stop = (): Promise<void> => {
     stopping ??= (async () => {
       // A port that is closed while it opens would be open afterwards.
@@ -35,7 +39,8 @@ async function main(): Promise<void> {
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
-      if (stopping) {
+      toldAt ??= performance.now();
+      if (performance.now() - toldAt > ECHO_MS) {
         process.exit(130);
       }
       void stop();

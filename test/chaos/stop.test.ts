@@ -34,7 +34,7 @@ test("should let what runs finish when it is interrupted, then end everything, s
   await doomed.expectCleanEnd();
 }, 120_000);
 
-test("should end at once on a second signal", async () => {
+test("should end at once when it is told again", async () => {
   const doomed = await startDoomed();
   const session = await doomed.create();
   const running = doomed.rest(`${session}/wait`, waitFor("#never", 60_000));
@@ -43,8 +43,10 @@ test("should end at once on a second signal", async () => {
   const ended = doomed.end("SIGTERM");
   await expect.poll(() => fetch(`${doomed.service.url}/docs`).catch(() => "closed")).toBe("closed");
   const since = performance.now();
-  doomed.service.gateway.kill("SIGTERM");
+  // Those of the first two seconds may be the first one again.
+  const telling = setInterval(() => doomed.service.gateway.kill("SIGTERM"), 200);
   expect(await ended).toBe(130);
-  expect(performance.now() - since).toBeLessThan(2_000);
+  clearInterval(telling);
+  expect(performance.now() - since).toBeLessThan(5_000);
   await expect(running).rejects.toThrow("fetch failed");
 }, 120_000);
