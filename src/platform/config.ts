@@ -36,8 +36,6 @@ export interface Config {
   readonly redisUrl: string | undefined;
   readonly role: Role;
   readonly workerToken: string | undefined;
-  /** Slots of the embedded worker; undefined lets it choose by the machine's memory. */
-  readonly workerSlots: number | undefined;
   readonly tls: TlsFiles | undefined;
   readonly fleetTls: FleetTlsFiles | undefined;
   /** Addresses and CIDRs of proxies whose X-Forwarded-* is believed. */
@@ -121,7 +119,7 @@ export function readConfig(
   const tls = readTls(read);
   const publicUrl = read.url("PUBLIC_URL", ["http:", "https:"]) ?? `${tls ? "https" : "http"}://localhost:${port}`;
   // As many as a worker has slots for (workers/slots/uid-range.ts).
-  const slots = read.integer("WORKER_SLOTS", { min: 1, max: 256, absent: 0 });
+  read.integer("WORKER_SLOTS", { min: 1, max: 256, absent: 0 });
   // The worker that this process starts reads it; a wrong one is refused where somebody looks.
   read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException);
   return {
@@ -138,7 +136,6 @@ export function readConfig(
     redisUrl,
     role: readRole(read, redisUrl !== undefined),
     workerToken: readWorkerToken(read, !embedded),
-    workerSlots: slots === 0 ? undefined : slots,
     tls,
     fleetTls: readFleetTls(read),
     trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isNetwork),

@@ -18,7 +18,6 @@ test("should be embedded, on loopback, without a DATABASE_URL", () => {
     role: "all",
     queueMs: 10_000,
     tls: undefined,
-    workerSlots: undefined,
   });
   expect(readConfig({}, { uid: 0, home: "/root" }).dataDir).toBe("/var/lib/pilothouse");
 });

@@ -1,0 +1,62 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { TestDatabase } from "./database.ts";
+
+const socketName = ".s.PGSQL.5432";
+
+/** Stands between a gateway and PostgreSQL. */
+export class PostgresBetween {
+  /** Where its socket is. */
+  readonly directory: string;
+  /** In the order in which they came. */
+  readonly connections: Socket[] = [];
+  /** Milliseconds that each way takes. */
+  delayMs = 0;
+  /** Keeps back what PostgreSQL says from the first question with this text on, on connections that begin while it is set. */
+  muteFrom: string | undefined;
+  readonly #server: Server;
+
+  private constructor(database: TestDatabase, directory: string) {
+    this.directory = directory;
+    this.#server = createServer((client) => {
+      const postgres = connect(join(database.directory, "postgres/run", socketName));
+      const { muteFrom } = this;
+      let isMute = false;
+      this.connections.push(client);
+      client.on("data", (data) => {
+        isMute ||= muteFrom !== undefined && data.includes(muteFrom);
+        void this.#pass(data, postgres);
+      });
+      postgres.on("data", (data) => {
+        if (!isMute) void this.#pass(data, client);
+      });
+      for (const [one, other] of [
+        [client, postgres],
+        [postgres, client],
+      ] as const) {
+        one.on("error", () => undefined);
+        one.on("close", () => other.destroy());
+      }
+    });
+  }
+
+  static async start(database: TestDatabase): Promise<PostgresBetween> {
+    const between = new PostgresBetween(database, await mkdtemp(join(tmpdir(), "between-")));
+    await new Promise<void>((resolve) => between.#server.listen(join(between.directory, socketName), resolve));
+    return between;
+  }
+
+  async #pass(data: Buffer, to: Socket): Promise<void> {
+    if (this.delayMs > 0) await delay(this.delayMs);
+    to.write(data);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close();
+    for (const connection of this.connections) connection.destroy();
+    await rm(this.directory, { recursive: true });
+  }
+}
