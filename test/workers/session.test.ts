@@ -25,6 +25,15 @@ async function open(...parameters: Parameters<WorkerUnderTest["open"]>): Promise
 const text = (text: string) => ({ condition: { case: "text" as const, value: { text } } });
 const tap = (selector: string) => ({ action: { case: "tap" as const, value: { selector } } });
 
+test.each(["headless-shell", "chromium"])("a popup of %s has the size that it was opened with", async (runtime) => {
+  const session = await open({ runtime });
+  await session.navigate({ url: site.url("/popups.html") });
+  await session.interact(tap("#open-small"));
+  await vi.waitUntil(async () => (await session.state()).pages.length === 2, { timeout: 10_000 });
+  const { header } = await session.capture({ kind: CaptureKind.SCREENSHOT });
+  expect(header).toMatchObject({ width: 300, height: 200 });
+});
+
 describe("the order of a session's commands", () => {
   test("runs them one after the other as they came", async () => {
     const session = await open();

@@ -1,4 +1,4 @@
-import type { Target, Targets } from "../wire/targets.ts";
+import type { OwnTarget, Target, Targets } from "../wire/targets.ts";
 import type { Device } from "./device.ts";
 import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
 
@@ -25,6 +25,19 @@ type Commands = Promise<unknown>[];
 
 type Session = Target["session"];
 
+/** The size of a page in CSS pixels. */
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+interface Outfit {
+  readonly device: Device;
+  readonly identity: DeviceIdentity;
+  /** By the page that opens them, sizes of the popups to come that were asked for with one. */
+  readonly popups: Map<string, (Size | undefined)[]>;
+}
+
 /**
  * Makes whatever a browser has open, and opens from now on, a device: pages, popups and frames by their size and ways,
  * and all of them, workers too, by what they say of themselves, from their first script on. A browser may be made another
@@ -32,31 +45,26 @@ type Session = Target["session"];
  */
 export async function wearDevice(targets: Targets, device: Device, browserVersion: string): Promise<void> {
   const identity = makeIdentity(device.archetype, browserVersion, device.locale);
-  const outfit = { device, identity };
+  const outfit: Outfit = { device, identity, popups: new Map() };
   targets.prepareWith({
-    own: (target) => ignore(dress(target, outfit)),
-    shared: (target) => ignore(dressShared(target, outfit)),
+    own: (target) => dress(target, outfit),
+    shared: (target) => void dressShared(target, outfit).catch(() => undefined),
   });
   await Promise.all([
-    ...[...targets.own].flatMap((target) => dress(target, outfit)),
-    ...[...targets.shared].flatMap((target) => dressShared(target, outfit)),
+    ...[...targets.own].map((target) => dress(target, outfit)),
+    ...[...targets.shared].map((target) => dressShared(target, outfit)),
   ]);
 }
 
-/** A target may be gone before it is dressed. */
-function ignore(commands: Commands): void {
-  for (const answer of commands) answer.catch(() => undefined);
+async function dress(target: OwnTarget, outfit: Outfit): Promise<void> {
+  await Promise.all(commandsFor(target, outfit));
 }
 
-interface Outfit {
-  readonly device: Device;
-  readonly identity: DeviceIdentity;
-}
-
-function dress({ info, session }: Target, outfit: Outfit): Commands {
+function commandsFor(target: OwnTarget, outfit: Outfit): Commands {
+  const { info, session } = target;
   switch (info.type) {
     case "page":
-      return [...showScreen(session, outfit.device), ...dressDocument(session, outfit)];
+      return [...showScreen(session, outfit.device, sizeOf(target, outfit)), ...dressDocument(session, outfit)];
     case "iframe":
       return dressDocument(session, outfit);
     case "worker":
@@ -72,15 +80,35 @@ function dress({ info, session }: Target, outfit: Outfit): Commands {
  * Every session of a page makes it say its own when the page comes to another process, the last one made having the last
  * word: a session that knows nothing takes the device's platform from it (seen with 156).
  */
-function dressShared({ info, session }: Target, outfit: Outfit): Commands {
-  return info.type === "page" || info.type === "iframe" ? [identify(session, outfit)] : [];
+async function dressShared({ info, session }: Target, outfit: Outfit): Promise<void> {
+  if (info.type === "page" || info.type === "iframe") await identify(session, outfit);
 }
 
-function showScreen(session: Session, { viewport, archetype }: Device): Commands {
-  const { width, height, deviceScaleFactor } = viewport;
-  const screen = archetype.screen ?? { width, height };
-  const isLandscape = archetype.isMobile && screen.width > screen.height;
+/** The size that a page has been opened with, or the device's; from now on it is heard how its popups are opened. */
+function sizeOf({ info, session }: OwnTarget, { popups }: Outfit): Size | undefined {
+  session.on("Page.windowOpen", ({ windowFeatures }) => {
+    const sizes = popups.get(info.targetId) ?? [];
+    sizes.push(readSize(windowFeatures));
+    popups.set(info.targetId, sizes);
+  });
+  return info.openerId === undefined ? undefined : popups.get(info.openerId)?.shift();
+}
+
+/** Reads what `window.open` was told; a window has a size of its own when it is told both. */
+function readSize(features: readonly string[]): Size | undefined {
+  const read = (name: string) =>
+    Number.parseInt(features.find((each) => each.startsWith(name))?.slice(name.length) ?? "", 10);
+  const size = { width: read("width="), height: read("height=") };
+  return size.width > 0 && size.height > 0 ? size : undefined;
+}
+
+function showScreen(session: Session, { viewport, archetype }: Device, own: Size | undefined): Commands {
+  const { width, height } = own ?? viewport;
+  const screen = own ?? archetype.screen ?? viewport;
+  const isUpright = archetype.isMobile && screen.width <= screen.height;
   return [
+    // Without it nothing is told of popups.
+    session.send("Page.enable"),
     session.send("Emulation.setFocusEmulationEnabled", { enabled: true }),
     session.send("Page.setFontFamilies", { fontFamilies: FONTS }).catch(unlessSet),
     session.send("Emulation.setDeviceMetricsOverride", {
@@ -89,13 +117,19 @@ function showScreen(session: Session, { viewport, archetype }: Device): Commands
       height,
       screenWidth: screen.width,
       screenHeight: screen.height,
-      deviceScaleFactor,
-      screenOrientation:
-        isLandscape || !archetype.isMobile
-          ? { angle: isLandscape ? 90 : 0, type: "landscapePrimary" }
-          : { angle: 0, type: "portraitPrimary" },
+      deviceScaleFactor: viewport.deviceScaleFactor,
+      screenOrientation: isUpright
+        ? { angle: 0, type: "portraitPrimary" }
+        : { angle: archetype.isMobile ? 90 : 0, type: "landscapePrimary" },
     }),
+    fitWindow(session, { width, height }),
   ];
+}
+
+/** Pages are also told how large the window around them is. */
+async function fitWindow(session: Session, { width, height }: Size): Promise<void> {
+  const { windowId } = await session.send("Browser.getWindowForTarget");
+  await session.send("Browser.setWindowBounds", { windowId, bounds: { width, height } });
 }
 
 function dressDocument(session: Session, outfit: Outfit): Commands {
@@ -127,7 +161,7 @@ function hideHints(session: Session, identity: DeviceIdentity): Commands {
   if (identity.clientHints) return [];
   const source = scriptOf(identity);
   return [
-    // Without it a script is forgotten.
+    // Without it the script is forgotten.
     session.send("Page.enable"),
     session.send("Page.addScriptToEvaluateOnNewDocument", { source, runImmediately: true }),
   ];

@@ -9,12 +9,16 @@ export interface TargetInfo {
   /** `page`, `iframe`, `worker`, `service_worker`, `shared_worker`, ... */
   readonly type: string;
   readonly url: string;
+  /** The page that has opened it. */
+  readonly openerId?: string;
 }
 
 /** What is listened to, with what it tells. */
 export interface WireEvents {
   "Target.attachedToTarget": { readonly sessionId: string; readonly targetInfo: TargetInfo };
   "Target.detachedFromTarget": { readonly sessionId: string };
+  /** A popup will open; told while the page's domain is enabled. */
+  "Page.windowOpen": { readonly windowFeatures: readonly string[] };
   "Browser.downloadWillBegin": { readonly guid: string; readonly suggestedFilename: string };
   "Browser.downloadProgress": {
     readonly guid: string;

@@ -8,14 +8,14 @@ export interface Target {
 }
 
 /** A target with our own session of it. */
-interface OwnTarget extends Target {
+export interface OwnTarget extends Target {
   readonly session: CdpSession;
 }
 
 /** What is done to targets before anybody else can do something to them. */
 export interface TargetCare {
-  /** Prepares one that has opened. */
-  own(target: Target): void;
+  /** Prepares one that has opened; it waits until that is done. */
+  own(target: OwnTarget): Promise<unknown>;
   /** Prepares somebody else's session of one. */
   shared(target: Target): void;
 }
@@ -24,7 +24,7 @@ const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: t
 
 /**
  * Whatever a browser has open: its pages, their frames in processes of their own, workers of every kind. Each waits,
- * before its first script, until it was prepared; commands are carried out in order, so their answers need not be.
+ * before its first script, until it was prepared.
  */
 export class Targets implements UserListener {
   readonly #wire: Wire;
@@ -47,7 +47,7 @@ export class Targets implements UserListener {
   }
 
   /** All that are open. */
-  get own(): Iterable<Target> {
+  get own(): Iterable<OwnTarget> {
     return this.#own.values();
   }
 
@@ -87,9 +87,13 @@ export class Targets implements UserListener {
     const session = this.#wire.session(sessionId);
     const target = { info, session };
     this.#own.set(sessionId, target);
-    this.#care?.own(target);
     // A target may be gone before it was prepared.
     this.#follow(session).catch(() => undefined);
-    session.send("Runtime.runIfWaitingForDebugger").catch(() => undefined);
+    void this.#release(target);
+  }
+
+  async #release(target: OwnTarget): Promise<void> {
+    await this.#care?.own(target).catch(() => undefined);
+    target.session.send("Runtime.runIfWaitingForDebugger").catch(() => undefined);
   }
 }
