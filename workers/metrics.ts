@@ -7,6 +7,7 @@ import type { Happening } from "./reports.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";
+import { pipeTotals } from "./wire/pipe-bounds.ts";
 
 /** What a worker counts. */
 export interface WorkerMetrics {
@@ -15,7 +16,7 @@ export interface WorkerMetrics {
   readonly commands: Histogram<"method" | "outcome">;
   /** Counts what became of a session by itself: its end, by `reason`, and bot checks, by `kind`. */
   count(event: Happening): void;
-  /** Seconds until a session had its browser, by `how`: `adopted`, `context` (of its own, in a warm browser), `launched`. */
+  /** Seconds until a session had its browser, by `how`: `adopted` (one that was launched ahead) or `launched`. */
   readonly browserReady: Histogram<"how">;
   /** Sessions that took more of the machine than they may, by `bound`. */
   readonly sessionsOverBound: Counter<"bound">;
@@ -47,6 +48,7 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Mea
     });
   }
   countEgress(registry, slots);
+  countPipes(registry);
   return {
     registry,
     commands: new Histogram({
@@ -139,6 +141,25 @@ function countEgress(registry: Registry, slots: SlotPool): void {
       this.inc(slots.egress.refused);
     },
   });
+}
+
+/** Pages decide how much their browsers write. */
+function countPipes(registry: Registry): void {
+  const counts = [
+    ["messages_skipped", "Messages of browsers that were too long to be read.", () => pipeTotals.skipped],
+    ["waits", "How often a browser had to wait because it had written too much.", () => pipeTotals.waits],
+  ] as const;
+  for (const [name, help, read] of counts) {
+    new Counter({
+      name: `pilothouse_worker_browser_${name}_total`,
+      help,
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  }
 }
 
 function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
