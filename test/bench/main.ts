@@ -5,6 +5,7 @@ import type { Bench } from "./bench.ts";
 import { capacity } from "./capacity.ts";
 import { captureMemory } from "./capture-memory.ts";
 import { endToEnd } from "./end-to-end.ts";
+import { flood } from "./flood.ts";
 import { ForeignLoad } from "./foreign-load.ts";
 import { memory } from "./memory.ts";
 import { operations } from "./operations.ts";
@@ -26,6 +27,7 @@ const benches: readonly Bench[] = [
   captureMemory,
   profileCreate,
   profileSurvival,
+  flood,
 ];
 
 async function main(args: readonly string[]): Promise<void> {

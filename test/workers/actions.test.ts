@@ -132,7 +132,7 @@ describe.each(["headless-shell", "chromium"])("an interact in %s", (runtime) => 
     ["a key that is none", { kind: "key", key: "NoSuchKey" }, "action.key"],
     ["clear without a selector", { kind: "type", text: "x", clear: true }, "action.clear"],
   ])("refuses %s, naming the field", async (_name, action, field) => {
-    const { problem } = await act(action, { timeout_ms: 1_000 });
+    const { problem } = await act(action, { timeout_ms: 5_000 });
     expect(problem).toMatchObject({
       slug: "validation-failed",
       detail: expect.stringMatching(`^${RegExp.escape(field)}: `),

@@ -1,0 +1,113 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as delay } from "node:timers/promises";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+import { type Bench, boundVerdict, type Row, ratioVerdict } from "./bench.ts";
+import { median } from "./samples.ts";
+
+/** How much longer others' taps may take, how long the worker's loop may be held, and what its RSS may grow by. */
+const bars = { taps: 1.5, delayMs: 200, rssMiB: 256 };
+
+/** A session taps this long after its last tap. */
+const PAUSE_MS = 100;
+
+/** What a page does: `work` keeps a core busy and writes nothing. */
+const KINDS = ["work", "log", "throw", "reject", "request", "lines"] as const;
+
+interface Seen {
+  readonly taps: readonly number[];
+  readonly delayMs: number;
+  readonly rssMiB: number;
+}
+
+/** A page that floods its browser's pipe, beside the sessions of others on the same worker. */
+export const flood: Bench = {
+  name: "flood",
+  title:
+    "taps of others beside a page that writes 400 MiB in one message or 100,000 a second, against one that is busy",
+  async run(scale): Promise<Row[]> {
+    const rows: Row[] = [];
+    for (const runtime of ["headless-shell", "chromium"]) {
+      rows.push(...(await measureRuntime(runtime, scale.of(15, 6), scale.of(15_000, 8_000))));
+    }
+    return rows;
+  },
+};
+
+async function measureRuntime(runtime: string, others: number, ms: number): Promise<Row[]> {
+  const site = await new FixtureSite().start();
+  const worker = await WorkerUnderTest.start([site.host], { slots: others + KINDS.length, launchesAhead: false });
+  try {
+    const sessions: DrivenSession[] = [];
+    for (let count = 0; count < others; count += 1) {
+      const session = await worker.open({ runtime });
+      await session.navigate({ url: site.url("/form.html") });
+      sessions.push(session);
+    }
+    const rows: Row[] = [];
+    let quiet: Seen | undefined;
+    for (const kind of KINDS) {
+      const neighbour = await worker.open({ runtime });
+      await neighbour.navigate({ url: site.url("/flood.html?megabytes=400") });
+      await tap(neighbour, `#${kind}`);
+      const seen = await watch(sessions, ms);
+      quiet ??= seen;
+      rows.push(...rowsOf(`${runtime}, ${kind}`, seen, quiet));
+      await neighbour.destroy();
+    }
+    if (worker.sessions.running.length !== others) throw new Error("a session of somebody else has ended");
+    return rows;
+  } finally {
+    await worker.stop();
+    await site.stop();
+  }
+}
+
+async function tap(session: DrivenSession, selector: string): Promise<void> {
+  await session.interact({ action: { case: "tap", value: { selector } }, timeoutMs: 30_000 });
+}
+
+/** Has all sessions tap for a while. This process is the worker: its loop and its memory are looked at meanwhile. */
+async function watch(sessions: readonly DrivenSession[], ms: number): Promise<Seen> {
+  const before = process.memoryUsage.rss();
+  let most = before;
+  const sampler = setInterval(() => {
+    most = Math.max(most, process.memoryUsage.rss());
+  }, 50);
+  const loop = monitorEventLoopDelay({ resolution: 10 });
+  loop.enable();
+  const endsAt = performance.now() + ms;
+  const taps: number[] = [];
+  const drive = async (session: DrivenSession) => {
+    while (performance.now() < endsAt) {
+      const beganAt = performance.now();
+      await tap(session, "button");
+      taps.push(performance.now() - beganAt);
+      await delay(PAUSE_MS);
+    }
+  };
+  await Promise.all(sessions.map(drive));
+  clearInterval(sampler);
+  loop.disable();
+  return { taps, delayMs: loop.percentile(99) / 1e6, rssMiB: (most - before) / 2 ** 20 };
+}
+
+function rowsOf(name: string, seen: Seen, quiet: Seen): Row[] {
+  const [ours, bare] = [median(seen.taps), median(quiet.taps)];
+  const show = (ms: number) => `${ms.toFixed(0)} ms`;
+  return [
+    { what: `${name}: tap`, ours: show(ours), bare: show(bare), verdict: ratioVerdict(ours / bare, bars.taps) },
+    {
+      what: `${name}: loop p99`,
+      ours: show(seen.delayMs),
+      bare: show(quiet.delayMs),
+      verdict: boundVerdict(seen.delayMs, bars.delayMs, "ms"),
+    },
+    {
+      what: `${name}: RSS grows`,
+      ours: `${seen.rssMiB.toFixed(0)} MiB`,
+      bare: `${quiet.rssMiB.toFixed(0)} MiB`,
+      verdict: boundVerdict(seen.rssMiB, bars.rssMiB, "MiB"),
+    },
+  ];
+}
