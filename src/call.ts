@@ -18,7 +18,7 @@ interface KeyPrincipal extends Caller {
 }
 
 /** A person who has logged in. */
-interface LoginPrincipal extends Caller {
+export interface LoginPrincipal extends Caller {
   readonly kind: "login";
   readonly loginId: string;
   readonly userId: string;

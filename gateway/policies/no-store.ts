@@ -4,7 +4,7 @@ import type { AdmissionPolicy } from "./policy.ts";
 export const noStore: AdmissionPolicy = {
   name: "no-store",
   enforces: ["noStore"],
-  concerns: ({ rules }) => rules.noStore,
+  concerns: ({ rules, answersSecrets }) => rules.noStore || answersSecrets,
   refuses: () => [],
   admit: (call) => call.setHeader("cache-control", "no-store"),
 };

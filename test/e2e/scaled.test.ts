@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createApiKeys } from "../../src/api-keys/api-keys.ts";
 import { parseToken } from "../../src/api-keys/token.ts";
@@ -13,6 +14,7 @@ import { silentLog } from "../support/database.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { restClient } from "../support/rest.ts";
+import { countOpenStreams, openEverywhere } from "./support/open-streams.ts";
 
 let authority: CertificateAuthority;
 let site: FixtureSite;
@@ -112,6 +114,42 @@ test("a key revoked on one gateway is refused on another before its cache is old
   expect(performance.now() - cachedAt).toBeLessThan(5_000);
   redis.stop();
 });
+
+/** What ends a bearer without a word to the gateways, by the problem that its streams end with. */
+const ends: [slug: string, change: string][] = [
+  ["revoked-key", "revoked_at = now()"],
+  ["expired-key", "expires_at = now() + interval '1 second'"],
+  ["forbidden", "scopes = '{profiles:read}'"],
+];
+
+test.each(ends)(
+  "streams at every door of every gateway end with %s within 5 s",
+  async (slug, change) => {
+    const key = await deployment.createKey("deployment");
+    const { body: session } = await restClient({ url: one.url, key })("/v1/sessions", {});
+    const over = new AbortController();
+    const opened = await Promise.all(
+      [one, other].map(({ url, grpcAddress }) =>
+        openEverywhere({ url, grpcAddress, key, sessionId: session.id, signal: over.signal }),
+      ),
+    );
+    for (const [index, gateway] of [one, other].entries())
+      await expect.poll(() => countOpenStreams(gateway.internalUrl)).toBe(opened[index]?.length);
+    const changed = performance.now();
+    const keyId = parseToken(key)?.id ?? "";
+    await sql`update api_keys set ${sql.raw(change)} where id = ${keyId}`.execute(db.sql);
+    const seen = await Promise.all(
+      opened
+        .flat()
+        .map(async ({ door, ended }) => ({ door, slug: await ended, late: performance.now() - changed > 5_000 })),
+    );
+    over.abort();
+    expect(seen.filter((stream) => stream.slug !== slug || stream.late)).toEqual([]);
+    for (const { internalUrl } of [one, other]) await expect.poll(() => countOpenStreams(internalUrl)).toBe(0);
+    await destroy(one, `/v1/sessions/${session.id}`);
+  },
+  60_000,
+);
 
 test("what is drawn on one gateway is drawn on the other", async () => {
   const key = await deployment.createKey("limited", "free");

@@ -1,0 +1,125 @@
+import { ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { WebSocket } from "ws";
+import { ErrorInfoSchema } from "../../../src/gen/google/rpc/error_details_pb.ts";
+import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+
+/** Where a gateway is reached, and by whom. */
+export interface StreamClient {
+  readonly url: string;
+  readonly grpcAddress: string;
+  readonly key: string;
+  readonly sessionId: string;
+  /** Ends the streams. */
+  readonly signal: AbortSignal;
+}
+
+/** A stream that a test has opened. */
+export interface OpenStream {
+  readonly door: string;
+  /** Resolves with the slug of the problem that has ended it. */
+  readonly ended: Promise<string>;
+}
+
+type Opened = Omit<OpenStream, "door">;
+
+/** How many streams a gateway has open, as its metrics say it. */
+export async function countOpenStreams(internalUrl: string): Promise<number> {
+  const metrics = await (await fetch(`${internalUrl}/metrics`)).text();
+  return [...metrics.matchAll(/^pilothouse_open_streams\{.*\} (\d+)$/gm)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  );
+}
+
+/** Opens a stream at each door of a gateway: what follows a session, and what drives it. */
+export function openEverywhere(client: StreamClient): Promise<OpenStream[]> {
+  const doors: Record<string, () => Promise<Opened>> = {
+    "Server-Sent Events": () => openEvents(client),
+    WebSocket: () => openWebSocket(client),
+  };
+  const options = { interceptors: [bearerOf(client.key)] };
+  const transports: Record<string, Transport> = {
+    Connect: createConnectTransport({ ...options, baseUrl: client.url, httpVersion: "2" }),
+    "gRPC on PORT": createGrpcTransport({ ...options, baseUrl: client.url }),
+    "gRPC on GRPC_PORT": createGrpcTransport({ ...options, baseUrl: `http://${client.grpcAddress}` }),
+  };
+  for (const [door, transport] of Object.entries(transports)) {
+    doors[`Watch by ${door}`] = () => openWatch(client, transport);
+    doors[`Drive by ${door}`] = () => openDrive(client, transport);
+  }
+  return Promise.all(Object.entries(doors).map(async ([door, open]) => ({ door, ...(await open()) })));
+}
+
+/** Follows a session by Server-Sent Events; gives the answer when it is a refusal. */
+export async function openEvents({ url, key, sessionId, signal }: StreamClient): Promise<Opened> {
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await fetch(`${url}/v1/sessions/${sessionId}/events`, { headers, signal });
+  if (response.status !== 200) return { ended: response.json().then(slugOf) };
+  const ended = response
+    .text()
+    .then((text) => slugOf(JSON.parse(/^event: error\ndata: (.*)$/m.exec(text)?.[1] ?? "{}")));
+  return { ended };
+}
+
+async function openWebSocket({ url, key, sessionId, signal }: StreamClient): Promise<Opened> {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/sessions/${sessionId}/drive`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  signal.addEventListener("abort", () => socket.terminate(), { once: true });
+  const isAnswered = Promise.withResolvers<void>();
+  const ended = new Promise<string>((resolve) => {
+    let slug = "none";
+    socket.on("message", (data) => {
+      const { id, error } = JSON.parse(data.toString());
+      if (id === "1") isAnswered.resolve();
+      else if (error) slug = slugOf(error);
+    });
+    socket.on("error", isAnswered.reject);
+    socket.on("close", (code) => resolve(`${slug}${code === 1008 ? "" : ` closed with ${code}`}`));
+  });
+  socket.on("open", () => socket.send('{"id": "1", "state": {}}'));
+  await isAnswered.promise;
+  return { ended };
+}
+
+/** Nothing is said before the first event: the gateway's own count tells that it is open. */
+async function openWatch({ sessionId, signal }: StreamClient, transport: Transport): Promise<Opened> {
+  const events = createClient(SessionService, transport).watch({ id: sessionId }, { signal });
+  return { ended: slugOfEnd(events, () => undefined) };
+}
+
+async function openDrive({ sessionId, signal }: StreamClient, transport: Transport): Promise<Opened> {
+  const isAnswered = Promise.withResolvers<void>();
+  async function* commands() {
+    yield { sessionId, id: "1", state: {} };
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  }
+  const answers = createClient(SessionService, transport).drive(commands(), { signal });
+  const ended = slugOfEnd(answers, ({ id }) => id === "1" && isAnswered.resolve());
+  ended.then((slug) => isAnswered.reject(new Error(`it ended with ${slug}`)));
+  await isAnswered.promise;
+  return { ended };
+}
+
+/** Reads a stream to its end. */
+async function slugOfEnd<Item>(stream: AsyncIterable<Item>, hear: (item: Item) => void): Promise<string> {
+  try {
+    for await (const item of stream) hear(item);
+    return "none";
+  } catch (thrown) {
+    const [info] = ConnectError.from(thrown).findDetails(ErrorInfoSchema);
+    return info?.reason ?? String(thrown);
+  }
+}
+
+function slugOf({ type }: { type?: string }): string {
+  return type?.split("/").at(-1) ?? "none";
+}
+
+function bearerOf(key: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${key}`);
+    return next(request);
+  };
+}

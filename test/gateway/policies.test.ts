@@ -1,0 +1,220 @@
+import { rm } from "node:fs/promises";
+import { create, type DescService, type Message } from "@bufbuild/protobuf";
+import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { GatewayCall } from "../../gateway/call.ts";
+import { Gateway } from "../../gateway/gateway.ts";
+import { allScopes } from "../../src/api-keys/scopes.ts";
+import { type App, createApp } from "../../src/app.ts";
+import type { AuditEntry, AuditedCall, Call, LoginPrincipal } from "../../src/call.ts";
+import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import type { BearerKind } from "../../src/identity/bearer-kind.ts";
+import { createBearers } from "../../src/identity/bearers.ts";
+import { readConfig } from "../../src/platform/config.ts";
+import type { Tx } from "../../src/platform/database.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { hashSecret } from "../../src/platform/secrets.ts";
+import { type ServedService, type ServiceImplementation, serve } from "../../src/registry.ts";
+import { makeDataDirectory, silentLog } from "../support/database.ts";
+import { freePorts } from "../support/free-port.ts";
+import { type Answer, restClient } from "../support/rest.ts";
+
+/** Logins as rows that the tests write; looking up "away" fails as it does while PostgreSQL is away. */
+const logins = new Map<string, LoginPrincipal>();
+const loginBearers: BearerKind = {
+  prefix: "phl_",
+  parse: (text) => ({ id: text.slice("phl_".length), secret: text }),
+  async find(ids) {
+    if (ids.includes("away")) throw fail("internal", {}, { retryAfter: 1 });
+    const found = ids.flatMap((id) => {
+      const principal = logins.get(id);
+      const secretHash = hashSecret(`phl_${id}`);
+      return principal
+        ? [[id, { principal, secretHash, isRevoked: false, expiresAt: null, belongsTo: [] }] as const]
+        : [];
+    });
+    return new Map(found);
+  },
+};
+
+let directory: string;
+let real: App;
+/** The same with what later features bring. */
+let app: App;
+let gateway: Gateway;
+let url: string;
+/** What the methods do beside answering with an empty message. */
+let work: (call: Call, tx?: Tx) => Promise<void>;
+let outstanding: { revisionId: string; url: string } | undefined;
+let written: (AuditEntry & AuditedCall)[];
+
+/** Serves a service of which every method does the test's work. */
+function serveWork(service: DescService): ServedService {
+  const methods = service.methods.map(({ localName, output }) => [
+    localName,
+    async (call: GatewayCall): Promise<Message> => {
+      const run = async (tx?: Tx): Promise<Message> => {
+        await work(call, tx);
+        return create(output);
+      };
+      return call.served.keepsAnswers ? call.commit(run) : run();
+    },
+  ]);
+  // The boundary where a descriptor that is known at run time only meets types made from generated ones.
+  return serve(
+    service as GenService<GenServiceMethods>,
+    Object.fromEntries(methods) as ServiceImplementation<GenService<GenServiceMethods>>,
+  );
+}
+
+/** The keys' service with the option `audit` on Create, as later releases of the contract may have it. */
+function auditedKeys(): ServedService {
+  const { service, methods } = serveWork(ApiKeyService);
+  const withAudit = methods.map((served) =>
+    served.name === "ApiKeyService.Create"
+      ? { ...served, rules: { ...served.rules, audit: "api_key.create" } }
+      : served,
+  );
+  return { service, methods: withAudit };
+}
+
+beforeAll(async () => {
+  directory = await makeDataDirectory();
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  const config = readConfig({ DATA_DIR: directory, ...variables, TRUSTED_PROXIES: "127.0.0.1" });
+  real = createApp(config, { log: silentLog, workerProgram: null });
+  const { bus, clock, bearers } = real;
+  const more = createBearers({ kinds: [loginBearers], bus, clock, log: silentLog, registry: createMetrics() });
+  app = {
+    ...real,
+    bearers: {
+      ...bearers,
+      read: (header) => (header?.includes("phl_") ? more : bearers).read(header),
+      peek: (bearer) => (bearer.kind === loginBearers ? more : bearers).peek(bearer),
+      lookUp: (bearer) => (bearer.kind === loginBearers ? more : bearers).lookUp(bearer),
+      lookUpAfresh: (bearer) => (bearer.kind === loginBearers ? more : bearers).lookUpAfresh(bearer),
+    },
+    legal: { outstanding: async () => outstanding },
+    audit: { append: async (_tx, entry) => void written.push(entry) },
+  };
+  await real.start();
+  gateway = new Gateway(app, [auditedKeys(), serveWork(AuthService)]);
+  await gateway.start();
+  url = `http://127.0.0.1:${ports.PORT}`;
+}, 60_000);
+afterAll(async () => {
+  await gateway?.stop();
+  await real?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+beforeEach(() => {
+  logins.clear();
+  written = [];
+  outstanding = undefined;
+  work = async (call, tx) => tx && call.audit(tx, { subject: "key_made", data: { name: "CI" } });
+});
+
+const developerKey = (): string => real.developerKey ?? "";
+const createKey = (key: string): Promise<Answer> => restClient({ url, key })("/v1/api-keys", { name: "CI" });
+const logOut = (key: string): Promise<Answer> => restClient({ url, key })("/v1/auth/logout", {});
+const outcome = ({ status, body }: Answer): unknown[] => [status, body.type?.split("/").at(-1)];
+
+function logIn(id: string, changes: Partial<LoginPrincipal> = {}): string {
+  logins.set(id, {
+    ...{ kind: "login", loginId: id, userId: "usr_ada", accountId: "acc_ada", tier: "enterprise" },
+    ...{ role: "owner", scopes: new Set(allScopes), hasSecondFactor: false, steppedUpAt: undefined, ...changes },
+  });
+  return `phl_${id}`;
+}
+
+test("a step-up is asked of logins of users with a second factor, every 10 minutes", async () => {
+  const required = [403, "mfa-step-up-required"];
+  expect(outcome(await createKey(developerKey()))).toEqual([201, undefined]);
+  expect(outcome(await createKey(logIn("plain")))).toEqual([201, undefined]);
+  expect(outcome(await createKey(logIn("never", { hasSecondFactor: true })))).toEqual(required);
+  const old = logIn("old", { hasSecondFactor: true, steppedUpAt: Date.now() - 600_000 });
+  expect((await createKey(old)).body).toMatchObject({ status: 403, requires_mfa_step_up: true });
+  // The refusal is not given from memory: the step-up has come meanwhile.
+  logIn("old", { hasSecondFactor: true, steppedUpAt: Date.now() });
+  expect(outcome(await createKey(old))).toEqual([201, undefined]);
+});
+
+test("what is about a person is forbidden to API keys", async () => {
+  work = async () => undefined;
+  const refused = await logOut(developerKey());
+  expect(outcome(refused)).toEqual([403, "forbidden"]);
+  expect(refused.body.detail).toContain("a person has to log in");
+  expect((await logOut(logIn("person"))).status).toBe(204);
+});
+
+test("terms that were not accepted stop everything but the ways to accept them", async () => {
+  outstanding = { revisionId: "rev_2", url: "https://example.com/terms" };
+  const refused = await createKey(developerKey());
+  expect(outcome(refused)).toEqual([403, "legal-acceptance-required"]);
+  expect(refused.body).toMatchObject({ revision_id: "rev_2", url: "https://example.com/terms" });
+  work = async () => undefined;
+  expect((await logOut(logIn("person"))).status).toBe(204);
+});
+
+test("answers that hold secrets, and refusals of them, are never stored", async () => {
+  for (const key of [developerKey(), "phk_none"]) {
+    const { headers } = await createKey(key);
+    expect(headers.get("cache-control")).toBe("no-store");
+  }
+  work = async () => undefined;
+  expect((await logOut(logIn("person"))).headers.get("cache-control")).toBeNull();
+});
+
+test("an audited method writes its entry, and one that forgets to is a fault of ours", async () => {
+  const { status, headers } = await createKey(logIn("audited"));
+  expect(status).toBe(201);
+  expect(written).toMatchObject([
+    {
+      ...{ action: "api_key.create", subject: "key_made", data: { name: "CI" }, clientAddress: "127.0.0.1" },
+      ...{ principal: { kind: "login", userId: "usr_ada" }, requestId: headers.get("x-request-id") },
+    },
+  ]);
+  work = async () => undefined;
+  expect(outcome(await createKey(developerKey()))).toEqual([500, "internal"]);
+});
+
+test("a gateway refuses an option that nothing in it enforces", () => {
+  expect(() => new Gateway({ ...app, metrics: createMetrics(), audit: undefined }, [auditedKeys()])).toThrow(
+    "ApiKeyService.Create: nothing enforces its option audit",
+  );
+});
+
+test("a method sees its client's address and sets headers of its answer", async () => {
+  let seen: string | undefined;
+  work = async (call) => {
+    seen = call.clientAddress;
+    call.setHeader("x-made-by", "the method");
+  };
+  const headers = { "x-forwarded-for": "192.0.2.7" };
+  const answer = await restClient({ url, key: developerKey() })("/v1/api-keys", undefined, { headers });
+  expect([answer.headers.get("x-made-by"), seen]).toEqual(["the method", "192.0.2.7"]);
+});
+
+test("what fails for a fault of ours draws nothing from the address", async () => {
+  const headers = { "x-forwarded-for": "192.0.2.8" };
+  const list = (key: string) => restClient({ url, key })("/v1/api-keys", undefined, { headers });
+  const answers = await Promise.all(Array.from({ length: 50 }, () => list("phl_away")));
+  const more = await Promise.all(Array.from({ length: 50 }, () => list("phl_away")));
+  expect(new Set([...answers, ...more].map(({ status }) => status))).toEqual(new Set([500]));
+  expect(outcome(await list("phl_nobody"))).toEqual([401, "invalid-key"]);
+});
+
+test("calls are counted by method and problem, and timed", async () => {
+  await createKey(logIn("counted", { hasSecondFactor: true }));
+  await createKey(developerKey());
+  const metrics = await app.metrics.metrics();
+  for (const problem of ["none", "mfa-step-up-required"])
+    expect(metrics).toMatch(
+      new RegExp(`pilothouse_calls_total\\{method="ApiKeyService.Create",problem="${problem}"\\} [1-9]`),
+    );
+  expect(metrics).toMatch(/pilothouse_call_seconds_count\{method="ApiKeyService.Create"\} [1-9]/);
+  expect(metrics).toMatch(/pilothouse_bearer_lookups_total\{outcome="found"\} [1-9]/);
+});
