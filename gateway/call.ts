@@ -26,6 +26,8 @@ export class GatewayCall implements Call {
   readonly requestId: string;
   readonly clientAddress: string;
   readonly deadline: number;
+  /** The raw body that comes with the request over REST. */
+  body: AsyncIterable<Uint8Array> | undefined;
   /** Headers of the answer that policies and the method have set, whatever becomes of the call. */
   readonly responseHeaders: Record<string, string> = {};
   readonly #incoming: Incoming;

@@ -1,6 +1,5 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import {
-  constants,
   createServer as createHttp2Server,
   type Http2Server,
   type Http2ServerRequest,
@@ -117,9 +116,6 @@ export class SharedPort {
     const server = createHttp2Server({ settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS } });
     // The boundary where HTTP/2 becomes HTTP/1.1 for everything behind: Node's compatibility API has the same shape.
     const answer = (...exchange: [Http2ServerRequest, Http2ServerResponse]): void => {
-      const [request, response] = exchange;
-      // What is still sent for a request that has its answer is not waited for (RFC 9113, section 8.1).
-      response.once("finish", () => request.complete || response.stream?.close(constants.NGHTTP2_NO_ERROR));
       this.#answer(...(exchange as unknown as Parameters<HttpHandler>));
     };
     server.on("request", answer);

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { constants, Http2ServerResponse } from "node:http2";
 
 // A client that has its answer and still sends is read on for this long: a connection that is closed meanwhile may be reset
 // before the client has read the answer (RFC 9112, section 9.6).
-const LINGER_MS = 1_000;
+export const LINGER_MS = 1_000;
 
 interface Exchange {
   readonly response: ServerResponse;
@@ -27,9 +28,12 @@ export class SlowBodies {
     this.#coming.set(request, { response, since: performance.now() });
     // Node says this as soon as the body is read, or the connection lost.
     request.once("close", () => this.#coming.delete(request));
-    response.once("finish", () => {
-      if (this.#coming.delete(request)) {
-        setTimeout(end, LINGER_MS, request, response).unref();
+    // The stream of HTTP/2 says this while it still knows whether the client has ended its side.
+    const answer = response instanceof Http2ServerResponse ? response.stream : response;
+    answer.once("finish", () => {
+      this.#coming.delete(request);
+      if (!hasCome(request, response)) {
+        setTimeout(endOf(request, response), LINGER_MS).unref();
       }
     });
   }
@@ -51,16 +55,29 @@ export class SlowBodies {
       if (request.httpVersionMajor === 1 && !response.headersSent) {
         refuse(request);
       } else {
-        end(request, response);
+        endOf(request, response)();
       }
     }
   }
 }
 
-/** Ends an exchange whose body has not come: over HTTP/1.1 with its connection. */
-function end(request: IncomingMessage, response: ServerResponse): void {
-  if (!request.complete) {
-    request.destroy();
-    response.destroy();
+/** Says whether a request that has just been answered has come whole. */
+function hasCome(request: IncomingMessage, response: ServerResponse): boolean {
+  return response instanceof Http2ServerResponse
+    ? response.stream.state.state !== constants.NGHTTP2_STREAM_STATE_OPEN
+    : request.complete;
+}
+
+/** What ends an exchange and its connection: over HTTP/2 when the other requests on it are through. */
+function endOf(request: IncomingMessage, response: ServerResponse): () => void {
+  if (!(response instanceof Http2ServerResponse)) {
+    return () => request.complete || request.destroy();
   }
+  // Node forgets it with the stream, which it closes by itself.
+  const { stream } = response;
+  const { session } = stream;
+  return () => {
+    session?.close();
+    stream.close(constants.NGHTTP2_CANCEL);
+  };
 }

@@ -63,6 +63,8 @@ export interface Call extends Attempt {
   readonly idempotencyKey: string | undefined;
   /** Says that the answer is that of an earlier request with the same Idempotency-Key. */
   markReplayed(): void;
+  /** The raw body of a REST request; undefined where its message carries it. `bytesOfBody` reads both. */
+  readonly body?: AsyncIterable<Uint8Array> | undefined;
   /** Reads a header of the request, by lower-case name. */
   header(name: string): string | undefined;
   /** Sets a header of the answer, by lower-case name. A stream's headers have left when its method begins. */

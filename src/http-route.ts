@@ -1,4 +1,4 @@
-import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { http } from "./gen/google/api/annotations_pb.ts";
 
 /** How a method is reached over REST. */
@@ -7,17 +7,31 @@ export interface HttpRoute {
   readonly template: string;
   /** The JSON body is the whole request message, but for what the path says. */
   readonly hasBody: boolean;
+  /** The google.api.HttpBody field that a raw body fills. What the path does not say of the rest, the query does. */
+  readonly rawBody: DescField | undefined;
 }
 
 /** Reads a method's google.api.http rule; methods without one are not served over REST. */
 export function httpRouteOf(method: DescMethod): HttpRoute | undefined {
   const { pattern, body } = getOption(method, http);
   if (pattern.case === undefined) return undefined;
-  if (pattern.case === "custom" || (body !== "" && body !== "*"))
-    throw new Error(`${method}: only plain verbs and body "*" are supported`);
-  const hasBody = body === "*";
-  if (hasBody && (pattern.case === "get" || pattern.case === "delete"))
+  if (pattern.case === "custom") throw new Error(`${method}: only plain verbs are supported`);
+  const rawBody = body === "" || body === "*" ? undefined : rawBodyOf(method, body);
+  if (body !== "" && (pattern.case === "get" || pattern.case === "delete"))
     throw new Error(`${method}: GET and DELETE take no body`);
   const verbs = { get: "GET", post: "POST", put: "PUT", patch: "PATCH", delete: "DELETE" } as const;
-  return { verb: verbs[pattern.case], template: pattern.value, hasBody };
+  return { verb: verbs[pattern.case], template: pattern.value, hasBody: body === "*", rawBody };
+}
+
+function rawBodyOf(method: DescMethod, name: string): DescField {
+  const field = method.input.fields.find((candidate) => candidate.name === name);
+  if (field?.message?.typeName !== "google.api.HttpBody") {
+    throw new Error(`${method}: a body is "*" or a field of type google.api.HttpBody`);
+  }
+  return field;
+}
+
+/** Says whether the answer of a method is bytes of some type, and not JSON. */
+export function answersRaw({ output }: DescMethod): boolean {
+  return output.typeName === "google.api.HttpBody";
 }

@@ -41,10 +41,11 @@ export function describeOperation(served: ServedMethod, route: HttpRoute, contex
     ...introduce(served, context),
     parameters: [
       ...pathParameters(served, variables, context),
-      ...(route.hasBody ? [] : queryParameters(method.input, inPath, context)),
+      ...(route.hasBody ? [] : queryParameters(method.input, new Set([...inPath, route.rawBody?.name ?? ""]), context)),
       ...headerParametersOf(served, route),
     ],
     ...(route.hasBody && { requestBody: requestBody(served, inPath, context) }),
+    ...(route.rawBody && { requestBody: { required: true, content: { "*/*": {} } } }),
     responses: {
       ...success(served, context),
       ...context.problems.refer(problemsOf(served)),

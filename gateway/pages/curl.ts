@@ -18,8 +18,8 @@ export function curlOf(target: CurlTarget, parameters: readonly Parameter[], doc
   const parts = [
     `curl${isStream ? " -N" : ""}${method} ${quoted(`${document.servers[0]?.url}${filled(path, parameters)}`)}`,
     operation.security?.length !== 0 && '-H "Authorization: Bearer $PILOTHOUSE_KEY"',
-    type !== undefined && `-H "Content-Type: ${type}"`,
-    media && `-d ${quoted(bodyOf(type, media.example))}`,
+    ...(type === "*/*" ? ["-T FILE"] : [type && `-H "Content-Type: ${type}"`]),
+    media?.example !== undefined && `-d ${quoted(bodyOf(type, media.example))}`,
   ];
   return parts.filter((part) => typeof part === "string").join(" \\\n  ");
 }

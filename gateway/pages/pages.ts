@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isErrorSlug } from "../../src/platform/error-table.ts";
 import { renderError, renderUnknownError } from "./error-page.ts";
@@ -39,10 +40,34 @@ function revalidated(
   headers: Readonly<Record<string, string>>,
 ): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
   const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  // Once: 170 kB take 2 ms by gzip, and a fifth of the way.
+  const gzipped = gzipSync(body);
   return (request, reply) => {
-    reply.headers({ ...headers, etag, "cache-control": "no-cache" });
-    return isKnown(etag, request.headers["if-none-match"] ?? "") ? reply.code(304).send() : reply.send(body);
+    reply.headers({ ...headers, etag, "cache-control": "no-cache" }).header("vary", varyOf(reply));
+    if (isKnown(etag, request.headers["if-none-match"] ?? "")) {
+      return reply.code(304).send();
+    }
+    return takesGzip(request.headers["accept-encoding"] ?? "")
+      ? reply.header("content-encoding", "gzip").send(gzipped)
+      : reply.send(body);
   };
+}
+
+/** CORS may have said already what an answer depends on. */
+function varyOf({ raw }: FastifyReply): string {
+  const said = raw.getHeader("vary");
+  return typeof said === "string" ? `${said}, Accept-Encoding` : "Accept-Encoding";
+}
+
+/** Tells whether an Accept-Encoding header takes gzip (RFC 9110, section 12.5.3). */
+function takesGzip(header: string): boolean {
+  const taken = header.split(",").map((coding) =>
+    coding
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/),
+  );
+  return taken.some(([name, weight = "q=1"]) => (name === "gzip" || name === "*") && !/^q=0(\.0*)?$/.test(weight));
 }
 
 /** Tells whether an If-None-Match header has an entity tag (RFC 9110, section 13.1.2). */

@@ -44,7 +44,9 @@ export function policiesOf(served: ServedMethod): readonly Policy[] {
 const enforcedElsewhere: readonly MethodOption[] = [
   "successStatus",
   "websocket",
-  "websocketMaxBytes",
+  "maxMessageBytes",
+  "maxBodyBytes",
+  "attachment",
   "websocketBinary",
   "streamedBy",
   "formBody",

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { HttpRoute } from "../../src/http-route.ts";
+import { answersRaw, type HttpRoute } from "../../src/http-route.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
@@ -11,9 +11,14 @@ import type { Gate } from "../gate.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { parseForm } from "./form-body.ts";
+import { asHttpBody, bytesOf, compileRawHeaders } from "./raw-answer.ts";
+import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
 import { type PathTemplate, parseTemplate } from "./template.ts";
 import { timeoutOf } from "./timeout.ts";
+
+// What a REST body may have, where its method says nothing else.
+export const BODY_LIMIT = 1024 * 1024;
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -40,7 +45,17 @@ export function mountRest(fastify: FastifyInstance, services: readonly ServedSer
         return [];
       }
       const template = parseTemplate(route.template);
-      mountRoute(fastify, served, route, template, door, answerOf(served, methods, door));
+      const answer = answerOf(served, methods, door);
+      if (route.rawBody) {
+        // In a scope of its own: no parser of Fastify's touches the body.
+        void fastify.register(async (scope) => {
+          scope.removeAllContentTypeParsers();
+          scope.addContentTypeParser("*", (_request, _body, done) => done(null));
+          mountRoute(scope, served, route, template, door, answer);
+        });
+      } else {
+        mountRoute(fastify, served, route, template, door, answer);
+      }
       return [{ verb: route.verb, template }];
     }),
   );
@@ -58,6 +73,8 @@ function mountRoute(
   const read = compileRequestReader(served.method.input, route, template.variables, parseBody);
   const ids = new Set(template.variables.filter((name) => name === "id" || name.endsWith("_id")));
   const { resumesAfter } = served;
+  const { rawBody: rawField } = route;
+  const maxBytes = served.rules.maxBodyBytes || BODY_LIMIT;
   fastify.route({
     method: route.verb,
     url: template.route,
@@ -71,7 +88,9 @@ function mountRoute(
       request.call = call;
       followClient(call, reply);
       await door.gate.admit(call);
-      if (route.hasBody) {
+      if (rawField) {
+        checkLength(request.raw, maxBytes);
+      } else if (route.hasBody) {
         checkBodyHeaders(request, served.rules.formBody);
       }
     },
@@ -91,6 +110,11 @@ function mountRoute(
         const lastEventId = resumesAfter && call.header("last-event-id");
         if (resumesAfter && lastEventId) {
           Reflect.set(message, resumesAfter.localName, lastEventId);
+        }
+        if (rawField) {
+          Reflect.set(message, rawField.localName, describeBody(request.raw));
+          call.body = rawBody(request.raw, maxBytes);
+          door.bodies.leave(request.raw);
         }
         isRead = true;
         return message;
@@ -154,6 +178,9 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
     throw new Error(`${served.method}: bidirectional methods have a WebSocket path, not an http rule`);
   }
   const status = served.rules.successStatus || 200;
+  if (answersRaw(served.method)) {
+    return rawAnswer(served, gate, status);
+  }
   if (served.kind === "server_streaming") {
     const write = compileWriter(served.method.output);
     const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
@@ -168,18 +195,6 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
   if (served.rules.streamedBy !== "") {
     return streamedAnswer(served, siblings, gate);
   }
-  if (served.method.output.typeName === "google.api.HttpBody") {
-    return async (call, request, reply) => {
-      const { contentType, data } = (await gate.unary(call, request)) as Message & {
-        contentType: string;
-        data: Uint8Array;
-      };
-      return reply
-        .code(status)
-        .type(contentType)
-        .send(Buffer.from(data.buffer, data.byteOffset, data.length));
-    };
-  }
   const write = compileWriter(served.method.output);
   return async (call, request, reply) => {
     const message = await gate.unary(call, request);
@@ -190,6 +205,28 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
       .code(status)
       .type("application/json; charset=utf-8")
       .send(JSON.stringify(write(message)));
+  };
+}
+
+/** The bytes of a method that answers raw: all at once, or as they come. A stream that fails breaks the connection. */
+function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
+  const headersFor = compileRawHeaders(served);
+  if (served.kind === "unary") {
+    return async (call, request, reply) => {
+      const { contentType, data } = asHttpBody(await gate.unary(call, request));
+      const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
+      return reply
+        .code(status)
+        .headers(headersFor(reply.request.params as Record<string, string>, contentType))
+        .send(bytes);
+    };
+  }
+  return async (call, request, reply) => {
+    const messages = gate.serverStream(call, request)[Symbol.asyncIterator]();
+    const first = await messages.next();
+    const contentType = first.done ? "" : asHttpBody(first.value).contentType;
+    reply.code(status).headers(headersFor(reply.request.params as Record<string, string>, contentType));
+    return sendStream(call, reply, messages, bytesOf(first, messages));
   };
 }
 

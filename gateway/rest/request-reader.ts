@@ -29,7 +29,9 @@ export function compileRequestReader(
   const pathFields = variables.map((name) => [name, fieldNamed(desc, name)] as const);
   const readBody = route.hasBody ? compileReader(desc, inPath) : undefined;
   const queryFields = new Map(
-    desc.fields.filter((field) => !inPath.has(field.name) && isWritable(field)).map((field) => [field.name, field]),
+    desc.fields
+      .filter((field) => !inPath.has(field.name) && field !== route.rawBody && isWritable(field))
+      .map((field) => [field.name, field]),
   );
   const mask = desc.fields.find((field) => field.message?.typeName === "google.protobuf.FieldMask");
 

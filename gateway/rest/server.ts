@@ -6,9 +6,8 @@ import type { ServedService } from "../../src/registry.ts";
 import { answerHeaders, type Door, headersOf, peerOf, refuse } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
-import { mountRest, type RestRoute } from "./mount.ts";
+import { BODY_LIMIT, mountRest, type RestRoute } from "./mount.ts";
 
-const BODY_LIMIT = 1024 * 1024;
 // How long a client that sends more may go on before it is answered, in milliseconds.
 const LINGER_MS = 1_000;
 // No shorter than what Node lets through as a path: how long an id may be, its field says.

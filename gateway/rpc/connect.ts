@@ -14,10 +14,9 @@ import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, headersOf, peerOf } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
+import { longestMessage } from "../message-size.ts";
 import { errorDetails } from "./error-details.ts";
 
-// The same bound as a REST body's. What a client may send larger goes as a stream.
-const READ_MAX_BYTES = 1024 * 1024;
 // Captures are at most 64 MiB; the message around one adds less than this.
 const WRITE_MAX_BYTES = 65 * 1024 * 1024;
 
@@ -29,7 +28,6 @@ const callKey = createContextKey<GatewayCall | undefined>(undefined);
 export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
   const router = createConnectRouter({
     jsonOptions: { useProtoFieldName: true },
-    readMaxBytes: READ_MAX_BYTES,
     writeMaxBytes: WRITE_MAX_BYTES,
     // When the headers have come: nobody without a key makes the service read a message.
     requestGate: (context) => admit(context, door),
@@ -93,25 +91,35 @@ function callIn(context: HandlerContext): GatewayCall {
 
 function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
   const { gate } = door;
+  const options = { readMaxBytes: longestMessage(served) };
   switch (served.kind) {
     case "unary":
-      router.rpc(served.method, async (request: Message, context: HandlerContext) => {
-        const call = callIn(context);
-        try {
-          return await gate.unary(call, request);
-        } catch (thrown) {
-          throw errorOf(thrown, context, call, door);
-        }
-      });
+      router.rpc(
+        served.method,
+        async (request: Message, context: HandlerContext) => {
+          const call = callIn(context);
+          try {
+            return await gate.unary(call, request);
+          } catch (thrown) {
+            throw errorOf(thrown, context, call, door);
+          }
+        },
+        options,
+      );
       break;
     case "server_streaming":
-      router.rpc(served.method, (request: Message, context: HandlerContext) =>
-        told(context, door, (call) => gate.serverStream(call, request)),
+      router.rpc(
+        served.method,
+        (request: Message, context: HandlerContext) => told(context, door, (call) => gate.serverStream(call, request)),
+        options,
       );
       break;
     case "bidi_streaming":
-      router.rpc(served.method, (requests: AsyncIterable<Message>, context: HandlerContext) =>
-        told(context, door, (call) => gate.bidiStream(call, requests)),
+      router.rpc(
+        served.method,
+        (requests: AsyncIterable<Message>, context: HandlerContext) =>
+          told(context, door, (call) => gate.bidiStream(call, requests)),
+        options,
       );
       break;
   }

@@ -1,3 +1,4 @@
+import type { ServerHttp2Stream } from "node:http2";
 import { Duplex } from "node:stream";
 import {
   Metadata,
@@ -10,6 +11,7 @@ import { failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
+import { LINGER_MS } from "../slow-bodies.ts";
 
 /** How calls are let in. */
 export interface GrpcAdmissionOptions {
@@ -105,14 +107,23 @@ function arrive(
 }
 
 /**
- * Closes the stream of a call that has its status, once that is out: else a client that never ends its request would keep
- * it, and its connection, for ever. grpc-js shows no stream, so it is taken from inside; a test tells when that has moved.
+ * Ends the stream of a call that has its status, and its connection, when the client still has not ended its request: it
+ * would keep both for ever. grpc-js shows no stream, so it is taken from inside; a test tells when that has moved.
  */
 function forgetRequest(inner: ServerInterceptingCallInterface): void {
   const stream: unknown = Reflect.get(inner, "stream");
-  if (!(stream instanceof Duplex && "close" in stream && typeof stream.close === "function")) {
+  if (!isHttp2Stream(stream)) {
     throw new Error("grpc-js keeps the stream of a call elsewhere");
   }
-  const close = stream.close.bind(stream);
-  stream.once("wantTrailers", () => setImmediate(close));
+  const end = (): void => {
+    if (!stream.closed) {
+      stream.session?.close();
+      stream.close();
+    }
+  };
+  setTimeout(end, LINGER_MS).unref();
+}
+
+function isHttp2Stream(value: unknown): value is ServerHttp2Stream {
+  return value instanceof Duplex && "session" in value && "close" in value;
 }

@@ -21,6 +21,7 @@ import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
 import type { Door } from "../door.ts";
 import { type Certificate, Listener } from "../listener.ts";
+import { longestMessage } from "../message-size.ts";
 import type { TimeLimits } from "../time-limits.ts";
 import { errorDetails } from "./error-details.ts";
 import { admission, callOf } from "./grpc-admission.ts";
@@ -49,7 +50,10 @@ export class GrpcServer {
     const { limits } = options;
     this.#services = services;
     this.#server = new Server({
-      "grpc.max_receive_message_length": 1024 * 1024,
+      // grpc-js has one bound for all methods.
+      "grpc.max_receive_message_length": Math.max(
+        ...services.flatMap(({ methods }) => methods.map((served) => longestMessage(served))),
+      ),
       "grpc.max_send_message_length": 65 * 1024 * 1024,
       "grpc.max_concurrent_streams": 250,
       "grpc.max_connection_idle_ms": limits.idle,

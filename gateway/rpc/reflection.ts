@@ -2,22 +2,48 @@ import { type DescFile, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { Server } from "@grpc/grpc-js";
 import { ReflectionService } from "@grpc/reflection";
+import { service as healthService } from "grpc-health-check";
+import { file_google_rpc_error_details } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { file_google_rpc_status } from "../../src/gen/google/rpc/status_pb.ts";
 import type { ServedService } from "../../src/registry.ts";
 
 type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
 
-/** Adds gRPC server reflection (v1 and v1alpha) over the descriptors of the served services. */
+const HEALTH = "grpc.health.v1.Health";
+
+/**
+ * Adds gRPC server reflection (v1 and v1alpha) over the descriptors of the served services, of the health service, and of
+ * the details that errors carry, so that clients made of reflection alone can show them.
+ */
 export function addReflection(server: Server, services: readonly ServedService[]): void {
   const files = new Set<DescFile>();
+  for (const file of [file_google_rpc_status, file_google_rpc_error_details]) {
+    collect(file, files);
+  }
   for (const { service } of services) {
     collect(service.file, files);
   }
-  const fileDescriptorProtos = [...files].map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)));
+  const ours = [...files].map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)));
   // The library reads nothing of a package definition but the files of its types.
   const definition: PackageDefinition = {
-    files: { format: "Protocol Buffer 3 DescriptorProto", type: {}, fileDescriptorProtos },
+    files: {
+      format: "Protocol Buffer 3 DescriptorProto",
+      type: {},
+      fileDescriptorProtos: [...ours, ...healthFiles()],
+    },
   };
-  new ReflectionService(definition, { services: services.map(({ service }) => service.typeName) }).addToServer(server);
+  const names = [...services.map(({ service }) => service.typeName), HEALTH];
+  new ReflectionService(definition, { services: names }).addToServer(server);
+}
+
+/** The boundary where grpc-health-check, which loads its proto itself, gives its descriptors. */
+function healthFiles(): readonly Buffer[] {
+  const { requestType } = healthService.Check as unknown as PackageDefinitionMethod;
+  return requestType.fileDescriptorProtos;
+}
+
+interface PackageDefinitionMethod {
+  readonly requestType: { readonly fileDescriptorProtos: readonly Buffer[] };
 }
 
 function collect(file: DescFile, files: Set<DescFile>): void {

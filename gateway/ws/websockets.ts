@@ -6,12 +6,11 @@ import { GatewayCall } from "../call.ts";
 import type { Cors } from "../cors.ts";
 import { type Door, headersOf, peerOf, refuse } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
+import { longestMessage } from "../message-size.ts";
 import type { HeaderReader } from "../peer.ts";
 import { matchPath, type PathTemplate, parseTemplate } from "../rest/template.ts";
 import { serveStream } from "./stream.ts";
 
-// A message is at most as large as a REST body, where its method says nothing else.
-const MAX_PAYLOAD = 1024 * 1024;
 const SUBPROTOCOL = "pilothouse.v1";
 const PING_MS = 20_000;
 const CLOSE_DONE = 1000;
@@ -110,10 +109,10 @@ export class WebSockets {
 }
 
 function routeOf(served: ServedMethod): Route {
-  const { websocket, websocketMaxBytes } = served.rules;
+  const { websocket } = served.rules;
   const server = new WebSocketServer({
     noServer: true,
-    maxPayload: websocketMaxBytes || MAX_PAYLOAD,
+    maxPayload: longestMessage(served),
     handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
   return { served, template: parseTemplate(websocket), server };

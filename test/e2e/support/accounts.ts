@@ -17,7 +17,7 @@ export interface KeyRow {
 }
 
 /** Writes an account with one key into the database of a service, and gives the key. */
-export async function addAccount({ dataDir }: Service, row: KeyRow = {}): Promise<string> {
+export async function addAccount({ dataDir }: Pick<Service, "dataDir">, row: KeyRow = {}): Promise<string> {
   const { tier = "free", scopes = allScopes, expiresAt = null, revokedAt = null } = row;
   const accountId = ids.next("acc");
   const keyId = ids.next("key");

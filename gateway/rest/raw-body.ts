@@ -1,0 +1,46 @@
+import type { IncomingMessage } from "node:http";
+import { create, type Message } from "@bufbuild/protobuf";
+import { HttpBodySchema } from "../../src/gen/google/api/httpbody_pb.ts";
+import { unlessLate } from "../../src/platform/deadline.ts";
+import { type Failure, failFields } from "../../src/platform/errors.ts";
+
+const MEBIBYTE = 1024 * 1024;
+// An upload may last, but not stand still.
+const STILL_MS = 60_000;
+
+/** The body of a request as it comes, whatever its type: at most so many bytes. Ends with an error when it breaks off. */
+export async function* rawBody(request: IncomingMessage, maxBytes: number): AsyncGenerator<Uint8Array> {
+  let received = 0;
+  // The connection is still needed for the answer when nobody reads the rest.
+  const chunks = request.iterator({ destroyOnReturn: false });
+  for (;;) {
+    const { done, value } = await unlessLate(chunks.next(), STILL_MS, () => {
+      throw failFields("bad-request", { body: "has stopped coming" });
+    });
+    if (done) {
+      return;
+    }
+    received += value.length;
+    if (received > maxBytes) {
+      throw tooLarge(maxBytes);
+    }
+    yield value;
+  }
+}
+
+/** Refuses a body that says it is too large before it is read. */
+export function checkLength({ headers }: IncomingMessage, maxBytes: number): void {
+  if (Number(headers["content-length"] ?? 0) > maxBytes) {
+    throw tooLarge(maxBytes);
+  }
+}
+
+/** The message that stands for a raw body: what it is, without its bytes. */
+export function describeBody({ headers }: IncomingMessage): Message {
+  return create(HttpBodySchema, { contentType: headers["content-type"] ?? "application/octet-stream" });
+}
+
+function tooLarge(maxBytes: number): Failure {
+  const size = maxBytes % MEBIBYTE === 0 ? `${maxBytes / MEBIBYTE} MiB` : `${maxBytes} bytes`;
+  return failFields("validation-failed", { body: `is larger than ${size}` });
+}

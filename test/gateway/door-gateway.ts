@@ -1,0 +1,143 @@
+import { copyFile, cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
+import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import { Gateway } from "../../gateway/gateway.ts";
+import { type TimeLimits, timeLimits } from "../../gateway/time-limits.ts";
+import { createApp } from "../../src/app.ts";
+import type { Call } from "../../src/call.ts";
+import { type HttpBody, HttpBodySchema } from "../../src/gen/google/api/httpbody_pb.ts";
+import { readConfig } from "../../src/platform/config.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { type ServiceImplementation, serve } from "../../src/registry.ts";
+import { bytesOfBody } from "../../src/request-body.ts";
+import { buildContracts } from "../contract/contract-image.ts";
+import { makeDataDirectory } from "../support/database.ts";
+import { freePorts } from "../support/free-port.ts";
+
+/** A gateway over the service of doors.proto, in this process. */
+export interface DoorGateway extends AsyncDisposable {
+  readonly url: string;
+  readonly grpcAddress: string;
+  readonly key: string;
+  readonly dataDir: string;
+  /** The methods of the service, for clients. */
+  readonly method: (name: string) => DescMethod;
+  /** What has been logged as our own failure. */
+  readonly logged: readonly string[];
+  /** Ids of things of which a stream is open. */
+  readonly followed: ReadonlySet<string>;
+}
+
+/** The bytes of which GetFile sends two: different, so that an order can be seen. */
+export const PARTS = [Buffer.alloc(100_000, "a"), Buffer.alloc(100_000, "b")] as const;
+
+/** Starts it, with an embedded PostgreSQL for its one account. */
+export async function startDoorGateway(
+  env: Readonly<Record<string, string>> = {},
+  limits: TimeLimits = timeLimits,
+): Promise<DoorGateway> {
+  const dataDir = await makeDataDirectory();
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  const config = readConfig({ DATA_DIR: dataDir, ...variables, ...env });
+  const logged: string[] = [];
+  const app = createApp(config, {
+    log: createLog("error", { write: (line) => logged.push(line) }),
+    workerProgram: null,
+  });
+  const followed = new Set<string>();
+  const service = await loadService();
+  const gateway = new Gateway(app, [serve(service, implement(service, followed))], limits);
+  await app.start();
+  await gateway.start();
+  return {
+    url: `${config.tls ? "https" : "http"}://127.0.0.1:${ports.PORT}`,
+    grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,
+    key: app.developerKey ?? "",
+    dataDir,
+    method: (name) => methodOf(service, name),
+    logged,
+    followed,
+    async [Symbol.asyncDispose]() {
+      await gateway.stop();
+      await app.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+type Service = GenService<GenServiceMethods>;
+
+/** Builds doors.proto beside those of the contract, which it imports. */
+async function loadService(): Promise<Service> {
+  const directory = await mkdtemp(join(tmpdir(), "pilothouse-doors-"));
+  try {
+    const root = join(import.meta.dirname, "../..");
+    await cp(join(root, "proto"), directory, { recursive: true });
+    await copyFile(join(import.meta.dirname, "doors.proto"), join(directory, "doors.proto"));
+    const [service] = (await buildContracts(directory))("pilothouse.test").services;
+    if (!service) throw new Error("doors.proto has no service");
+    // The boundary where a descriptor that is known at run time only meets types made from generated ones.
+    return service as Service;
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}
+
+function methodOf(service: Service, name: string): DescMethod {
+  const method = service.methods.find((candidate) => candidate.name === name);
+  if (!method) throw new Error(`there is no method ${name}`);
+  return method;
+}
+
+/** Fields of the messages of doors.proto. */
+interface Fields {
+  readonly id: string;
+  readonly name: string;
+  readonly thingId: string;
+  readonly text: string;
+  readonly data: Uint8Array;
+  readonly content?: HttpBody;
+}
+
+function implement(service: Service, followed: Set<string>): ServiceImplementation<Service> {
+  const answer = (name: string, fields: Record<string, unknown>): Message =>
+    create(methodOf(service, name).output, fields);
+  const methods = {
+    async putFile(call: Call, { name, content }: Fields) {
+      let bytes = 0;
+      for await (const chunk of bytesOfBody(call, content)) bytes += chunk.length;
+      return answer("PutFile", { contentType: content?.contentType ?? "", name, bytes });
+    },
+    async *getFile(call: Call, { id }: Fields) {
+      followed.add(id);
+      call.signal.addEventListener("abort", () => followed.delete(id), { once: true });
+      yield create(HttpBodySchema, { contentType: "text/html", data: PARTS[0] });
+      if (id === "broken") throw new Error("the disk is gone");
+      yield create(HttpBodySchema, { data: PARTS[1] });
+    },
+    async *follow(call: Call, { id }: Fields) {
+      followed.add(id);
+      try {
+        yield answer("Follow", { text: "first" });
+        await new Promise((resolve) => call.signal.addEventListener("abort", resolve, { once: true }));
+      } finally {
+        followed.delete(id);
+      }
+    },
+    async break(_call: Call, { id }: Fields) {
+      throw Object.assign(new Error("the card was declined"), { code: id, statusCode: 402 });
+    },
+    async talk(_call: Call, { text: opening }: Fields) {
+      if (opening === "break") throw new Error("the talk broke");
+      return {
+        async *answer({ thingId, text, data }: Fields) {
+          yield { thingId, text, data };
+        },
+      };
+    },
+  };
+  return methods as unknown as ServiceImplementation<Service>;
+}

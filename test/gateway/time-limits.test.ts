@@ -1,0 +1,124 @@
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect as connectHttp2 } from "node:http2";
+import { connect as connectTcp, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect as connectTls, type TLSSocket } from "node:tls";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createConnectionCap } from "../../gateway/connection-cap.ts";
+import { blockListOf } from "../../gateway/peer.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { makeSelfSigned } from "../support/self-signed.ts";
+import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
+
+const LIMITS = { silence: 500, request: 1_500, idle: 1_500, keepAlive: 75_000 };
+
+let gateway: DoorGateway;
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "pilothouse-tls-"));
+  const { cert, key } = makeSelfSigned();
+  const files = { TLS_CERT: join(directory, "cert.pem"), TLS_KEY: join(directory, "key.pem") };
+  await writeFile(files.TLS_CERT, cert);
+  await writeFile(files.TLS_KEY, key);
+  gateway = await startDoorGateway(files, LIMITS);
+});
+afterAll(async () => {
+  await gateway?.[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true });
+});
+
+async function openTls(protocol: string): Promise<TLSSocket> {
+  const { port } = new URL(gateway.url);
+  const socket = connectTls({
+    port: Number(port),
+    host: "127.0.0.1",
+    rejectUnauthorized: false,
+    ALPNProtocols: [protocol],
+  });
+  await once(socket, "secureConnect");
+  return socket;
+}
+
+async function readAll(socket: TLSSocket): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of socket) parts.push(part);
+  return Buffer.concat(parts).toString();
+}
+
+describe("under TLS", () => {
+  test("what is no request is answered with a problem", async () => {
+    const socket = await openTls("http/1.1");
+    socket.write("GARBAGE\r\n\r\n");
+    const answer = await readAll(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [^\0]*content-type: application\/problem\+json/);
+    expect(answer).toMatch(/x-request-id: req_/);
+  });
+
+  test("a body that does not come is given up, with a problem", async () => {
+    const socket = await openTls("http/1.1");
+    socket.write(
+      `POST /v1/things/t/break HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${gateway.key}\r\n` +
+        "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+    );
+    expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 400 [^\0]*ERR_HTTP_REQUEST_TIMEOUT/);
+  });
+
+  test("HTTP/2 is spoken, a body that does not come is given up, and an idle connection ends", async () => {
+    const session = connectHttp2(gateway.url, { rejectUnauthorized: false });
+    const ended = once(session, "close");
+    const headers = { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" };
+    const stream = session.request({ ...headers, ":method": "POST", ":path": "/v1/things/t/break" });
+    stream.write("{");
+    stream.on("error", () => undefined);
+    await once(stream, "close");
+    expect(stream.rstCode).not.toBe(0);
+    await ended;
+  });
+
+  test("a connection that says nothing ends", async () => {
+    const socket = await openTls("h2");
+    socket.resume();
+    await once(socket, "close");
+  });
+});
+
+test("a client address has so many connections, but not those of a trusted proxy together", async () => {
+  const takes = createConnectionCap(blockListOf(["127.0.5.2"]), 3);
+  let open = 0;
+  const server = createServer((socket) => {
+    if (!takes(socket)) return;
+    open += 1;
+    socket
+      .on("error", () => undefined)
+      .on("close", () => {
+        open -= 1;
+      });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address ? address.port : 0;
+  const openFive = async (localAddress: string): Promise<(() => void)[]> =>
+    Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const socket = connectTcp({ port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
+        await once(socket, "connect");
+        return () => socket.destroy();
+      }),
+    );
+  const becomes = (count: number): Promise<boolean> => waitUntil(() => open === count, { timeout: 5_000, every: 10 });
+  try {
+    const stranger = await openFive("127.0.5.1");
+    expect(await becomes(3)).toBe(true);
+    const proxied = await openFive("127.0.5.2");
+    expect(await becomes(8)).toBe(true);
+    for (const close of stranger) close();
+    expect(await becomes(5)).toBe(true);
+    const again = await openFive("127.0.5.1");
+    expect(await becomes(8)).toBe(true);
+    for (const close of [...proxied, ...again]) close();
+  } finally {
+    server.close();
+  }
+});
