@@ -108,7 +108,7 @@ function mountRoute(
           body: request.body as Buffer | undefined,
         });
         const lastEventId = resumesAfter && call.header("last-event-id");
-        if (resumesAfter && lastEventId) {
+        if (resumesAfter && lastEventId !== undefined) {
           Reflect.set(message, resumesAfter.localName, lastEventId);
         }
         if (rawField) {

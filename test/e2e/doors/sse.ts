@@ -58,6 +58,8 @@ export function sseTests(scene: GetScene): void {
       expect(parse(answer.body).map((event) => event.id)).toEqual(rows.slice(index + 1).map((row) => row.id));
     }
     expect((await resume(rows.at(-1)?.id ?? "")).status).toBe(410);
+    const missing = { status: 404, body: { type: expect.stringMatching(/\/not-found$/) } };
+    for (const id of ["evt_bad", ""]) expect(await resume(id)).toMatchObject(missing);
     expect((await rest(`${path}/events`)).body.type).toMatch(/\/session-destroyed$/);
   });
 }
