@@ -6,6 +6,7 @@ import { fieldTests } from "./bad-input/fields.ts";
 import { repeatTests } from "./bad-input/repeats.ts";
 import { requestTests } from "./bad-input/requests.ts";
 import type { Scene } from "./bad-input/scene.ts";
+import { streamTests } from "./bad-input/streams.ts";
 
 let service: Service | undefined;
 let sessionId: string | undefined;
@@ -35,3 +36,4 @@ describe("fields", () => fieldTests(scene));
 describe("requests", () => requestTests(scene));
 describe("credentials", () => credentialTests(scene));
 describe("repeats", () => repeatTests(scene));
+describe("streams", () => streamTests(scene));

@@ -79,7 +79,7 @@ async function openWebSocket({ url, key, sessionId, signal }: StreamClient): Pro
     socket.on("close", (code) => resolve(`${slug}${code === 1008 ? "" : ` closed with ${code}`}`));
   });
   socket.on("open", () => socket.send('{"id": "1", "state": {}}'));
-  await isAnswered.promise;
+  await Promise.race([isAnswered.promise, ended]);
   return { ended };
 }
 
@@ -97,8 +97,7 @@ async function openDrive({ sessionId, signal }: StreamClient, transport: Transpo
   }
   const answers = createClient(SessionService, transport).drive(commands(), { signal });
   const ended = slugOfEnd(answers, ({ id }) => id === "1" && isAnswered.resolve());
-  ended.then((slug) => isAnswered.reject(new Error(`it ended with ${slug}`)));
-  await isAnswered.promise;
+  await Promise.race([isAnswered.promise, ended]);
   return { ended };
 }
 
