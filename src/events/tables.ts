@@ -48,10 +48,10 @@ export const eventMigrations: Migrations = {
     "drop index events_subject",
 
     /*
-     * Gives up to 1,000 committed events their numbers, and says how many those were. One runs at a time, and each of its
-     * statements sees what was committed when it began: the update sees every number given before, and no event without
-     * one can become visible before one that has its number. Positions are in the order of commits wherever one
-     * transaction began to write after the other had ended, as with all that change the same row.
+     * Gives up to 1,000 committed events their numbers, and says how many those were. One runs at a time, and lets the
+     * next one begin only when its numbers can be seen: who has seen a number will never be shown a lower one. The order
+     * is that of positions, which is that of commits wherever one transaction wrote after the other had ended, as all do
+     * that change the same row.
      */
     `create function number_events() returns integer language plpgsql as $$
       declare
