@@ -143,15 +143,21 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   }
 
   /** Puts a session whose worker failed on another one; undefined when there is none. */
-  function placeElsewhere({ plan }: LaunchOrder, placed: Placed): Promise<Placed | undefined> {
+  async function placeElsewhere({ plan }: LaunchOrder, placed: Placed): Promise<Placed | undefined> {
     const { row, worker } = placed;
-    return db.transaction(async (tx) => {
-      const placement = await place(tx, { runtime: plan.browser.runtime, except: worker.id });
-      if (placement.kind !== "placed") return undefined;
-      const placementEpoch = BigInt(row.placement_epoch);
-      const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
-      return moved && { ...placed, row: moved, worker: placement.worker };
-    });
+    const tryOnce = () =>
+      db.transaction(async (tx) => {
+        const placement = await place(tx, { runtime: plan.browser.runtime, except: worker.id });
+        if (placement.kind === "raced") return placement.kind;
+        if (placement.kind !== "placed") return undefined;
+        const placementEpoch = BigInt(row.placement_epoch);
+        const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
+        return moved && { ...placed, row: moved, worker: placement.worker };
+      });
+    // A lost race has filled a worker: there are no more of them than workers with a free slot.
+    let attempt = await tryOnce();
+    while (attempt === "raced") attempt = await tryOnce();
+    return attempt;
   }
 
   /** Goes on with a session that another gateway was launching when it died; undefined when it had not placed it yet. */

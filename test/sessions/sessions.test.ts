@@ -434,6 +434,27 @@ test("should try a create elsewhere when its worker is lost, and end one that ca
   );
 });
 
+test("should find each session of a lost worker a slot, although all of them look at the same one first", async () => {
+  await using running = await startSessionsApp();
+  const { sessions } = running;
+  const call = await running.caller();
+  let arrived = 0;
+  const dying = await running.worker({
+    handlers: {
+      create: async () => {
+        arrived += 1;
+        if (arrived === 3) {
+          await Promise.all([1, 2, 3].map(() => running.worker({ slots: 1 })));
+          dying.die();
+        }
+        return new Promise(() => undefined);
+      },
+    },
+  });
+  const made = await Promise.allSettled([1, 2, 3].map(() => sessions.create(call(), blank)));
+  expect(made.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+});
+
 function kindOf(answer: DriveResponse): string {
   if (answer.error) return `error ${answer.error.type.split("/").at(-1)}`;
   const kinds = ["navigate", "interact", "wait", "capture", "chunk", "state"] as const;
