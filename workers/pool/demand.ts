@@ -1,8 +1,8 @@
 /** How far back demand is looked at, in milliseconds. */
 const WINDOW_MS = 30_000;
 
-/** Of what came in a window, what may come at once: the creates of 5 s, in which a worker launches some ten browsers. */
-const SHARE = 1 / 6;
+/** As many browsers are kept as were asked for in 5 s: in that time a worker launches some ten. */
+const SHARE = 5_000 / WINDOW_MS;
 
 /** Says how many browsers of a kind are worth keeping warm, by what was asked for lately. */
 export class Demand {
