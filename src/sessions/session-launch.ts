@@ -120,12 +120,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   function nextChance(signal: AbortSignal): Promise<void> {
     const woken = new AbortController();
     const unsubscribe = bus.subscribe("capacity", () => woken.abort());
-    const wake = (): void => woken.abort();
-    signal.addEventListener("abort", wake, { once: true });
-    return pause(times.look, woken.signal).finally(() => {
-      unsubscribe();
-      signal.removeEventListener("abort", wake);
-    });
+    return pause(times.look, AbortSignal.any([woken.signal, signal])).finally(unsubscribe);
   }
 
   async function waitForPlace(order: LaunchOrder, id: string): Promise<Placed> {

@@ -2,6 +2,7 @@ import { create, type DescMessage, type DescMethod, type MessageShape } from "@b
 import { type Metadata, status } from "@grpc/grpc-js";
 import type { Channels, WorkerLink } from "../fleet/channels.ts";
 import { type CommandContext, CommandContextSchema } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { pause } from "../platform/bounded-wait.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc-codec.ts";
@@ -133,17 +134,9 @@ class Running {
 
 /** Resolves when the session ends or the signal aborts; at the latest when the time is up. */
 function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, milliseconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      unlisten();
-      caller.signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, milliseconds);
-    const unlisten = routes.onEnd(id, done);
-    caller.signal.addEventListener("abort", done, { once: true });
-  });
+  const ended = new AbortController();
+  const unlisten = routes.onEnd(id, () => ended.abort());
+  return pause(milliseconds, AbortSignal.any([ended.signal, caller.signal])).finally(unlisten);
 }
 
 /** Makes what sends commands. */
