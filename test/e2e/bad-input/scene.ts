@@ -1,3 +1,5 @@
+import { requestExample } from "../../../gateway/openapi/examples.ts";
+import { builtServices } from "../../openapi/contract.ts";
 import type { Service } from "../../support/service.ts";
 
 /** What all bad requests are sent to. */
@@ -10,24 +12,30 @@ export interface Scene {
 /** Gives the scene once it is set up. */
 export type GetScene = () => Scene;
 
-/** The verb, path below `/v1/sessions` (with `{id}`), and a body that is right, of each endpoint of SessionService. */
-export const endpoints = [
-  { verb: "POST", path: "", body: {} },
-  { verb: "GET", path: "" },
-  { verb: "GET", path: "/{id}" },
-  { verb: "DELETE", path: "/{id}" },
-  { verb: "POST", path: "/{id}/navigate", body: { url: "about:blank" } },
-  { verb: "POST", path: "/{id}/interact", body: { action: { kind: "scroll", dy: 1 } } },
-  { verb: "POST", path: "/{id}/wait", body: { condition: { kind: "load_state" } } },
-  { verb: "GET", path: "/{id}/state" },
-  { verb: "POST", path: "/{id}/capture", body: { kind: "screenshot" } },
-  { verb: "GET", path: "/{id}/events" },
-] as const satisfies readonly { verb: string; path: string; body?: unknown }[];
+/** An endpoint of the registry. */
+export interface Endpoint {
+  readonly verb: string;
+  /** With `{id}` where it names one thing. */
+  readonly path: string;
+  /** The scope that it needs. */
+  readonly scope: string;
+  /** The example of the reference page, where it takes a body. */
+  readonly body?: unknown;
+}
+
+/** Every endpoint that is built. */
+export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }) =>
+  methods.flatMap(({ route, method, rules: { scope } }) => {
+    if (!route) return [];
+    const { verb, template: path, hasBody } = route;
+    return [{ verb, path, scope, ...(hasBody && { body: requestExample(method.input, new Set(["id"])) }) }];
+  }),
+);
 
 /** Those that are about one session. */
-export const sessionEndpoints = endpoints.filter(({ path }) => path.startsWith("/{id}"));
+export const sessionEndpoints = endpoints.filter(({ path }) => path.startsWith("/v1/sessions/{id}"));
 
-/** The path of an endpoint for a session. */
+/** The path of an endpoint for one thing. */
 export function pathOf({ path }: { readonly path: string }, id: string): string {
-  return `/v1/sessions${path.replace("{id}", id)}`;
+  return path.replace("{id}", id);
 }
