@@ -1,6 +1,7 @@
 import { accounts } from "./accounts/feature.ts";
 import { apiKeys } from "./api-keys/feature.ts";
 import type { AppParts } from "./app.ts";
+import { archetypes } from "./archetypes/feature.ts";
 import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
 import { fleet } from "./fleet/feature.ts";
@@ -13,6 +14,7 @@ import { sessions } from "./sessions/feature.ts";
 export const features: readonly Feature<AppParts>[] = [
   accounts,
   apiKeys,
+  archetypes,
   events,
   idempotency,
   fleet,

@@ -1,13 +1,15 @@
 import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import { event_type } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { event_type, subscribable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { ServedService } from "../../src/registry.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample } from "./examples.ts";
 import { headerParameters, responseHeaders } from "./headers.ts";
 import type { OpenApiDocument, Operation, PathItem, WebSocketOperation } from "./model.ts";
-import { describeOperation, describeWebSocket, type OperationContext, tagOf } from "./operations.ts";
+import { pascalCase, tagOf } from "./names.ts";
+import { describeOperation, describeWebSocket, type OperationContext } from "./operations.ts";
 import { ProblemCatalogue } from "./problems.ts";
+import { findRequestUses } from "./request-uses.ts";
 import { SchemaCatalogue } from "./schema.ts";
 
 /** What the document says besides the contract. */
@@ -31,14 +33,15 @@ Every error is a problem document (RFC 9457): decide by its \`type\`, which is a
 /** Describes the REST side of the served services as an OpenAPI 3.1 document. */
 export function buildOpenApi(services: readonly ServedService[], options: OpenApiOptions): OpenApiDocument {
   const { publicUrl, errorsBase, version, comments } = options;
-  const schemas = new SchemaCatalogue(comments);
+  const schemas = new SchemaCatalogue(comments, findRequestUses(services));
   const problems = new ProblemCatalogue(schemas, errorsBase);
   const payloads = services.flatMap(({ service }) =>
     service.file.messages.filter((desc) => hasOption(desc, event_type)),
   );
   const context = { comments, schemas, problems, payloads };
   const paths = describePaths(services, context);
-  const webhooks = describeWebhooks(context);
+  const webhooks = describeEvents(context, true);
+  const streamEvents = describeEvents(context, false);
   const websockets = describeWebSockets(services, context);
   return {
     openapi: "3.1.0",
@@ -52,6 +55,7 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
     tags: services.map(({ service }) => ({ name: tagOf(service), description: comments(service.typeName) })),
     paths,
     webhooks,
+    "x-stream-events": streamEvents,
     "x-websockets": websockets,
     components: {
       schemas: schemas.schemas,
@@ -88,14 +92,19 @@ function describeWebSockets(
   return Object.fromEntries(streams.map((served) => [served.rules.websocket, describeWebSocket(served, context)]));
 }
 
-/** What is delivered to webhook endpoints and shown in event streams: an event for each type. */
-function describeWebhooks({ payloads, comments, schemas }: OperationContext): Record<string, PathItem> {
+/** An event for each type that webhook endpoints can subscribe to, or for each of the others. */
+function describeEvents(
+  { payloads, comments, schemas }: OperationContext,
+  delivered: boolean,
+): Record<string, PathItem> {
   return Object.fromEntries(
-    payloads.map((payload) => [getOption(payload, event_type), { post: webhook(payload, comments, schemas) }]),
+    payloads
+      .filter((payload) => getOption(payload, subscribable) === delivered)
+      .map((payload) => [getOption(payload, event_type), { post: describeEvent(payload, comments, schemas) }]),
   );
 }
 
-function webhook(payload: DescMessage, comments: Comments, schemas: SchemaCatalogue): Operation {
+function describeEvent(payload: DescMessage, comments: Comments, schemas: SchemaCatalogue): Operation {
   const type = getOption(payload, event_type);
   const description = comments(payload.typeName).replace(/^`data` of `[^`]+`: /, "");
   const event = {
@@ -104,7 +113,7 @@ function webhook(payload: DescMessage, comments: Comments, schemas: SchemaCatalo
     properties: { type: { const: type }, data: schemas.response(payload) },
   };
   return {
-    operationId: `event_${type.replaceAll(".", "_")}`,
+    operationId: `on${type.split(/[._]/).map(pascalCase).join("")}`,
     tags: ["Events"],
     summary: type,
     description: description.slice(0, 1).toUpperCase() + description.slice(1),

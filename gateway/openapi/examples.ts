@@ -4,7 +4,6 @@ import {
   type DescMethod,
   type DescOneof,
   getOption,
-  hasOption,
   ScalarType,
 } from "@bufbuild/protobuf";
 import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
@@ -13,7 +12,7 @@ import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/n
 import { constraintsOf } from "./constraints.ts";
 import type { Json } from "./model.ts";
 import { pascalCase } from "./names.ts";
-import { requiredMembers } from "./presence.ts";
+import { isAlwaysWritten, requiredMembers } from "./presence.ts";
 
 type JsonObject = Record<string, Json>;
 
@@ -40,6 +39,24 @@ export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = NO
     }
   }
   return json;
+}
+
+/** A request for each kind of thing that it can say, by a oneof or by an enum named `kind`. */
+export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kind: string, example: { value: Json }][] {
+  const whole = requestExample(desc, omit);
+  return desc.members.flatMap((member) => {
+    if (member.kind === "oneof") {
+      return member.fields.map(({ name, message }): [string, { value: Json }] => [
+        name,
+        { value: { ...whole, [member.name]: { kind: name, ...(message && requestExample(message)) } } },
+      ]);
+    }
+    if (member.name !== "kind" || !member.enum) return [];
+    return [...enumNames(member.enum).values()].map((kind): [string, { value: Json }] => [
+      kind,
+      { value: { ...whole, kind } },
+    ]);
+  });
 }
 
 /** An example of one member: what its option gives, and a stand-in if the request needs it. */
@@ -89,18 +106,7 @@ function responseField(
   if (field.fieldKind === "list") {
     return field.message && !recursive ? [standIn(field, inner)] : [];
   }
-  const isRare =
-    field.proto.proto3Optional || recursive || (field.message ? !hasExamples(field.message) : isQuiet(field));
-  return isRare ? undefined : standIn(field, inner);
-}
-
-function hasExamples({ typeName, fields }: DescMessage): boolean {
-  return typeName === "google.protobuf.Timestamp" || fields.some((field) => getOption(field, example) !== "");
-}
-
-/** Zero of an enum means "not said", and is not written; events always say theirs. */
-function isQuiet(field: DescField): boolean {
-  return field.enum !== undefined && !hasOption(field.parent, event_type);
+  return isAlwaysWritten(field) && !recursive ? standIn(field, inner) : undefined;
 }
 
 /** An event whose data is an example of its payload. */
@@ -114,7 +120,16 @@ function fieldExample(field: DescField): Json | undefined {
   if (text === "") {
     return undefined;
   }
-  const isText = field.enum !== undefined || field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES;
+  return readOption(field, text);
+}
+
+/** Reads what an option says of a field's value: JSON, or the text itself where the value is a text. */
+export function readOption(field: DescField, text: string): Json {
+  const isText =
+    field.enum !== undefined ||
+    field.scalar === ScalarType.STRING ||
+    field.scalar === ScalarType.BYTES ||
+    field.message?.typeName === "google.protobuf.Timestamp";
   return field.fieldKind !== "list" && field.fieldKind !== "map" && isText ? text : (JSON.parse(text) as Json);
 }
 

@@ -9,6 +9,7 @@ export interface Schema {
   readonly format?: string;
   readonly enum?: readonly Json[];
   readonly const?: Json;
+  readonly default?: Json;
   readonly not?: Schema;
   readonly minLength?: number;
   readonly maxLength?: number;
@@ -55,6 +56,8 @@ export interface Parameter {
 export interface MediaType {
   readonly schema?: Schema;
   readonly example?: Json;
+  /** In place of one example: one for each kind of thing that the body can say. */
+  readonly examples?: Readonly<Record<string, { readonly value: Json }>>;
 }
 
 /** A header of a response. */
@@ -134,7 +137,14 @@ export interface OpenApiDocument {
   readonly tags: readonly Tag[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly webhooks?: Readonly<Record<string, PathItem>>;
+  /** Events that are shown in event streams and delivered to nobody, in the form of webhooks. */
+  readonly "x-stream-events"?: Readonly<Record<string, PathItem>>;
   /** The bidirectional methods by path; OpenAPI has no word for WebSockets. */
   readonly "x-websockets"?: Readonly<Record<string, WebSocketOperation>>;
   readonly components: Components;
+}
+
+/** The example of a body, or the first of several. */
+export function firstExample({ example, examples = {} }: MediaType): Json | undefined {
+  return example ?? Object.values(examples)[0]?.value;
 }

@@ -1,7 +1,42 @@
+import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
+import { title } from "../../src/gen/pilothouse/v1/options_pb.ts";
+
 /** Writes `load_state` or `not-found` as `LoadState` or `NotFound`. */
 export function pascalCase(name: string): string {
   return name
     .split(/[_-]/)
     .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
     .join("");
+}
+
+/** The operation's name in a client: `createSession`, `listSessions`, `getSessionState`, `signUp`. */
+export function operationIdOf({ name, parent }: DescMethod): string {
+  const [verb = name, ...rest] = wordsOf(name);
+  const noun = tagOf(parent);
+  const isThing = parent.file.messages.some((desc) => desc.name === noun);
+  if (!isThing && rest.length > 0) return lowerFirst(name);
+  return `${verb.toLowerCase()}${name === "List" ? `${noun}s` : noun}${rest.join("")}`;
+}
+
+/** A heading of a few words: what the method's option says, else its name in words. */
+export function titleOf(method: DescMethod): string {
+  const said = getOption(method, title);
+  if (said !== "") return said;
+  const [verb = "", ...rest] = wordsOf(method.name);
+  const noun = wordsOf(tagOf(method.parent)).join(" ").toLowerCase();
+  if (rest.length > 0) return [verb, ...rest.map((word) => word.toLowerCase())].join(" ");
+  return verb === "List" ? `List ${noun}s` : `${verb} ${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
+}
+
+/** The tag of a service's operations: its name without `Service`. */
+export function tagOf(service: DescService): string {
+  return service.name.replace(/Service$/, "");
+}
+
+function wordsOf(name: string): string[] {
+  return name.split(/(?=[A-Z][a-z])/);
+}
+
+function lowerFirst(name: string): string {
+  return name.slice(0, 1).toLowerCase() + name.slice(1);
 }

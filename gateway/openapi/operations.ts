@@ -1,4 +1,4 @@
-import { type DescMessage, type DescService, getOption } from "@bufbuild/protobuf";
+import { type DescMessage, getOption } from "@bufbuild/protobuf";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { HttpRoute } from "../../src/http-route.ts";
@@ -7,7 +7,7 @@ import type { ServedMethod } from "../../src/registry.ts";
 import { policiesOf } from "../policies/index.ts";
 import { parseTemplate } from "../rest/template.ts";
 import type { Comments } from "./comments.ts";
-import { eventExample, pathExample, requestExample, requestMember, responseExample } from "./examples.ts";
+import { eventExample, kindExamples, pathExample, requestExample, requestMember, responseExample } from "./examples.ts";
 import { commonHeaders, referToHeader, referToParameter } from "./headers.ts";
 import type {
   Introduction,
@@ -19,6 +19,7 @@ import type {
   Response,
   WebSocketOperation,
 } from "./model.ts";
+import { operationIdOf, tagOf, titleOf } from "./names.ts";
 import { requiredMembers } from "./presence.ts";
 import { type ProblemCatalogue, problemsOf } from "./problems.ts";
 import type { SchemaCatalogue } from "./schema.ts";
@@ -56,12 +57,13 @@ export function describeOperation(served: ServedMethod, route: HttpRoute, contex
 /** Describes a bidirectional method as its WebSocket path has it. */
 export function describeWebSocket(served: ServedMethod, context: OperationContext): WebSocketOperation {
   const { method, rules } = served;
+  const { variables } = parseTemplate(rules.websocket);
   return {
     ...introduce(served, context),
-    parameters: pathParameters(served, parseTemplate(rules.websocket).variables, context),
+    parameters: pathParameters(served, variables, context),
     client: context.schemas.request(method.input),
     server: context.schemas.response(method.output),
-    example: requestExample(method.input),
+    example: requestExample(method.input, new Set(variables)),
   };
 }
 
@@ -69,23 +71,12 @@ function introduce(served: ServedMethod, { comments }: OperationContext): Introd
   const { method, rules } = served;
   const comment = comments(`${method.parent.typeName}.${method.name}`);
   return {
-    operationId: `${method.parent.name}_${method.name}`,
+    operationId: operationIdOf(method),
     tags: [tagOf(method.parent)],
-    summary: firstSentence(comment),
+    summary: titleOf(method),
     description: [comment, ...callNotes(served)].join("\n\n"),
     security: rules.public ? [] : [{ bearer: rules.scope === "" ? [] : [rules.scope] }],
   };
-}
-
-/** The tag of a service's operations: its name without `Service`. */
-export function tagOf(service: DescService): string {
-  return service.name.replace(/Service$/, "");
-}
-
-/** The first sentence, up to a colon or a parenthesis that it explains itself with. */
-function firstSentence(comment: string): string {
-  const sentence = /^.+?(?=[.:](?:\s|$))/s.exec(comment)?.[0] ?? comment;
-  return sentence.replace(/\s*\([^)]*$/, "");
 }
 
 /** What policies and transports ask of the method's caller. */
@@ -150,10 +141,15 @@ function headerParametersOf(served: ServedMethod, route: HttpRoute): Reference[]
 function requestBody({ method, rules }: ServedMethod, inPath: Set<string>, { schemas }: OperationContext): RequestBody {
   const type = rules.formBody ? "application/x-www-form-urlencoded" : "application/json";
   const required = [...requiredMembers(method.input)].some((name) => !inPath.has(name));
+  const kinds = kindExamples(method.input, inPath);
+  const examples = kinds.length > 1 ? { examples: Object.fromEntries(kinds) } : undefined;
   return {
     required,
     content: {
-      [type]: { schema: schemas.request(method.input, inPath), example: requestExample(method.input, inPath) },
+      [type]: {
+        schema: schemas.request(method.input),
+        ...(examples ?? { example: requestExample(method.input, inPath) }),
+      },
     },
   };
 }

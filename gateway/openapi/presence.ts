@@ -1,5 +1,4 @@
-import { create, type DescMessage, getOption } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { create, type DescField, type DescMessage, type DescOneof, getOption } from "@bufbuild/protobuf";
 import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
@@ -10,20 +9,13 @@ export function requiredMembers(desc: DescMessage): Set<string> {
   return new Set(missing.filter((field) => desc.members.some(({ name }) => name === field)));
 }
 
-/** Names the members that every answer carries: what has no presence, and what is null where it is unset. */
+/** Names the members that every answer carries: all but those that the proto says are `optional`, and not nullable. */
 export function writtenMembers(desc: DescMessage): Set<string> {
-  return new Set(
-    desc.fields
-      .filter(isWritable)
-      .filter(
-        (field) =>
-          getOption(field, nullable) ||
-          field.fieldKind === "list" ||
-          field.fieldKind === "map" ||
-          (field.fieldKind === "scalar" &&
-            field.oneof === undefined &&
-            field.presence === FeatureSet_FieldPresence.IMPLICIT),
-      )
-      .map((field) => field.name),
-  );
+  return new Set(desc.members.filter(isAlwaysWritten).map(({ name }) => name));
+}
+
+/** A oneof is there: it is a request's, and answers repeat what requests said. */
+export function isAlwaysWritten(member: DescField | DescOneof): boolean {
+  if (member.kind === "oneof") return true;
+  return isWritable(member) && (getOption(member, nullable) || !member.proto.proto3Optional);
 }

@@ -38,7 +38,7 @@ export class ProblemCatalogue {
   constructor(schemas: SchemaCatalogue, errorsBase: string) {
     this.#schemas = schemas;
     this.#errorsBase = errorsBase;
-    addProblemSchema(schemas);
+    schemas.response(ProblemSchema);
   }
 
   /** All problem responses so far, in order of status. */
@@ -115,19 +115,4 @@ export class ProblemCatalogue {
 
 function extensionSchema({ type, format, values, about }: Extension): Schema {
   return { type, description: about, ...(format && { format }), ...(values && { enum: values }) };
-}
-
-/** The common schema of problems. Extensions stand beside its members, and nearly every member depends on the failure. */
-function addProblemSchema(schemas: SchemaCatalogue): void {
-  const { $ref } = schemas.response(ProblemSchema);
-  const { extensions: _, ...properties } = schemas.schemas[ProblemSchema.name]?.properties ?? {};
-  schemas.add(ProblemSchema.name, {
-    type: "object",
-    description: `A problem document (RFC 9457): the body of every error. Other members depend on its \`type\`.`,
-    properties,
-    required: ["type", "title", "status"],
-  });
-  if ($ref !== `#/components/schemas/${ProblemSchema.name}`) {
-    throw new Error("the schema of problems has moved");
-  }
 }

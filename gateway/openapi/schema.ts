@@ -11,13 +11,16 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { default_value, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/names.ts";
 import type { Comments } from "./comments.ts";
 import { constraintsOf } from "./constraints.ts";
+import { readOption } from "./examples.ts";
 import type { Reference, Schema } from "./model.ts";
 import { pascalCase } from "./names.ts";
 import { requiredMembers, writtenMembers } from "./presence.ts";
+import type { RequestUses } from "./request-uses.ts";
 
 type Direction = "request" | "response";
 
@@ -26,10 +29,14 @@ const NOTHING: ReadonlySet<string> = new Set();
 /** Collects the schemas of messages and enums under their names, and refers to them. */
 export class SchemaCatalogue {
   readonly #comments: Comments;
+  readonly #uses: RequestUses;
   readonly #schemas = new Map<string, Schema>();
+  /** What each name stands for: two things of one name would hide each other in silence. */
+  readonly #owners = new Map<string, string>();
 
-  constructor(comments: Comments) {
+  constructor(comments: Comments, uses: RequestUses) {
     this.#comments = comments;
+    this.#uses = uses;
   }
 
   /** All schemas so far, in alphabetical order. */
@@ -37,25 +44,29 @@ export class SchemaCatalogue {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Puts a schema in that comes from no descriptor, or replaces one. */
+  /** Puts a schema in that comes from no descriptor. */
   add(name: string, schema: Schema): Reference {
-    this.#schemas.set(name, schema);
-    return refer(name);
+    return this.#once(name, "no descriptor", () => schema);
   }
 
-  /** Refers to a message as part of a request. `omit` names the fields that its path says. */
-  request(desc: DescMessage, omit: ReadonlySet<string> = NOTHING): Reference {
-    return this.#once(nameOf(desc, "request"), () => this.#object(desc, "request", omit));
+  /** Refers to a message as part of a request, without the fields that its path says. */
+  request(desc: DescMessage): Reference {
+    return this.#once(nameOf(desc, "request"), `request ${desc.typeName}`, () => this.#object(desc, "request"));
   }
 
   /** Refers to a message as part of an answer. */
   response(desc: DescMessage): Reference {
-    return this.#once(nameOf(desc, "response"), () => this.#object(desc, "response", NOTHING));
+    const make = (): Schema => {
+      const schema = this.#object(desc, "response");
+      return desc.typeName === ProblemSchema.typeName ? problemSchema(schema) : schema;
+    };
+    return this.#once(nameOf(desc, "response"), `response ${desc.typeName}`, make);
   }
 
   /** The schema of a field that a path or a query says, without its description. */
   parameter(field: DescField): Schema {
-    return this.#value(field, "request");
+    const { description: _, ...schema } = this.#member(field, "request", false);
+    return schema;
   }
 
   /** What a message's comment and its own rules say of it. */
@@ -64,51 +75,59 @@ export class SchemaCatalogue {
     return [this.#comments(desc.typeName), ...rules].join("\n\n");
   }
 
-  #once(name: string, make: () => Schema): Reference {
-    if (!this.#schemas.has(name)) {
+  #once(name: string, owner: string, make: () => Schema): Reference {
+    const known = this.#owners.get(name);
+    if (known === undefined) {
+      this.#owners.set(name, owner);
       // Taken before it is made, so that recursive messages find themselves.
       this.#schemas.set(name, {});
       this.#schemas.set(name, make());
+    } else if (known !== owner) {
+      throw new Error(`two schemas are called ${name}: ${known} and ${owner}`);
     }
     return refer(name);
   }
 
-  #object(desc: DescMessage, direction: Direction, omit: ReadonlySet<string>): Schema {
+  #object(desc: DescMessage, direction: Direction): Schema {
     const whole = onlyOneof(desc);
     if (whole) {
       return { description: this.description(desc), ...this.#oneof(whole, direction) };
     }
-    const members = desc.members.filter((member) => isWritable(member) && !omit.has(member.name));
+    const { inPath = NOTHING, clearable = NOTHING } =
+      direction === "request" ? (this.#uses.get(desc.typeName) ?? {}) : {};
+    const members = desc.members.filter((member) => isWritable(member) && !inPath.has(member.name));
     const always = direction === "request" ? requiredMembers(desc) : writtenMembers(desc);
     const required = members.map((member) => member.name).filter((name) => always.has(name));
-    const clearable = direction === "request" && !desc.members.every(isWritable);
     return {
       type: "object",
       description: this.description(desc),
       properties: Object.fromEntries(
-        members.map((member) => [member.name, this.#member(member, direction, clearable)] as const),
+        members.map((member) => [member.name, this.#member(member, direction, clearable.has(member.name))] as const),
       ),
       ...(required.length > 0 && { required }),
       ...(direction === "request" && { additionalProperties: false, ...oneofKeywords(desc) }),
     };
   }
 
-  #member(member: DescField | DescOneof, direction: Direction, clearable: boolean): Schema {
+  #member(member: DescField | DescOneof, direction: Direction, isClearable: boolean): Schema {
     const description = this.#comments(`${member.parent.typeName}.${member.name}`);
     if (member.kind === "oneof") {
       return { description, ...this.#oneof(member, direction) };
     }
     const value = this.#value(member, direction);
-    // In a PATCH a present null clears an optional field; in an answer it is what an unset nullable field shows.
-    const isNullable =
-      direction === "response" ? getOption(member, nullable) : clearable && member.proto.proto3Optional;
-    return { description, ...(isNullable ? orNull(value) : value) };
+    const isNullable = direction === "response" ? getOption(member, nullable) : isClearable;
+    const text = direction === "request" ? getOption(member, default_value) : "";
+    return {
+      description,
+      ...(isNullable ? orNull(value) : value),
+      ...(text !== "" && { default: readOption(member, text) }),
+    };
   }
 
   #oneof(oneof: DescOneof, direction: Direction): Schema {
     const kinds = oneof.fields.map((field) => {
       const name = `${nameOf(oneof.parent, direction)}${pascalCase(oneof.name)}${pascalCase(field.name)}`;
-      return [field.name, this.#once(name, () => this.#kind(field, direction))] as const;
+      return [field.name, this.#once(name, `${direction} ${field}`, () => this.#kind(field, direction))] as const;
     });
     return {
       oneOf: kinds.map(([, reference]) => reference),
@@ -124,7 +143,7 @@ export class SchemaCatalogue {
     if (!field.message) {
       throw new Error(`${field}: a oneof's member must be a message`);
     }
-    const { properties, required, ...rest } = this.#object(field.message, direction, NOTHING);
+    const { properties, required, ...rest } = this.#object(field.message, direction);
     return {
       ...rest,
       properties: { kind: { const: field.name }, ...properties },
@@ -170,12 +189,23 @@ export class SchemaCatalogue {
     const lines = desc.values
       .filter((value) => names.has(value.number))
       .map((value) => `- \`${names.get(value.number)}\`: ${this.#comments(`${desc.typeName}.${value.name}`)}`);
-    return this.#once(desc.name, () => ({
+    return this.#once(desc.name, desc.typeName, () => ({
       type: "string",
       description: `${this.#comments(desc.typeName)}\n\n${lines.join("\n")}`,
       enum: [...names.values()],
     }));
   }
+}
+
+/** A problem's extensions stand beside its members (rest-json/writer.ts), and nearly every member depends on the failure. */
+function problemSchema(whole: Schema): Schema {
+  const { extensions: _, ...properties } = whole.properties ?? {};
+  return {
+    type: "object",
+    description: "A problem document (RFC 9457): the body of every error. Other members depend on its `type`.",
+    properties,
+    required: ["type", "title", "status"],
+  };
 }
 
 function nameOf({ name }: DescMessage, direction: Direction): string {
@@ -211,18 +241,18 @@ function scalarSchema(scalar: ScalarType): Schema {
       return { type: "string", contentEncoding: "base64" };
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return { type: "number" };
+      return { type: "number", format: "double" };
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      return { type: "integer", minimum: 0, maximum: 2 ** 32 - 1 };
+      return { type: "integer", format: "int32", minimum: 0 };
+    case ScalarType.UINT64:
+    case ScalarType.FIXED64:
+      return { type: "integer", format: "int64", minimum: 0 };
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32:
-      return { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
-    case ScalarType.UINT64:
-    case ScalarType.FIXED64:
-      return { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
+      return { type: "integer", format: "int32" };
     default:
-      return { type: "integer", minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
+      return { type: "integer", format: "int64" };
   }
 }

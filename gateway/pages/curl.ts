@@ -1,4 +1,4 @@
-import type { OpenApiDocument, Operation, Parameter } from "../openapi/model.ts";
+import { firstExample, type OpenApiDocument, type Operation, type Parameter } from "../openapi/model.ts";
 
 /** A request as a path item has it. */
 export interface CurlTarget {
@@ -15,11 +15,12 @@ export function curlOf(target: CurlTarget, parameters: readonly Parameter[], doc
     (response) => "content" in response && response.content?.["text/event-stream"],
   );
   const method = verb === "get" ? "" : ` -X ${verb.toUpperCase()}`;
+  const example = media && firstExample(media);
   const parts = [
     `curl${isStream ? " -N" : ""}${method} ${quoted(`${document.servers[0]?.url}${filled(path, parameters)}`)}`,
     operation.security?.length !== 0 && '-H "Authorization: Bearer $PILOTHOUSE_KEY"',
     ...(type === "*/*" ? ["-T FILE"] : [type && `-H "Content-Type: ${type}"`]),
-    media?.example !== undefined && `-d ${quoted(bodyOf(type, media.example))}`,
+    example !== undefined && `-d ${quoted(bodyOf(type, example))}`,
   ];
   return parts.filter((part) => typeof part === "string").join(" \\\n  ");
 }

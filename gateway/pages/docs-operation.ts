@@ -37,6 +37,7 @@ ${answers.map(([status, response]) => answer(status, response, resolver))}
 <h4>Headers</h4>${headerLinks(headers, resolver)}
 <h4>Problems</h4>${problemList(problems, resolver)}</div>
 <div class="examples"><h4>Request</h4>${code(curlOf(entry, own, document))}
+${bodies.map(kindsOf)}
 ${answers.map(([status, { content = {} }]) => Object.values(content).map((media) => exampleOf(status, media)))}</div>
 </section>`;
 }
@@ -100,6 +101,14 @@ function answer(status: string, { description, content = {} }: Response, resolve
     return html`<p class="type">${type}</p>${fields}`;
   });
   return html`<h4>Answer ${status}</h4><p>${inline(description)}</p>${bodies}`;
+}
+
+/** What the body is for each kind of thing that it can say. */
+function kindsOf({ examples = {} }: MediaType): Html | undefined {
+  const kinds = Object.entries(examples).map(
+    ([kind, { value }]) => html`<h4>Body: ${kind}</h4>${code(JSON.stringify(value, null, 2))}`,
+  );
+  return kinds.length > 0 ? html`<details><summary>Body of each kind</summary>${kinds}</details>` : undefined;
 }
 
 function exampleOf(status: string, { example }: MediaType): Html | undefined {

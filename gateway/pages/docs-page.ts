@@ -13,7 +13,7 @@ export function renderDocs(document: OpenApiDocument): string {
     html`<div class="reference">
 <nav aria-label="Reference"><p class="name"><a href="#top"><b>${info.title}</b></a> ${info.version}</p>
 <a href="/v1/openapi.json">OpenAPI 3.1</a>${groupsOf(document).map(navGroup)}
-<strong><a href="#events">Events</a></strong><strong><a href="#headers">Headers</a></strong></nav>
+<strong><a href="#events">Events</a></strong><strong><a href="#stream-events">Events of streams</a></strong><strong><a href="#headers">Headers</a></strong></nav>
 <main id="top"><h1>${title}</h1>
 <div class="intro">${prose(info.description)}</div>
 <p>Base address: <code>${document.servers[0]?.url}</code>. Send your key as <code>Authorization: Bearer &lt;key&gt;</code>.</p>
@@ -24,14 +24,16 @@ ${sectionsOf(document)}
 
 function sectionsOf(document: OpenApiDocument): Html[] {
   const resolver = new Resolver(document);
-  const { webhooks = {}, components } = document;
+  const { webhooks = {}, "x-stream-events": streamEvents = {}, components } = document;
   const groups = groupsOf(document).map(
     ({ name, description, operations, streams }) => html`<h2 id="${name}">${words(name)}</h2>${prose(description)}
 ${operations.map((entry) => operationSection(entry, document, resolver))}
 ${streams.map((entry) => streamSection(entry, resolver))}`,
   );
   const events = html`<h2 id="events">Events</h2><p>What event streams show and webhooks deliver, by type.</p>
-${entriesOf(webhooks).map((entry) => eventSection(entry, resolver))}`;
+${entriesOf(webhooks).map((entry) => eventSection(entry, resolver))}
+<h2 id="stream-events">Events of streams alone</h2><p>What event streams show besides, and no webhook delivers.</p>
+${entriesOf(streamEvents).map((entry) => eventSection(entry, resolver))}`;
   const headers = html`<h2 id="headers">Headers</h2><p>What requests may carry, where the operation names it:</p>
 ${headerTable(components.parameters, resolver)}
 <p>What answers carry:</p>

@@ -6,11 +6,11 @@ import type { Bus } from "../platform/bus.ts";
 import type { Database, Tx } from "../platform/database.ts";
 import { isDatabaseAway } from "../platform/database-away.ts";
 import { fail } from "../platform/errors.ts";
+import { eventPayload } from "../platform/event-payload.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import { createEventTail } from "./event-tail.ts";
 import { createNumbering } from "./numbering.ts";
-import { eventPayload } from "./payload.ts";
 import { PendingEvents } from "./pending-events.ts";
 import {
   beginCursor,

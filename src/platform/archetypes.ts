@@ -35,12 +35,12 @@ const table: ReadonlyMap<string, Archetype> = new Map([
   ),
 ]);
 
-/** All archetypes by name, in alphabetical order. */
-const archetypeNames: readonly string[] = [...table.keys()].sort();
+/** All archetypes, in alphabetical order of their names. */
+export const archetypes: readonly Archetype[] = [...table.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 
-/** Finds an archetype by its name. */
+/** Finds an archetype by its name, in whatever way that is written: `Pixel 7` is `pixel-7`. */
 export function findArchetype(name: string): Archetype | undefined {
-  return table.get(name);
+  return table.get(name) ?? table.get(toKebab(name.slice(0, MAX_NAME)));
 }
 
 /** Whether a client may choose the size of an archetype's pages. */
@@ -53,8 +53,8 @@ export function closeArchetypes(name: string): string[] {
   if (name.length > MAX_NAME) return [];
   const wanted = toKebab(name);
   const limit = Math.max(2, Math.floor(wanted.length * CLOSE_SHARE));
-  return archetypeNames
-    .map((candidate) => ({ candidate, distance: distanceOf(wanted, candidate) }))
+  return archetypes
+    .map(({ name: candidate }) => ({ candidate, distance: distanceOf(wanted, candidate) }))
     .filter(({ distance }) => distance <= limit)
     .sort((a, b) => a.distance - b.distance)
     .slice(0, MAX_SUGGESTIONS)

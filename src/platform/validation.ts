@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { type FieldFault, fail, failFaults } from "./errors.ts";
+import { type FieldFault, fail, failFaults, maxFaults } from "./errors.ts";
 import { joinPath } from "./rest-json/faults.ts";
 import { askedBy, askedOfMembers, rulesOf } from "./rule-words.ts";
 
@@ -30,7 +30,7 @@ export function ruleFaults(desc: DescMessage, message: Message): FieldFault[] {
       return [];
     case "invalid": {
       const whole = reflect(desc, message);
-      const faults = result.violations.map((violation) => toFault(violation, whole));
+      const faults = result.violations.slice(0, 2 * maxFaults).map((violation) => toFault(violation, whole));
       // An absent value breaks several rules at once, and is missing once.
       return [...new Map(faults.map((fault) => [`${fault.field}: ${fault.message}`, fault])).values()];
     }

@@ -94,7 +94,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
         const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;
         throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
       }
-      const { profileId, locale, labels } = plan.request;
+      const { profileId, locale, timezone, labels } = plan.request;
       const { runtime } = plan.browser;
       const wish = { accountId, tier, runtime };
       const profile = profileId === undefined ? undefined : await reserveProfile(tx, { profileId, ...wish });
@@ -103,7 +103,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (placement.kind === "not-integrated") throw notIntegrated(runtime);
       if (placement.kind !== "placed") return placement.kind;
       const { viewport, timeoutSeconds } = plan;
-      const chosen = { id, accountId, profileId, locale, labels, viewport, timeoutSeconds };
+      const chosen = { id, accountId, profileId, locale, timezone, labels, viewport, timeoutSeconds };
       const row = await insertSession(tx, { ...plan.browser, ...chosen, workerId: placement.worker.id });
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {

@@ -26,12 +26,14 @@ const defaultIdleTimeoutSeconds = 300;
 
 type Faults = Record<string, string>;
 
-function isTimezone(timeZone: string): boolean {
+/** The canonical name of an IANA time zone, which is the only one that browsers take. Undefined where there is none. */
+function canonicalTimezone(name: string): string | undefined {
+  // Offsets such as +0100 are none of IANA's, although Intl knows them.
+  if (!/^[a-z]/i.test(name)) return undefined;
   try {
-    new Intl.DateTimeFormat("en", { timeZone });
-    return true;
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -95,7 +97,7 @@ function findFaults(request: CreateSessionRequest, archetype: Archetype | undefi
   const longest = tier.longestSessionSeconds;
   return {
     ...(!archetype && { archetype: unknownArchetype(request.archetype ?? "") }),
-    ...(timezone !== undefined && !isTimezone(timezone) && { timezone: "is not an IANA time zone" }),
+    ...(timezone !== undefined && !canonicalTimezone(timezone) && { timezone: "is not an IANA time zone" }),
     ...(locale !== undefined && !isLocale(locale) && { locale: "is not a BCP 47 language tag" }),
     ...(timeoutSeconds !== undefined &&
       timeoutSeconds > longest && { timeout_seconds: `is at most ${longest} on tier ${tier.name}` }),
@@ -105,20 +107,28 @@ function findFaults(request: CreateSessionRequest, archetype: Archetype | undefi
 
 /** Checks what the proto's rules cannot say of a create, and fills in the defaults. */
 export function planSession(request: CreateSessionRequest, tier: Tier): SessionPlan {
-  const name = request.archetype ?? DEFAULT_DEVICE.archetype;
-  const archetype = findArchetype(name);
+  const archetype = findArchetype(request.archetype ?? DEFAULT_DEVICE.archetype);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
   const viewport = planViewport(archetype, request.viewport);
   const { runtime = defaultRuntime, idleTimeoutSeconds = defaultIdleTimeoutSeconds, profileId } = request;
-  const { locale = DEFAULT_DEVICE.locale, timezone = DEFAULT_DEVICE.timezone } = request;
+  const chosen = request.timezone === undefined ? undefined : canonicalTimezone(request.timezone);
+  const { locale = DEFAULT_DEVICE.locale } = request;
   const browser = create(BrowserPlanSchema, {
-    ...{ runtime, archetype: name, viewport, locale, timezone, idleTimeoutSeconds },
+    ...{
+      runtime,
+      archetype: archetype.name,
+      viewport,
+      locale,
+      timezone: chosen ?? DEFAULT_DEVICE.timezone,
+      idleTimeoutSeconds,
+    },
     onChallenge: request.onChallenge || OnChallenge.PAUSE,
     ...(request.proxy && { proxy: planProxy(request.proxy) }),
     ...(profileId !== undefined && { profileId }),
   });
-  return { request, browser, viewport, timeoutSeconds: request.timeoutSeconds ?? tier.longestSessionSeconds };
+  const timeoutSeconds = request.timeoutSeconds ?? tier.longestSessionSeconds;
+  return { request: { ...request, ...(chosen && { timezone: chosen }) }, browser, viewport, timeoutSeconds };
 }
 
 function planViewport(archetype: Archetype, wanted: Viewport | undefined): Viewport {

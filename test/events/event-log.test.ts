@@ -5,7 +5,6 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
-import { eventPayload } from "../../src/events/payload.ts";
 import { insertEvent, readEnd, readEvents } from "../../src/events/store.ts";
 import { AgentSessionTurnEndedEventSchema, TurnStatus } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { CryptoOrderPaidEventSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
@@ -17,6 +16,7 @@ import {
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { connectionOptions, type Tx } from "../../src/platform/database.ts";
+import { eventPayload } from "../../src/platform/event-payload.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 

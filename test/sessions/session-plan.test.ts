@@ -26,6 +26,8 @@ test("should fill in what the client left open", () => {
     },
   });
   expect(plan({}, "enterprise").timeoutSeconds).toBe(86_400);
+  // Nobody chose a time zone, so none is shown.
+  expect(plan({}).request.timezone).toBeUndefined();
 });
 
 test("should keep what the client chose", () => {
@@ -53,10 +55,29 @@ test.each(logins)("should take the login out of the proxy address %s", (server, 
   expect({ ...proxy, $typeName: undefined }).toEqual({ ...planned, $typeName: undefined });
 });
 
+test.each([
+  ["utc", "UTC"],
+  ["europe/vienna", "Europe/Vienna"],
+  ["AMERICA/NEW_YORK", "America/New_York"],
+])("should make the time zone %s canonical", (timezone, canonical) => {
+  const { request, browser } = plan({ timezone });
+  expect([request.timezone, browser.timezone]).toEqual([canonical, canonical]);
+});
+
+test.each([
+  ["Pixel 7", "pixel-7"],
+  ["iphone 15 pro max", "iphone-15-pro-max"],
+  ["Galaxy S9+", "galaxy-s9-plus"],
+  ["Desktop Chrome", "desktop-chrome"],
+])("should find the archetype %s", (archetype, name) => {
+  expect(plan({ archetype }).browser.archetype).toBe(name);
+});
+
 describe("what it refuses", () => {
   const cases: [what: string, request: Request, failure: object][] = [
     ["an unknown archetype", { archetype: "pixl-7" }, { errors: [{ field: "archetype", message: /pixel-7/ }] }],
     ["an unknown time zone", { timezone: "Mars/Olympus" }, { errors: [{ field: "timezone" }] }],
+    ["an offset for a time zone", { timezone: "+0100" }, { errors: [{ field: "timezone" }] }],
     ["a language tag that is none", { locale: "a-b" }, { errors: [{ field: "locale" }] }],
     [
       "more time than the tier has",

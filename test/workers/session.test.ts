@@ -257,8 +257,12 @@ describe("a watch", () => {
     const session = await open();
     await session.navigate({ url: site.url("/dialogs.html") });
     const types: string[] = [];
+    const told = new Map<string, unknown>();
     const reading = (async () => {
-      for await (const { type } of session.watch(AbortSignal.timeout(20_000))) types.push(type);
+      for await (const { type, data } of session.watch(AbortSignal.timeout(20_000))) {
+        types.push(type);
+        told.set(type, data);
+      }
     })();
     // The stream is open when something has come through it.
     await vi.waitUntil(
@@ -279,9 +283,16 @@ describe("a watch", () => {
     });
     await session.destroy();
     await reading;
-    for (const type of ["session.console", "session.dialog", "session.page_opened", "session.page_navigated"]) {
-      expect(types).toContain(type);
-    }
+    const session_id = expect.stringMatching(/^ses_/);
+    const page_id = expect.stringMatching(/^page_\d+$/);
+    expect(Object.fromEntries(told)).toEqual({
+      "session.page_opened": { session_id, page_id, url: expect.any(String) },
+      "session.page_navigated": { session_id, page_id, url: expect.stringMatching(/^http/) },
+      "session.page_closed": { session_id, page_id },
+      "session.console": { session_id, level: "log", text: expect.any(String) },
+      "session.dialog": { session_id, kind: "alert", message: expect.any(String), answer: "accepted" },
+      "session.download": { session_id, file_name: expect.any(String), bytes: expect.any(Number), status: "finished" },
+    });
   });
 });
 

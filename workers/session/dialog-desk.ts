@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import type { BrowserContext, Dialog as BrowserDialog, Page, Response } from "playwright-core";
-import { type Dialog, DialogSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type Dialog, DialogSchema, SessionDialogEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { EventFeed } from "./event-feed.ts";
 import { shownAddress } from "./shown-text.ts";
 
@@ -43,7 +43,7 @@ export class DialogDesk {
     const kept = message.slice(0, MESSAGE_LENGTH).toWellFormed();
     this.#dialogs.push(create(DialogSchema, { kind, message: kept, answer, at: timestampNow() }));
     if (this.#dialogs.length > KEPT) this.#dialogs.shift();
-    this.#feed.publish("session.dialog", { kind, message: kept, answer });
+    this.#feed.publish(SessionDialogEventSchema, { kind, message: kept, answer });
   }
 
   /** Keeps that a document asked for a name and a password: a browser without a person shows the page of its 401. */

@@ -1,7 +1,7 @@
 import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { type Download, DownloadSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type Download, DownloadSchema, SessionDownloadEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 
@@ -109,7 +109,7 @@ export class DownloadShelf {
   }
 
   #publish({ fileName, bytes, status }: Download): void {
-    this.#feed.publish("session.download", { file_name: fileName, bytes: Number(bytes), status });
+    this.#feed.publish(SessionDownloadEventSchema, { fileName, bytes, status });
   }
 }
 

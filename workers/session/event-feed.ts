@@ -1,14 +1,21 @@
-import { create, type JsonObject } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { eventPayload } from "../../src/platform/event-payload.ts";
 
 /** How many events a slow reader may fall behind before it loses the oldest. */
 const CAPACITY = 200;
 
+/** Makes an event for the session that reads it: a warm browser has seen things before it was given to one. */
+type EventMaker = (sessionId: string) => Event;
+
 interface Reader {
-  readonly pending: Event[];
+  readonly pending: EventMaker[];
   wake(): void;
 }
+
+/** What is particular to a browser event, as its payload message has it. */
+type Said<D extends DescMessage> = Omit<MessageInitShape<D>, "sessionId">;
 
 /** What happens in a session's browser, for whoever watches; never stored. */
 export class EventFeed {
@@ -22,17 +29,19 @@ export class EventFeed {
   }
 
   /** Tells all readers of something that has happened. */
-  publish(type: string, data: JsonObject): void {
+  publish<D extends DescMessage>(payload: D, said: Said<D>): void {
     if (this.#readers.size === 0) return;
-    const event = create(EventSchema, { type, data, createdAt: timestampNow() });
+    const createdAt = timestampNow();
+    const make: EventMaker = (sessionId) =>
+      create(EventSchema, { ...eventPayload(payload, fill(payload, sessionId, said)), createdAt });
     for (const reader of this.#readers) {
-      if (reader.pending.push(event) > CAPACITY) reader.pending.shift();
+      if (reader.pending.push(make) > CAPACITY) reader.pending.shift();
       reader.wake();
     }
   }
 
   /** Gives what happens from now on, until the feed is closed or the signal aborts. */
-  async *read(signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
+  async *read(sessionId: string, signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
     let next = Promise.withResolvers<void>();
     const reader: Reader = { pending: [], wake: () => next.resolve() };
     const onAbort = () => reader.wake();
@@ -41,7 +50,7 @@ export class EventFeed {
     if (this.#readers.size === 1) this.#onWatched(true);
     try {
       while (!signal.aborted) {
-        for (let event = reader.pending.shift(); event; event = reader.pending.shift()) yield event;
+        for (let make = reader.pending.shift(); make; make = reader.pending.shift()) yield make(sessionId);
         if (this.#isClosed) return;
         if (!signal.aborted) await next.promise;
         next = Promise.withResolvers<void>();
@@ -58,4 +67,9 @@ export class EventFeed {
     this.#isClosed = true;
     for (const reader of this.#readers) reader.wake();
   }
+}
+
+/** The boundary where a payload gets its session: every browser event has the field, and only the caller knows its type. */
+function fill<D extends DescMessage>(payload: D, sessionId: string, said: Said<D>): MessageShape<D> {
+  return create(payload, { ...said, sessionId } as unknown as MessageInitShape<D>);
 }

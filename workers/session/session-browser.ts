@@ -1,5 +1,11 @@
 import type { BrowserContext, ConsoleMessage } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import {
+  SessionConsoleEventSchema,
+  SessionPageClosedEventSchema,
+  SessionPageNavigatedEventSchema,
+  SessionPageOpenedEventSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import type { Relay } from "../egress/relay.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
@@ -49,7 +55,7 @@ export class SessionBrowser {
     this.pages = new PageBook(context, process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),
-      onClosed: (page) => this.feed.publish("session.page_closed", { page_id: page.id }),
+      onClosed: (page) => this.feed.publish(SessionPageClosedEventSchema, { pageId: page.id }),
       onLost: () => resolve("the browser opens no page any more"),
     });
   }
@@ -107,7 +113,7 @@ export class SessionBrowser {
   }
 
   #onOpened(page: SessionPage): void {
-    this.feed.publish("session.page_opened", { page_id: page.id, url: page.address });
+    this.feed.publish(SessionPageOpenedEventSchema, { pageId: page.id, url: page.address });
   }
 
   #attend(sessionPage: SessionPage): void {
@@ -116,13 +122,13 @@ export class SessionBrowser {
     this.challengeWatch.attend(sessionPage);
     page.on("framenavigated", (frame) => {
       if (frame !== page.mainFrame()) return;
-      this.feed.publish("session.page_navigated", { page_id: sessionPage.id, url: sessionPage.address });
+      this.feed.publish(SessionPageNavigatedEventSchema, { pageId: sessionPage.id, url: sessionPage.address });
     });
   }
 
   #onConsole(message: ConsoleMessage): void {
     const text = message.text().slice(0, CONSOLE_LENGTH).toWellFormed();
-    this.feed.publish("session.console", { level: message.type(), text });
+    this.feed.publish(SessionConsoleEventSchema, { level: message.type(), text });
   }
 }
 

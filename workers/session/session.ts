@@ -213,7 +213,7 @@ export class Session {
 
   /** Gives what happens in the browser from now on. */
   watch(signal: AbortSignal): AsyncIterable<Event> {
-    return this.#browser.feed.read(signal);
+    return this.#browser.feed.read(this.id, signal);
   }
 
   /** Ends the session: what runs and what waits fails at once, and resolves when nothing is left of the browser. */

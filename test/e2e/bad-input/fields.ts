@@ -167,6 +167,29 @@ export function fieldTests(scene: GetScene): void {
     expect(answer.status).toBe(200);
   });
 
+  test("a session says its device in canonical names, and no time zone that nobody chose", async () => {
+    const { service } = scene();
+    const post = async (body: object) => JSON.parse((await send(service, { path: "/v1/sessions", body })).text);
+    const phone = await post({ archetype: "Pixel 7", timezone: "europe/vienna" });
+    expect(phone).toMatchObject({ status: "live", archetype: "pixel-7", timezone: "Europe/Vienna" });
+    const plain = await post({});
+    expect(plain).toMatchObject({ status: "live", timezone: null });
+    for (const { id } of [phone, plain]) await send(service, { method: "DELETE", path: `/v1/sessions/${id}` });
+  });
+
+  test("the archetypes are listed, without a key", async () => {
+    const { service } = scene();
+    const answer = await send(service, { path: "/v1/archetypes", headers: { authorization: null } });
+    const { data } = JSON.parse(answer.text);
+    expect(data.length).toBeGreaterThan(100);
+    expect(data.find(({ name }: { name: string }) => name === "pixel-7")).toEqual({
+      name: "pixel-7",
+      viewport: { width: 412, height: expect.any(Number), device_scale_factor: 2.625 },
+      touch: true,
+      user_agent: expect.stringContaining("Pixel 7"),
+    });
+  });
+
   test("a runtime that is not installed is driver-not-integrated", async () => {
     const answer = await send(scene().service, { path: "/v1/sessions", body: { runtime: "webkit" } });
     expectProblem(answer, { status: 503, slug: "driver-not-integrated" });

@@ -1,6 +1,6 @@
 import { type DescMessage, getOption, hasOption, type JsonValue, type MessageShape } from "@bufbuild/protobuf";
 import { event_type } from "../gen/pilothouse/v1/options_pb.ts";
-import { compileWriter } from "../platform/rest-json/writer.ts";
+import { compileWriter } from "./rest-json/writer.ts";
 
 /** What an event says: its type, and its `data` in the JSON of the REST interface. */
 export interface EventPayload {
