@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { type Metadata, Server } from "@grpc/grpc-js";
+import type { Metadata } from "@grpc/grpc-js";
 import { WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
@@ -11,6 +11,7 @@ import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/flee
 import { failureToStatus, WrongAddressee } from "../src/platform/grpc-failure.ts";
 import {
   addGrpcService,
+  createLinkServer,
   type GrpcCall,
   type GrpcHandlers,
   type MethodsOf,
@@ -45,7 +46,7 @@ export interface WorkerServerOptions {
 
 /** The gRPC service by which gateways command a worker. */
 export class WorkerServer {
-  readonly #server = new Server();
+  readonly #server = createLinkServer();
 
   constructor({ sessions, slots, profiles, log, secretHash, metrics }: WorkerServerOptions) {
     addGrpcService(this.#server, WorkerService, makeHandlers({ sessions, slots, profiles }, observer(metrics)), {

@@ -1,9 +1,8 @@
 import { chmod, rm } from "node:fs/promises";
-import { Server } from "@grpc/grpc-js";
 import { GatewayService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../platform/fleet-tls.ts";
 import { failureToStatus } from "../platform/grpc-failure.ts";
-import { addGrpcService, stopGrpcServer } from "../platform/grpc-server.ts";
+import { addGrpcService, createLinkServer, stopGrpcServer } from "../platform/grpc-server.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";
 
@@ -28,7 +27,7 @@ const drainTime = 2_000;
 
 /** Makes the server; it listens when it is started. */
 export function createFleetServer({ listen, tls, registry, log }: FleetServerOptions): FleetServer {
-  const server = new Server();
+  const server = createLinkServer();
   const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
   let port = 0;
   addGrpcService(

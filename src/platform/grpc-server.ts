@@ -3,7 +3,7 @@ import type { DescMessage, DescMethod, Message, MessageShape } from "@bufbuild/p
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import {
   Metadata,
-  type Server,
+  Server,
   type ServerDuplexStream,
   type ServerReadableStream,
   type ServerUnaryCall,
@@ -56,6 +56,19 @@ export interface GrpcServiceOptions {
 /** Where the handlers' message types are given up: descriptor and handler are known to agree here, and only here. */
 interface UntypedHandlers {
   readonly [name: string]: (call: GrpcCall, input: unknown) => Promise<Message> & AsyncIterable<Message>;
+}
+
+/** Calls that one connection may have open, and how long it may be open without any, or its other end silent. */
+const linkLimits = {
+  "grpc.max_concurrent_streams": 4_096,
+  "grpc.max_connection_idle_ms": 300_000,
+  "grpc.keepalive_time_ms": 60_000,
+  "grpc.keepalive_timeout_ms": 20_000,
+};
+
+/** Makes a grpc-js server of the fleet link: without bounds of ours, its connections and calls have none. */
+export function createLinkServer(): Server {
+  return new Server(linkLimits);
 }
 
 /** Adds an internal service to a grpc-js server. */
