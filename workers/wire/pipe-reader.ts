@@ -1,22 +1,17 @@
 import type { Readable } from "node:stream";
 import { Allowance, pipeBounds, pipeTotals } from "./pipe-bounds.ts";
 
-/** How much is kept of the ends of a message that is skipped: they say whose it is. */
-const END_BYTES = 256;
+/** How much is kept of a message that is skipped: which answer, or what event, it was. */
+const HEAD_BYTES = 256;
 
 /** After so many messages in one piece others have their turn: handling them takes some 5 ms. */
 const MANY_MESSAGES = 50;
 
-/** A message that was too long to be read, as far as it is known: its first and its last bytes. */
-export interface SkippedMessage {
-  readonly head: string;
-  readonly tail: string;
-}
-
 /** Hears what a browser writes. */
 export interface PipeListener {
   onMessage(text: string): void;
-  onSkipped(message: SkippedMessage): void;
+  /** Hears how a message began that was too long to be read. */
+  onSkipped(head: string): void;
 }
 
 /**
@@ -34,8 +29,8 @@ export class PipeReader {
   /** How much of it is counted among the large ones, and how long it may become. */
   #reserved = 0;
   #limit = 0;
-  /** The ends of a message that is being skipped. */
-  #skipped: { readonly head: string; tail: Buffer } | undefined;
+  /** How the message began that is being skipped. */
+  #skipped: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(pipe: Readable, listener: PipeListener) {
@@ -65,18 +60,17 @@ export class PipeReader {
   }
 
   #hold(part: Buffer): void {
-    if (this.#skipped) {
-      this.#skipped.tail = lastOf([this.#skipped.tail, part]);
-      return;
-    }
+    if (this.#skipped !== undefined) return;
     this.#parts.push(part);
     this.#length += part.length;
-    if (this.#length > pipeBounds.largeBytes && !this.#admit()) this.#skip();
+    if (this.#length <= pipeBounds.largeBytes || this.#admit()) return;
+    this.#skipped = headOf(this.#parts);
+    this.#forget();
   }
 
   /** Whether what has come of a large message may be held. */
   #admit(): boolean {
-    this.#limit ||= limitOf(firstOf(this.#parts));
+    this.#limit ||= limitOf(headOf(this.#parts));
     const more = this.#length - this.#reserved;
     if (this.#length > this.#limit || pipeTotals.largeBytes + more > pipeBounds.allLargeBytes) return false;
     pipeTotals.largeBytes += more;
@@ -84,19 +78,12 @@ export class PipeReader {
     return true;
   }
 
-  #skip(): void {
-    const head = firstOf(this.#parts);
-    const tail = lastOf(this.#parts);
-    this.#forget();
-    this.#skipped = { head, tail };
-  }
-
   #finish(): void {
     const skipped = this.#skipped;
-    if (skipped) {
+    if (skipped !== undefined) {
       this.#skipped = undefined;
       pipeTotals.skipped += 1;
-      this.#listener.onSkipped({ head: skipped.head, tail: skipped.tail.toString("latin1") });
+      this.#listener.onSkipped(skipped);
       return;
     }
     const [only = Buffer.alloc(0), ...others] = this.#parts;
@@ -133,16 +120,11 @@ function limitOf(head: string): number {
   return head.startsWith('{"id":') ? pipeBounds.answerBytes : pipeBounds.eventBytes;
 }
 
-function firstOf(parts: readonly Buffer[]): string {
+function headOf(parts: readonly Buffer[]): string {
   let head = "";
   for (const part of parts) {
-    head += part.toString("latin1", 0, END_BYTES - head.length);
-    if (head.length >= END_BYTES) break;
+    head += part.toString("latin1", 0, HEAD_BYTES - head.length);
+    if (head.length >= HEAD_BYTES) break;
   }
   return head;
-}
-
-/** A copy, so that what it was cut from need not be kept. */
-function lastOf(parts: readonly Buffer[]): Buffer {
-  return Buffer.concat(parts.slice(-2).map((part) => part.subarray(-END_BYTES))).subarray(-END_BYTES);
 }

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Readable, Writable } from "node:stream";
 import { CdpSession, type WireEvents } from "./cdp-session.ts";
-import { PipeReader, type SkippedMessage } from "./pipe-reader.ts";
+import { PipeReader } from "./pipe-reader.ts";
 import type { WireMessage } from "./wire-message.ts";
 import { WireUser } from "./wire-user.ts";
 
@@ -58,7 +58,7 @@ export class Wire {
     output.on("error", () => undefined);
     this.#reader = new PipeReader(output, {
       onMessage: (text) => this.#guard(() => this.#receive(JSON.parse(text))),
-      onSkipped: (skipped) => this.#guard(() => this.#receiveSkipped(skipped)),
+      onSkipped: (head) => this.#guard(() => this.#receiveSkipped(head)),
     });
   }
 
@@ -143,7 +143,7 @@ export class Wire {
   }
 
   /** Fails the command whose answer was skipped; an event that was skipped is lost. */
-  #receiveSkipped({ head }: SkippedMessage): void {
+  #receiveSkipped(head: string): void {
     const id = /^\{"id":(\d+)/.exec(head)?.[1];
     if (id !== undefined) this.#receive({ id: Number(id), error: { message: TOO_LONG } });
   }

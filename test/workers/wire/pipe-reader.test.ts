@@ -2,12 +2,12 @@ import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Allowance, pipeBounds, pipeTotals } from "../../../workers/wire/pipe-bounds.ts";
-import { PipeReader, type SkippedMessage } from "../../../workers/wire/pipe-reader.ts";
+import { PipeReader } from "../../../workers/wire/pipe-reader.ts";
 
 const MIB = 2 ** 20;
 let pipe: PassThrough;
 let messages: string[];
-let skipped: SkippedMessage[];
+let skipped: string[];
 
 beforeEach(() => {
   pipe = new PassThrough();
@@ -15,7 +15,7 @@ beforeEach(() => {
   skipped = [];
   const reader = new PipeReader(pipe, {
     onMessage: (text) => void messages.push(text),
-    onSkipped: (message) => void skipped.push(message),
+    onSkipped: (head) => void skipped.push(head),
   });
   onTestFinished(() => reader.close());
 });
@@ -46,8 +46,7 @@ describe("a pipe", () => {
     await write(...chunksOf(head, pipeBounds.eventBytes + 1, '"},"sessionId":"S"}'), '\0{"id":3}\0');
     await expect.poll(() => messages).toEqual(['{"id":3}']);
     expect(skipped).toHaveLength(1);
-    expect(skipped[0]?.head.startsWith(head)).toBe(true);
-    expect(skipped[0]?.tail.endsWith('"sessionId":"S"}')).toBe(true);
+    expect(skipped[0]?.startsWith(head)).toBe(true);
   });
 
   test("reads an answer that is as long, and an event that is just not too long", async () => {
@@ -62,7 +61,7 @@ describe("a pipe", () => {
     pipeTotals.largeBytes = pipeBounds.allLargeBytes - MIB;
     await write(...chunksOf('{"id":5,"result":"', 2 * MIB, '"}'), "\0");
     pipeTotals.largeBytes -= pipeBounds.allLargeBytes - MIB;
-    await expect.poll(() => skipped.map(({ head }) => head.slice(0, 7))).toEqual(['{"id":5']);
+    await expect.poll(() => skipped.map((head) => head.slice(0, 7))).toEqual(['{"id":5']);
   });
 
   test("lets a browser wait that writes too many messages", async () => {
