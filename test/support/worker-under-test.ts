@@ -156,13 +156,10 @@ export class WorkerUnderTest {
     request: MessageInitShape<typeof CreateSessionRequestSchema> = {},
     placementEpoch = 1n,
     proxyCheck = "",
+    sessionId = `ses_${randomUUID()}`,
   ): Promise<DrivenSession> {
-    const context = create(CommandContextSchema, {
-      sessionId: `ses_${randomUUID()}`,
-      placementEpoch,
-      timeoutMs: 30_000,
-    });
-    const session = new DrivenSession(this.#client, this.#metadata, { sessionId: context.sessionId, placementEpoch });
+    const context = create(CommandContextSchema, { sessionId, placementEpoch, timeoutMs: 30_000 });
+    const session = new DrivenSession(this.#client, this.#metadata, { sessionId, placementEpoch });
     const command = create(CreateCommandSchema, {
       context,
       plan: planSession(create(CreateSessionRequestSchema, request), tiers.get("enterprise")).browser,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { CaptureKind, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { CaptureKind, SessionEndedReason, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -159,6 +159,18 @@ describe("control and placement", () => {
     await session.destroy();
     await expect(session.state()).rejects.toMatchObject(other);
     await expect(session.destroy()).resolves.toBeUndefined();
+  });
+
+  test("gives way to a later placement of the session, and to no earlier one", async () => {
+    const first = await open({}, 2n);
+    const { sessionId } = first.placement;
+    const again = (placementEpoch: bigint) => open({}, placementEpoch, "", sessionId);
+    for (const epoch of [1n, 2n]) await expect(again(epoch)).rejects.toMatchObject({ slug: "conflict" });
+    const second = await again(3n);
+    expect((await second.state()).status).toBe(SessionStatus.LIVE);
+    await expect(first.state()).rejects.toMatchObject({ slug: "session-destroyed" });
+    const placements = worker.sessions.held.filter((held) => held.sessionId === sessionId);
+    expect(placements).toMatchObject([{ placementEpoch: 3n }]);
   });
 
   test("refuses what it cannot launch, and says why", async () => {
