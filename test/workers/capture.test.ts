@@ -11,7 +11,7 @@ let worker: WorkerUnderTest;
 
 beforeAll(async () => {
   site = await new FixtureSite().start();
-  worker = await WorkerUnderTest.start([site.host]);
+  worker = await WorkerUnderTest.start([site.host, site.host.replace("127.0.0.1", "localhost")]);
 });
 
 afterAll(async () => {
@@ -71,6 +71,17 @@ describe.each(["headless-shell", "chromium"])("a capture in %s", (runtime) => {
     expect(html).toContain("<p>outer &amp;amp; &quot;quoted&quot;</p>".replaceAll('"', "&quot;"));
     const replayed = await session.capture({ kind: DOM_SNAPSHOT });
     expect(replayed.data.toString()).toBe(html);
+  });
+
+  test("snapshots frames of other sites, and what a page does to the words of its script changes nothing", async () => {
+    await session.navigate({ url: site.url("/liar.html") });
+    const { data } = await session.capture({ kind: DOM_SNAPSHOT });
+    const html = data.toString();
+    expect(html).toContain("<p>the truth</p>");
+    expect(html).toContain("outer &amp;amp;");
+    expect(html).toMatch(/^<!DOCTYPE html><html>/);
+    expect(html).not.toContain("a lie<");
+    expect((await session.state()).title).toBe("heard nothing");
   });
 
   test("leaves out of a snapshot what was typed into a password field", async () => {

@@ -1,6 +1,6 @@
 /** What the serializer is told. */
 export interface SerializeOptions {
-  /** What stands for the document of a frame: this, the frame's index in `window.frames`, and `;`. */
+  /** What stands for the document of a frame: this, the frame's index in `frames`, and `;`. */
   token: string;
   /** More characters than these are not collected. */
   limit: number;
@@ -10,12 +10,15 @@ export interface SerializeOptions {
 export interface SerializedDocument {
   html: string;
   length: number;
-  /** How many frames the document has. */
-  frames: number;
+  /** The elements that hold frames. */
+  frames: HTMLIFrameElement[];
 }
 
 /**
- * Runs in the page: writes the document with its current form values and its open shadow roots. Only what holds one of
+ * Runs in the page, in a world of its own, where the page can neither read the token nor say what is written. Documents
+ * name their members after elements in every world, so what is asked of the document is asked through its prototype.
+ *
+ * It writes the document with its current form values and its open shadow roots. Only what holds one of
  * these is written here, without recursion; all else is left to the browser, which is many times as fast.
  */
 export function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
@@ -25,6 +28,7 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
   const overrides = new Map<Element, Record<string, string | null>>();
   const contents = new Map<Element, string>();
   const opened = new Set<Node>();
+  const frames: HTMLIFrameElement[] = [];
 
   const escapeText = (text: string) =>
     text
@@ -67,9 +71,7 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
     openUp(area);
   };
   const noteFrame = (element: HTMLIFrameElement) => {
-    for (let index = 0; index < window.length; index += 1) {
-      if (window[index] === element.contentWindow) override(element, { srcdoc: `${token}${index};` });
-    }
+    if (element.contentWindow) override(element, { srcdoc: `${token}${frames.push(element) - 1};` });
   };
   const note = (element: Element) => {
     if (element instanceof HTMLInputElement) noteInput(element);
@@ -79,7 +81,8 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
   };
   const roots: (Document | ShadowRoot)[] = [document];
   for (let root = roots.pop(); root; root = roots.pop()) {
-    for (const element of root.querySelectorAll("*")) {
+    const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
+    for (const element of querySelectorAll.call(root, "*")) {
       if (element.shadowRoot) {
         roots.push(element.shadowRoot);
         openUp(element);
@@ -119,10 +122,12 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
     write(`<!DOCTYPE ${name}${publicPart}${systemPart}>`);
   };
 
-  const stack: (Node | string)[] = [...document.childNodes].reverse();
+  const stack: (Node | string)[] = [];
+  const lastChildOf = Object.getOwnPropertyDescriptor(Node.prototype, "lastChild")?.get;
   const pushChildren = (node: Node) => {
-    for (let child = node.lastChild; child; child = child.previousSibling) stack.push(child);
+    for (let child = lastChildOf?.call(node); child; child = child.previousSibling) stack.push(child);
   };
+  pushChildren(document);
   const writeOpened = (element: Element) => {
     writeStart(element);
     if (VOID.test(element.localName)) return;
@@ -143,5 +148,5 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
     else if (node instanceof Element && opened.has(node)) writeOpened(node);
     else if (node) writeLeaf(node);
   }
-  return { html: length <= limit ? parts.join("") : "", length, frames: window.length };
+  return { html: length <= limit ? parts.join("") : "", length, frames };
 }

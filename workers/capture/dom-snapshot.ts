@@ -1,9 +1,12 @@
-import type { Frame, JSHandle } from "playwright-core";
 import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../actions/scene.ts";
-import type { Progress } from "../session/progress.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
 import { MAX_BYTES, type RawCapture, tooLarge } from "./captured.ts";
 import { type SerializedDocument, serializeDocument } from "./dom-script.ts";
+import { encodeText, escapeAttribute } from "./text-parts.ts";
+
+/** The world in which our script sees the document, and the page does not see our script. */
+const WORLD = "snapshot";
 
 /** Characters that the browser's pipe carries in one message without anyone else's waiting for it. */
 const SLICE_LENGTH = 4 * 1024 * 1024;
@@ -17,81 +20,107 @@ const MAX_FRAMES = 200;
 
 /** Writes the document as it is now: with form values, open shadow roots and the documents of its frames. */
 export async function snapshotDom(scene: Scene): Promise<RawCapture> {
-  const snapshot = new DomSnapshot(scene.progress);
-  const html = await snapshot.write(scene.page.mainFrame(), 0);
-  return { contentType: "text/html; charset=utf-8", parts: [Buffer.from(html, "utf8")] };
+  const { progress, sessionPage } = scene;
+  const html = await new DomSnapshot(scene).write(await progress.race(sessionPage.targetId), 0);
+  return { contentType: "text/html; charset=utf-8", parts: await encodeText(html) };
+}
+
+/** A document of the page while it is read; what was written of it stays in its world meanwhile. */
+interface OpenDocument {
+  /** Evaluates an expression about the written document, which it calls `written`. */
+  evaluate(expression: string, returnByValue: boolean): Promise<{ value?: unknown; objectId?: string }>;
+  readonly cdp: CdpSession;
 }
 
 class DomSnapshot {
-  /** A page cannot know it, so it cannot make text of its own pass for a frame. */
+  /** Stands in the document for the frames in it, and names what was written of each document in its world. */
   readonly #token = `frame-${crypto.randomUUID()}-`;
-  readonly #progress: Progress;
+  readonly #scene: Scene;
   #frames = 0;
   #length = 0;
 
-  constructor(progress: Progress) {
-    this.#progress = progress;
+  constructor(scene: Scene) {
+    this.#scene = scene;
   }
 
-  async write(frame: Frame, depth: number): Promise<string> {
-    const { html, frames } = await this.#read(frame);
-    this.#length += html.length;
-    if (this.#length > MAX_BYTES) throw tooLarge(this.#length);
-    if (frames === 0) return html;
-    // Both lists are in the order in which the frames came; of different length, one has changed meanwhile.
-    const children = frame.childFrames();
-    const parts = html.split(this.#token);
-    let whole = parts.shift() ?? "";
+  async write(frameId: string, depth: number): Promise<string> {
+    const document = await this.#open(frameId);
+    try {
+      const html = await this.#read(document);
+      this.#length += html.length;
+      if (this.#length > MAX_BYTES) throw tooLarge(this.#length);
+      return await this.#inline(document, html, depth);
+    } finally {
+      document.evaluate(`delete globalThis[${JSON.stringify(this.#token)}]`, true).catch(() => undefined);
+    }
+  }
+
+  /** Puts the documents of its frames into a document. */
+  async #inline(document: OpenDocument, html: string, depth: number): Promise<string> {
+    const [first = "", ...parts] = html.split(this.#token);
+    const written = [first];
+    let length = first.length;
     for (const part of parts) {
       const end = part.indexOf(";");
-      const child = children.length === frames ? children[Number(part.slice(0, end))] : undefined;
-      whole += escapeAttribute(child ? await this.#writeChild(child, depth + 1) : "") + part.slice(end + 1);
-      if (whole.length > MAX_BYTES) throw tooLarge(whole.length);
+      const child = await this.#writeChild(document, Number(part.slice(0, end)), depth + 1);
+      const escaped = await escapeAttribute(child, MAX_BYTES - length);
+      length += escaped.length + part.length;
+      if (length > MAX_BYTES) throw tooLarge(length);
+      written.push(escaped, part.slice(end + 1));
     }
-    return whole;
+    return written.join("");
   }
 
-  async #writeChild(frame: Frame, depth: number): Promise<string> {
+  async #writeChild(parent: OpenDocument, index: number, depth: number): Promise<string> {
     this.#frames += 1;
     if (depth > MAX_DEPTH || this.#frames > MAX_FRAMES) return "";
-    return within(this.write(frame, depth), FRAME_MS, "");
+    const write = async () => {
+      const { objectId } = await parent.evaluate(`written.frames[${index}]`, false);
+      if (objectId === undefined) return "";
+      const { node } = await parent.cdp.send("DOM.describeNode", { objectId });
+      return node.frameId === undefined ? "" : await this.write(node.frameId, depth);
+    };
+    return within(write(), FRAME_MS, "");
   }
 
-  async #read(frame: Frame): Promise<SerializedDocument> {
-    const options = { token: this.#token, limit: MAX_BYTES };
-    const inline = { ...options, limit: SLICE_LENGTH };
-    const small = await this.#progress.race(frame.evaluate(serializeDocument, inline));
-    if (small.length <= SLICE_LENGTH) return small;
-    const handle = await this.#progress.race(frame.evaluateHandle(serializeDocument, options));
-    try {
-      return await this.#readSlices(handle);
-    } finally {
-      handle.dispose().catch(() => undefined);
-    }
+  async #open(frameId: string): Promise<OpenDocument> {
+    const { progress, sessionPage } = this.#scene;
+    const cdp = await progress.race(sessionPage.cdpOf(frameId));
+    const world = { frameId, worldName: WORLD };
+    const { executionContextId: contextId } = await progress.race(cdp.send("Page.createIsolatedWorld", world));
+    const name = `globalThis[${JSON.stringify(this.#token)}]`;
+    const options = JSON.stringify({ token: this.#token, limit: MAX_BYTES });
+    return {
+      cdp,
+      evaluate: async (about, returnByValue) => {
+        const expression = `{ const written = ${name} ??= (${serializeDocument})(${options}); ${about} }`;
+        const asked = cdp.send("Runtime.evaluate", { expression, contextId, returnByValue });
+        const { result, exceptionDetails } = await progress.race(asked);
+        if (exceptionDetails) throw new Error(`the document cannot be written: ${exceptionDetails.text}`);
+        return result;
+      },
+    };
   }
 
-  async #readSlices(handle: JSHandle<SerializedDocument>): Promise<SerializedDocument> {
-    const { length, frames } = await this.#progress.race(handle.evaluate(({ length, frames }) => ({ length, frames })));
-    if (length > MAX_BYTES) throw tooLarge(length);
+  /** Reads what was written of a document: in one go unless it is large. */
+  async #read(document: OpenDocument): Promise<string> {
     const slices: string[] = [];
-    for (let from = 0; from < length; ) {
-      const range = { from, size: SLICE_LENGTH };
-      const slice = await this.#progress.race(handle.evaluate(sliceHtml, range));
-      if (slice === "") break;
-      slices.push(slice);
-      from += slice.length;
+    for (let from = 0; ; ) {
+      const about = `({ length: written.length, html: (${sliceHtml})(written.html, ${from}, ${SLICE_LENGTH}) })`;
+      const { value } = await document.evaluate(about, true);
+      // The boundary where what our own script gives gets its type.
+      const { length, html } = value as Pick<SerializedDocument, "length" | "html">;
+      if (length > MAX_BYTES) throw tooLarge(length);
+      slices.push(html);
+      from += html.length;
+      if (html === "" || from >= length) return slices.join("");
     }
-    return { html: slices.join(""), length, frames };
   }
 }
 
 /** Runs in the page: a part of the text that does not end between the two halves of a character. */
-function sliceHtml({ html }: SerializedDocument, { from, size }: { from: number; size: number }): string {
+function sliceHtml(html: string, from: number, size: number): string {
   const last = html.charCodeAt(from + size - 1);
   const isHalf = last >= 0xd800 && last <= 0xdbff;
   return html.slice(from, from + size - (isHalf ? 1 : 0));
-}
-
-function escapeAttribute(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
 }

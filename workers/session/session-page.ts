@@ -54,6 +54,11 @@ export class SessionPage {
     return this.#tab.targetId;
   }
 
+  /** Our CDP session of one of the page's frames: its own where the frame has a process of its own, else the page's. */
+  async cdpOf(frameId: string): Promise<CdpSession> {
+    return this.#browser.targets.sessionOf(frameId) ?? (await this.cdp);
+  }
+
   /** The page's address as it is shown. */
   get address(): string {
     return shownAddress(this.page.url());
