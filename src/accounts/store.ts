@@ -30,6 +30,12 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<str
   return row.id;
 }
 
+/** Locks an account against others who would count what it has, and tells its tier as it is now. */
+export async function lockAccount(tx: Tx, id: string): Promise<{ tier: string }> {
+  const account = tx.sql.selectFrom("accounts").select("tier").where("id", "=", id);
+  return account.forNoKeyUpdate().executeTakeFirstOrThrow();
+}
+
 /** Makes an account. */
 export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: string; tier: string }): Promise<void> {
   await tx.sql.insertInto("accounts").values(account).execute();

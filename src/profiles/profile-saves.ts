@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { lockAccount } from "../accounts/store.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { type PendingProfile, TakeProfileCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Tiers } from "../limits/tiers.ts";
@@ -13,7 +14,7 @@ import { deleteOrphans, deleteStore } from "./chunk-store.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
 import { UnfitStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
 import type { ProfileUses } from "./profile-uses.ts";
-import { lockAccount, lockProfile, sumStorage, switchStore } from "./store.ts";
+import { lockProfile, sumStorage, switchStore } from "./store.ts";
 import { findOverdue, findOwing, findPlacedUse, type ProfileUse, settleUse } from "./use-store.ts";
 
 /** Milliseconds. */

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { lockAccount } from "../accounts/store.ts";
 import type { Call } from "../call.ts";
 import {
   type CreateProfileRequest,
@@ -22,7 +23,6 @@ import {
   findProfile,
   insertProfile,
   listProfiles,
-  lockAccount,
   lockProfile,
   type ProfileFields,
   updateProfile,

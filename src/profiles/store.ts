@@ -21,12 +21,6 @@ const activeSession = sql<string | null>`(
   select session_id from profile_uses where profile_uses.profile_id = profiles.id and ${isHeld} limit 1
 )`.as("active_session_id");
 
-/** Locks an account, so that what it has can be counted. */
-export async function lockAccount(tx: Tx, id: string): Promise<{ tier: string }> {
-  const account = tx.sql.selectFrom("accounts").select("tier").where("id", "=", id);
-  return account.forNoKeyUpdate().executeTakeFirstOrThrow();
-}
-
 /** Counts the profiles of an account. */
 export async function countProfiles(tx: Tx, accountId: string): Promise<number> {
   const { count } = await tx.sql

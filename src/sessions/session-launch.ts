@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { lockAccount } from "../accounts/store.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { place } from "../fleet/placement.ts";
 import { findWorker, type WorkerAddress } from "../fleet/store.ts";
@@ -25,7 +26,6 @@ import {
   findSession,
   insertSession,
   livePatch,
-  lockAccount,
   moveSession,
   provisionWithin,
   type SessionRow,
@@ -87,8 +87,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   function tryPlace({ caller, tier, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
     const { accountId } = caller.principal;
     return db.transaction(async (tx) => {
-      lockAccount(tx, accountId);
-      const running = await countRunning(tx, accountId);
+      // Both travel together: what is counted is counted once the account is locked.
+      const [, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
       const limit = tier.concurrentSessions;
       if (running >= limit) {
         const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;

@@ -59,11 +59,6 @@ const rightNow = () => sql<Date>`date_trunc('milliseconds', clock_timestamp())`;
 const fromNow = (ms: number) =>
   sql<Date>`date_trunc('milliseconds', clock_timestamp()) + ${ms} * interval '1 millisecond'`;
 
-/** Locks an account against other creates, so that its sessions can be counted. */
-export function lockAccount(tx: Tx, id: string): void {
-  tx.send(tx.sql.selectFrom("accounts").select("id").where("id", "=", id).forNoKeyUpdate());
-}
-
 /** Counts the sessions of an account that have not ended. */
 export async function countRunning(tx: Tx, accountId: string): Promise<number> {
   const { count } = await tx.sql
