@@ -135,9 +135,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     async start() {
       if (config.embedded) developerKey = await ensureDeveloperKey(db, ids, config.dataDir);
     },
-    stop: () => undefined,
   };
-  const connections: Part = { start: () => undefined, stop: () => channels.close() };
+  const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, sealer, events, tiers },
     ...{ apiKeys, bearers, idempotency, fleet, profiles, sessions },

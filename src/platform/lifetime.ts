@@ -2,8 +2,8 @@ import type { Log } from "./log.ts";
 
 /** What is started and stopped. */
 export interface Part {
-  start(): void | Promise<void>;
-  stop(): void | Promise<void>;
+  start?(): void | Promise<void>;
+  stop?(): void | Promise<void>;
 }
 
 /** Starts parts in order, and stops those that were started in the opposite one. Both can be called again. */
@@ -16,7 +16,7 @@ export function createLifetime(parts: readonly Part[], log: Log): { start(): Pro
     for (const part of parts) {
       if (stopping) throw new Error("the app was stopped while it started");
       begun.push(part);
-      await part.start();
+      await part.start?.();
     }
   }
 
@@ -24,7 +24,7 @@ export function createLifetime(parts: readonly Part[], log: Log): { start(): Pro
     await starting?.catch(() => undefined);
     for (const part of begun.splice(0).reverse()) {
       try {
-        await part.stop();
+        await part.stop?.();
       } catch (error) {
         log.error({ err: error }, "a part did not stop in order");
       }

@@ -12,7 +12,6 @@ export interface Profiles {
   readonly restore: RestoreProfile;
   /** Throws `feature-unavailable` when nothing can be sealed here, and so no profile be kept. */
   assertOffered(): void;
-  start(): void;
   stop(): Promise<void>;
 }
 
@@ -31,7 +30,6 @@ export function createProfiles(parts: ProfilesParts): Profiles {
     saves,
     restore: createProfileRestore(parts),
     assertOffered: () => parts.sealer.assertReady(),
-    start: () => undefined,
     stop: () => saves.stop(),
   };
 }

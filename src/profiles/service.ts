@@ -29,7 +29,6 @@ import {
 } from "./store.ts";
 import { findHolder } from "./use-store.ts";
 
-/** What the service stands on. */
 export interface ProfileServiceParts {
   readonly db: Database;
   readonly tiers: Tiers;
