@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
-import { builtServices } from "../openapi/contract.ts";
+import { builtServices } from "./described-services.ts";
 
 it("should hold every service that is served in the accepted contract, and no other", () => {
   const image = readFileSync(new URL("../../proto/contract.binpb", import.meta.url));

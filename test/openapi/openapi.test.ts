@@ -22,7 +22,7 @@ import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import { validate } from "../../src/platform/validation.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
-import { allServices, builtServices, describeServices } from "./contract.ts";
+import { allServices, builtServices, describeServices } from "../contract/described-services.ts";
 
 interface Route {
   readonly name: string;

@@ -4,7 +4,7 @@ import { startDemo } from "../../gateway/pages/demo.ts";
 import { renderDocs } from "../../gateway/pages/docs-page.ts";
 import { errorsPathOf, mountPages } from "../../gateway/pages/pages.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
-import { allServices, builtServices, describeServices } from "./contract.ts";
+import { allServices, builtServices, describeServices } from "../contract/described-services.ts";
 
 const document = describeServices(builtServices);
 const docsHtml = renderDocs(document);

@@ -15,7 +15,7 @@ import { lastHindrance } from "../../workers/actions/browser-failure.ts";
 import { css } from "../../workers/actions/selectors.ts";
 import { urlGlob } from "../../workers/actions/url-glob.ts";
 import { checkFrameOf } from "../../workers/harness/vendors.ts";
-import { builtServices } from "../openapi/contract.ts";
+import { builtServices } from "../contract/described-services.ts";
 import { expectLinear } from "../support/growth.ts";
 
 const resolvePeer = createPeers(blockListOf(["0.0.0.0/0"]), () => "");
