@@ -47,7 +47,12 @@ export async function wearDevice(targets: Targets, device: Device, browserVersio
   const identity = makeIdentity(device.archetype, browserVersion, device.locale);
   const outfit: Outfit = { device, identity, popups: new Map() };
   targets.prepareWith({
-    own: (target) => dress(target, outfit),
+    own: async (target) => {
+      dress(target, outfit).catch(() => undefined);
+      // Commands come before the first script by their order, but for the window's size, which takes a question first.
+      // Nothing else may be waited for: a worker answers only when it runs.
+      if (target.info.type === "page") await target.session.send("Browser.getWindowForTarget");
+    },
     shared: (target) => void dressShared(target, outfit).catch(() => undefined),
   });
   await Promise.all([
