@@ -3,8 +3,8 @@ import type { Attempt, AuditEntry, Call, Principal } from "../src/call.ts";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
 import type { Bearer } from "../src/identity/bearers.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
-import type { Tx } from "../src/platform/database.ts";
 import { fail } from "../src/platform/errors.ts";
+import type { Tx } from "../src/platform/postgres/database.ts";
 import type { ServedMethod } from "../src/registry.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 

@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Tx } from "./platform/database.ts";
 import type { Failure } from "./platform/errors.ts";
 import type { Ids } from "./platform/ids.ts";
+import type { Tx } from "./platform/postgres/database.ts";
 
 /** What every caller has: whose things it may touch, and which of them. */
 interface Caller {

@@ -1,9 +1,9 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import type { BearerKind } from "./identity/bearer-kind.ts";
-import type { Database } from "./platform/database.ts";
+import type { Database } from "./platform/postgres/database.ts";
+import type { Migrations } from "./platform/postgres/schema.ts";
 import type { RepeatedWork } from "./platform/repeated-job.ts";
-import type { Migrations } from "./platform/schema.ts";
 import { type ServedService, type ServiceImplementation, serve } from "./registry.ts";
 
 /** One feature, as src/features.ts lists it. `Parts` is what it takes of the app. */

@@ -6,7 +6,7 @@ import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
 import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
-import type { Migrations } from "./platform/schema.ts";
+import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
 

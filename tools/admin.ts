@@ -10,13 +10,13 @@ import { migrations } from "../src/features.ts";
 import { tiers } from "../src/limits/tiers.ts";
 import { createLocalBus } from "../src/platform/bus.ts";
 import { systemClock } from "../src/platform/clock.ts";
-import { copyDatabase, isMigrated } from "../src/platform/copy-database.ts";
 import { dataDirectory } from "../src/platform/data-directory.ts";
-import { openDatabase } from "../src/platform/database.ts";
-import { createEmbeddedPostgres } from "../src/platform/embedded-postgres.ts";
-import { createGatewayLock } from "../src/platform/gateway-lock.ts";
 import { createIds } from "../src/platform/ids.ts";
 import { createLog } from "../src/platform/log.ts";
+import { copyDatabase, isMigrated } from "../src/platform/postgres/copy-database.ts";
+import { openDatabase } from "../src/platform/postgres/database.ts";
+import { createEmbeddedPostgres } from "../src/platform/postgres/embedded-postgres.ts";
+import { createGatewayLock } from "../src/platform/postgres/gateway-lock.ts";
 import { StartRefused } from "../src/platform/start-refused.ts";
 
 const help = `Usage: npm run admin -- create-key --account <name or id> [options]

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { BROWSER_RUNTIMES, type BrowserPaths, type BrowserRuntime } from "../src/platform/browser-paths.ts";
+import { BROWSER_RUNTIMES, type BrowserPaths, type BrowserRuntime } from "../src/platform/browsers/browser-paths.ts";
 
 /** The machine that lacks a browser, as far as it decides how to get one. */
 export interface Machine {

@@ -11,7 +11,7 @@ import {
   findBrowsers,
   playwrightDirectory,
   realDisk,
-} from "../src/platform/browser-paths.ts";
+} from "../src/platform/browsers/browser-paths.ts";
 import { dataDirectory } from "../src/platform/data-directory.ts";
 import { canStart, type InstallPlan, installByApt, installByPlaywright, planInstall } from "./browser-install.ts";
 import { downloadAnswers, installCommand, noBrowser, operatingSystem } from "./browser-source.mjs";

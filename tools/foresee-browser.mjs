@@ -11,7 +11,7 @@ const directory = env.PLAYWRIGHT_BROWSERS_PATH || join(home, "browsers");
 
 /** @returns {string[]} */
 function systemBrowsers() {
-  const places = new URL("../src/platform/system-browsers.json", import.meta.url);
+  const places = new URL("../src/platform/browsers/system-browsers.json", import.meta.url);
   return Object.values(JSON.parse(readFileSync(places, "utf8"))).flat();
 }
 

@@ -1,11 +1,11 @@
 import { isIP } from "node:net";
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { isAbsolute, resolve } from "node:path";
-import { isAddressException } from "../src/platform/address-rules.ts";
 import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, type Environment, readerOf } from "../src/platform/environment.ts";
-import { type FleetTlsFiles, readFleetTls } from "../src/platform/fleet-tls.ts";
+import { type FleetTlsFiles, readFleetTls } from "../src/platform/grpc/fleet-tls.ts";
 import { type LogLevel, logLevels } from "../src/platform/log.ts";
+import { isAddressException } from "../src/platform/outgoing/address-rules.ts";
 import { readWorkerToken } from "../src/platform/worker-token.ts";
 import type { Isolation } from "./slots/confinement.ts";
 

@@ -1,5 +1,5 @@
 import { waitUntil } from "../src/platform/bounded-wait.ts";
-import type { FleetLink } from "./fleet-link.ts";
+import type { FleetLink } from "./fleet/fleet-link.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
 /** How often a draining worker looks whether its last session has ended, in milliseconds. */

@@ -1,4 +1,4 @@
-import type { Log } from "./slots/log.ts";
+import type { Log } from "./log.ts";
 import { faultOwner } from "./wire/wire.ts";
 
 /**

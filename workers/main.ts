@@ -3,7 +3,7 @@ import { ConfigError } from "../src/platform/environment.ts";
 import { createLog } from "../src/platform/log.ts";
 import { readWorkerConfig } from "./config.ts";
 import { threadsFor } from "./egress/resolver.ts";
-import type { WorkerFate } from "./fleet-link.ts";
+import type { WorkerFate } from "./fleet/fleet-link.ts";
 import { keepGoing } from "./last-resort.ts";
 import { startWorker, type Worker } from "./worker.ts";
 

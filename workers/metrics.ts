@@ -3,7 +3,7 @@ import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
-import type { Happening } from "./reports.ts";
+import type { Happening } from "./reports/reports.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { BROWSER_RUNTIMES, type BrowserPaths, type BrowserRuntime } from "../src/platform/browser-paths.ts";
+import { BROWSER_RUNTIMES, type BrowserPaths, type BrowserRuntime } from "../src/platform/browsers/browser-paths.ts";
 
 const run = promisify(execFile);
 

@@ -6,9 +6,9 @@ import { WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
-import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
-import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/fleet-tls.ts";
-import { failureToStatus, WrongAddressee } from "../src/platform/grpc-failure.ts";
+import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
+import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
+import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
 import {
   addGrpcService,
   createLinkServer,
@@ -16,13 +16,13 @@ import {
   type GrpcHandlers,
   type MethodsOf,
   stopGrpcServer,
-} from "../src/platform/grpc-server.ts";
+} from "../src/platform/grpc/grpc-server.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
+import type { Log } from "./log.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { giveProfile, receiveProfile } from "./profiles/profile-transfer.ts";
 import type { SessionTable } from "./session/session-table.ts";
-import type { Log } from "./slots/log.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";
 
 /** Code of a failure that nobody foresaw. */

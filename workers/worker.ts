@@ -1,29 +1,29 @@
 import { chmod, rm } from "node:fs/promises";
 import { Isolation } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
-import { findBrowsers, realDisk } from "../src/platform/browser-paths.ts";
+import { findBrowsers, realDisk } from "../src/platform/browsers/browser-paths.ts";
 import type { Environment } from "../src/platform/environment.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import type { Log } from "../src/platform/log.ts";
 import { BoundsWatchdog } from "./bounds/bounds-watchdog.ts";
-import { sessionBounds } from "./bounds/session-bounds.ts";
 import type { WorkerConfig } from "./config.ts";
 import { drain } from "./drain.ts";
-import { FleetLink, type WorkerFate } from "./fleet-link.ts";
-import { GatewayCaller } from "./gateway-caller.ts";
-import { GatewayRound } from "./gateway-round.ts";
-import { IdentityFile } from "./identity.ts";
+import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
+import { GatewayCaller } from "./fleet/gateway-caller.ts";
+import { GatewayRound } from "./fleet/gateway-round.ts";
+import { IdentityFile } from "./fleet/identity.ts";
+import { ReportSender } from "./fleet/report-sender.ts";
 import { createWorkerMetrics } from "./metrics.ts";
 import { BrowserPool } from "./pool/browser-pool.ts";
 import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
 import { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { salvageProfile } from "./profiles/save-profile.ts";
-import { ReportSender } from "./report-sender.ts";
-import { Reports } from "./reports.ts";
+import { Reports } from "./reports/reports.ts";
 import { probeRuntimes } from "./runtimes.ts";
 import { WorkerServer } from "./server.ts";
 import { SessionTable } from "./session/session-table.ts";
+import { sessionBounds } from "./slots/session-bounds.ts";
 import { SlotPool } from "./slots/slot-pool.ts";
 
 /** What a worker is made of. */

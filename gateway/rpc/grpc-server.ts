@@ -16,7 +16,7 @@ import {
 import { HealthImplementation } from "grpc-health-check";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
-import { toServiceDefinition } from "../../src/platform/grpc-codec.ts";
+import { toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
 import type { Door } from "../door.ts";

@@ -1,4 +1,4 @@
-import type { Migrations } from "../platform/schema.ts";
+import type { Migrations } from "../platform/postgres/schema.ts";
 
 /** The first release's tables of accounts, keys, workers, sessions, events and kept answers. */
 export const groundMigrations: Migrations = {

@@ -1,7 +1,7 @@
 import { type Generated, sql } from "kysely";
-import type { Tx } from "../platform/database.ts";
 import type { Id } from "../platform/ids.ts";
-import type { Stamp } from "../platform/schema.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import type { Stamp } from "../platform/postgres/schema.ts";
 
 /** Whom everything belongs to. */
 interface AccountsTable {
@@ -13,7 +13,7 @@ interface AccountsTable {
   created_at: Stamp;
 }
 
-declare module "../platform/schema.ts" {
+declare module "../platform/postgres/schema.ts" {
   interface Schema {
     accounts: AccountsTable;
   }

@@ -1,7 +1,7 @@
 import type { Bus } from "../platform/bus.ts";
-import type { Database, Tx } from "../platform/database.ts";
 import type { Ids } from "../platform/ids.ts";
-import { hashSecret } from "../platform/secrets.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { hashSecret } from "../platform/secrets/secrets.ts";
 import { allScopes } from "./scopes.ts";
 import { insertKey, revokeExpiredKeys, revokeKey } from "./store.ts";
 import { newSecret, writeToken } from "./token.ts";

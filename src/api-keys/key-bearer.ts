@@ -1,5 +1,5 @@
 import type { BearerKind, Credential } from "../identity/bearer-kind.ts";
-import type { Database } from "../platform/database.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import { findKeys, type KeyRow } from "./store.ts";
 import { keyPrefix, parseToken } from "./token.ts";
 

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
-import type { Database, NamedStatement, Tx } from "../platform/database.ts";
-import type { Stamp } from "../platform/schema.ts";
+import type { Database, NamedStatement, Tx } from "../platform/postgres/database.ts";
+import type { Stamp } from "../platform/postgres/schema.ts";
 
 /** Keys of the API; of their secrets only the hash. */
 interface ApiKeysTable {
@@ -14,7 +14,7 @@ interface ApiKeysTable {
   revoked_at: Date | null;
 }
 
-declare module "../platform/schema.ts" {
+declare module "../platform/postgres/schema.ts" {
   interface Schema {
     api_keys: ApiKeysTable;
   }

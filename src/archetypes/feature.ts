@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { defineService } from "../feature.ts";
 import { ArchetypeService, ArchetypesSchema } from "../gen/pilothouse/v1/archetype_pb.ts";
-import { archetypes as known } from "../platform/archetypes.ts";
+import { archetypes as known } from "../platform/browsers/archetypes.ts";
 
 /** The devices that sessions can be: a table of the release, so that its service needs nothing of the app. */
 export const archetypes = defineService({

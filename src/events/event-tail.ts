@@ -1,8 +1,8 @@
 import { pause } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
-import type { Database } from "../platform/database.ts";
 import { createListeners } from "../platform/listeners.ts";
 import type { Log } from "../platform/log.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import type { Numbering } from "./numbering.ts";
 import { readEnd, readEvents, type StoredEvent } from "./store.ts";
 

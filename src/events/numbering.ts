@@ -1,5 +1,5 @@
 import type { Bus } from "../platform/bus.ts";
-import type { Database, NamedStatement } from "../platform/database.ts";
+import type { Database, NamedStatement } from "../platform/postgres/database.ts";
 
 /** What one call numbers at most: see the migration that made the function. */
 const batch = 1_000;

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import "./tables.ts";
-import type { NamedStatement, Queryable, Tx } from "../platform/database.ts";
 import type { EventPayload } from "../platform/event-payload.ts";
+import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 
 /** An event as it is kept. */
 export interface StoredEvent {

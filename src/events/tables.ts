@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
-import type { BigInteger, Migrations, Stamp } from "../platform/schema.ts";
+import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 
 /** What happened, in the transaction in which it happened. */
 interface EventsTable {
@@ -26,7 +26,7 @@ interface EventCursorsTable {
   moved_at: Stamp;
 }
 
-declare module "../platform/schema.ts" {
+declare module "../platform/postgres/schema.ts" {
   interface Schema {
     events: EventsTable;
     event_cursors: EventCursorsTable;

@@ -1,6 +1,6 @@
 import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
-import { fleetMetadata } from "../platform/fleet-metadata.ts";
-import { type FleetTlsFiles, fleetClientCredentials } from "../platform/fleet-tls.ts";
+import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
+import { type FleetTlsFiles, fleetClientCredentials } from "../platform/grpc/fleet-tls.ts";
 import { IdleMap } from "../platform/idle-map.ts";
 import type { WorkerAddress } from "./store.ts";
 

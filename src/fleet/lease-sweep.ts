@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Bus } from "../platform/bus.ts";
-import type { Database, Tx } from "../platform/database.ts";
 import type { Log } from "../platform/log.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import type { SessionKeeper, WorkerEnd } from "./session-keeper.ts";
 import {

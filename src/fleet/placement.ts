@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from "../platform/database.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { findCandidates, findWorker, lockCandidate, type WorkerAddress } from "./store.ts";
 
 /** Where a session could be put. */

@@ -1,5 +1,5 @@
 import type { HeldSession, PendingProfile, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Tx } from "../platform/database.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 
 /** The start of a worker's process that says something. */
 export interface WorkerIncarnation {

@@ -1,5 +1,5 @@
 import { type Expression, type SqlBool, sql } from "kysely";
-import type { Queryable, Tx } from "../platform/database.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
 /** A worker as gateways reach it. */
 export interface WorkerAddress {

@@ -1,5 +1,5 @@
 import type { Generated } from "kysely";
-import type { BigInteger, Migrations, Stamp } from "../platform/schema.ts";
+import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 
 /** Processes that run browsers. */
 export interface WorkersTable {
@@ -26,7 +26,7 @@ export interface LeaseSweepTable {
   swept_at: Date;
 }
 
-declare module "../platform/schema.ts" {
+declare module "../platform/postgres/schema.ts" {
   interface Schema {
     workers: WorkersTable;
     lease_sweep: LeaseSweepTable;

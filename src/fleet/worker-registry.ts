@@ -15,15 +15,15 @@ import {
   type WorkerEvent,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Bus } from "../platform/bus.ts";
-import type { Database, Tx } from "../platform/database.ts";
-import { isContention, isDatabaseAway } from "../platform/database-away.ts";
 import { unlessLate } from "../platform/deadline.ts";
 import { Failure, fail } from "../platform/errors.ts";
-import { fleetMetadata } from "../platform/fleet-metadata.ts";
+import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
 import { IdleMap } from "../platform/idle-map.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
-import { hashSecret, matchesHash } from "../platform/secrets.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { isContention, isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { hashSecret, matchesHash } from "../platform/secrets/secrets.ts";
 import type { SessionKeeper, WorkerIncarnation } from "./session-keeper.ts";
 import {
   findSecretHash,

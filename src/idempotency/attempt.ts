@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Attempt } from "../call.ts";
-import type { Database, Tx } from "../platform/database.ts";
 import { Failure } from "../platform/errors.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
 
 /** Keeps what came of an attempt in the transaction of its change; throws where it may not commit. */
 type Keep = (tx: Tx, outcome: Message | Failure) => Promise<void>;

@@ -1,12 +1,12 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { Attempt } from "../call.ts";
 import { pause } from "../platform/bounded-wait.ts";
-import type { Database } from "../platform/database.ts";
 import { Failure, fail } from "../platform/errors.ts";
 import { type Ids, repeatIds } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
-import type { Sealer } from "../platform/secrets-sealer.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { makeAttempt, type WatchedAttempt } from "./attempt.ts";
 import { createOutcomes, isLasting } from "./outcome.ts";
 import {

@@ -1,7 +1,7 @@
 import { type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { errorTable, isErrorSlug } from "../platform/error-table.ts";
 import { type Extensions, Failure, type FieldFault, fail, restoreFailure } from "../platform/errors.ts";
-import type { Sealer } from "../platform/secrets-sealer.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { KeyedRequest, StoredOutcome } from "./store.ts";
 
 /** A failure as it is kept. */

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Database, Tx } from "../platform/database.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
 
 /** A request with an Idempotency-Key. */
 export interface KeyedRequest {

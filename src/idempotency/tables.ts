@@ -1,5 +1,5 @@
 import type { ColumnType, Generated } from "kysely";
-import type { Migrations, Stamp } from "../platform/schema.ts";
+import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
 /** Requests with an Idempotency-Key, and what came of them. */
 interface IdempotencyKeysTable {
@@ -24,7 +24,7 @@ interface IdempotencyKeysTable {
   created_at: Stamp;
 }
 
-declare module "../platform/schema.ts" {
+declare module "../platform/postgres/schema.ts" {
   interface Schema {
     idempotency_keys: IdempotencyKeysTable;
   }

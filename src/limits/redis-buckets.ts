@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Redis } from "../platform/redis.ts";
+import type { Redis } from "../platform/redis/redis.ts";
 import { type BucketState, type Buckets, type BucketWish, createBuckets, describeBucket } from "./buckets.ts";
 
 /** Gateways that draw listen here, so that their number is known while Redis is there. */

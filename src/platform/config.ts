@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { isAddressException, isNetwork, parseTarget } from "./address-rules.ts";
 import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
-import { type FleetTlsFiles, readFleetTls } from "./fleet-tls.ts";
+import { type FleetTlsFiles, readFleetTls } from "./grpc/fleet-tls.ts";
 import { type LogLevel, logLevels } from "./log.ts";
-import { parseSecretsKeys, type SecretsKey } from "./secrets-keys.ts";
+import { isAddressException, isNetwork, parseTarget } from "./outgoing/address-rules.ts";
+import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { readWorkerToken } from "./worker-token.ts";
 
 /** Files of a certificate and its key. */

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Database, NamedStatement } from "../platform/database.ts";
+import type { Database, NamedStatement } from "../platform/postgres/database.ts";
 
 const insertStatement: NamedStatement = {
   name: "profile-chunk-insert",

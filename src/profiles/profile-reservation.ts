@@ -1,6 +1,6 @@
 import type { Tier } from "../limits/tiers.ts";
-import type { Tx } from "../platform/database.ts";
 import { type Failure, fail } from "../platform/errors.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { engineOf } from "./engine.ts";
 import { lockProfile, sumStorage } from "./store.ts";
 import { findHolder } from "./use-store.ts";

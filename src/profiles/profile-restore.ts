@@ -6,9 +6,9 @@ import {
   ProfileChunkSchema,
   WorkerService,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Database } from "../platform/database.ts";
-import { callClientStreaming } from "../platform/grpc-codec.ts";
-import type { Sealer } from "../platform/secrets-sealer.ts";
+import { callClientStreaming } from "../platform/grpc/grpc-codec.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { findStore, readChunk } from "./chunk-store.ts";
 import { storeContext } from "./profile-upload.ts";
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ProfileChunk } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Database } from "../platform/database.ts";
-import type { Sealer, SecretContext } from "../platform/secrets-sealer.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { Sealer, SecretContext } from "../platform/secrets/secrets-sealer.ts";
 import { insertChunk, insertStore } from "./chunk-store.ts";
 
 /** The largest store, in bytes. */

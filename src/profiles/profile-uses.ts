@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
 import { SessionProfileSaveFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Tx } from "../platform/database.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
 import { endUse, insertUse, type ProfileUse, settleLateUses, settleUse } from "./use-store.ts";
 

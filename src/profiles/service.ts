@@ -10,10 +10,10 @@ import {
   type UpdateProfileRequest,
 } from "../gen/pilothouse/v1/profile_pb.ts";
 import type { Tiers } from "../limits/tiers.ts";
-import type { Database } from "../platform/database.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { toProfileMessage } from "./profile-message.ts";
 import { noProfile } from "./profile-reservation.ts";

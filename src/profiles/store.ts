@@ -1,5 +1,5 @@
 import { type Selectable, type SqlBool, sql } from "kysely";
-import type { Database, Tx } from "../platform/database.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { ProfilesTable } from "./tables.ts";
 
 /** A profile as its row says it, with the session that has it. */

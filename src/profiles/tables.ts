@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
-import type { BigInteger, Migrations, Stamp } from "../platform/schema.ts";
+import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 
 /** Profiles; what they hold is in their store. */
 export interface ProfilesTable {
@@ -48,7 +48,7 @@ export interface ProfileUsesTable {
   due_at: Date | null;
 }
 
-declare module "../platform/schema.ts" {
+declare module "../platform/postgres/schema.ts" {
   interface Schema {
     profiles: ProfilesTable;
     profile_stores: ProfileStoresTable;

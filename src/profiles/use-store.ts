@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Database, Queryable, Tx } from "../platform/database.ts";
+import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import { isHeld } from "./store.ts";
 
 /** A session that was launched with a profile, and owes a save. */

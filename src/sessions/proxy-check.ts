@@ -5,9 +5,9 @@ import type { WorkerAddress } from "../fleet/store.ts";
 import { CheckProxyCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Proxy as ProxyMessage } from "../gen/pilothouse/v1/session_pb.ts";
 import { pause } from "../platform/bounded-wait.ts";
-import type { Database } from "../platform/database.ts";
-import { callUnary } from "../platform/grpc-codec.ts";
-import { statusToFailure } from "../platform/grpc-failure.ts";
+import { callUnary } from "../platform/grpc/grpc-codec.ts";
+import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 import { brokeOnTheWay } from "./worker-commands.ts";
 

@@ -6,9 +6,9 @@ import {
   ListSessionsResponseSchema,
   type SessionService,
 } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Database } from "../platform/database.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { collectCapture } from "./capture-file.ts";
 import { createDrive } from "./drive.ts";

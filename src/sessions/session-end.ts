@@ -3,7 +3,7 @@ import type { EventLog } from "../events/event-log.ts";
 import type { WorkerEventKey } from "../events/store.ts";
 import { SessionCompletedEventSchema, SessionFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Bus } from "../platform/bus.ts";
-import type { Tx } from "../platform/database.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { Profiles } from "../profiles/profiles.ts";
 import { durationOf } from "./ended-session.ts";
 import { toReasonMessage } from "./session-message.ts";

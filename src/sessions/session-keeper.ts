@@ -7,8 +7,8 @@ import {
   SessionChallengeResolvedEventSchema,
   SessionEgressCapabilityChangedEventSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Database, Tx } from "../platform/database.ts";
 import { IdleMap } from "../platform/idle-map.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
 import { endSession, endSessions, type SessionEndParts } from "./session-end.ts";
 import { toStoredReason } from "./session-message.ts";
 import { isEnded } from "./session-states.ts";

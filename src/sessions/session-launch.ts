@@ -7,10 +7,10 @@ import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/f
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
 import { pause } from "../platform/bounded-wait.ts";
-import type { Database } from "../platform/database.ts";
 import { type Failure, fail } from "../platform/errors.ts";
-import { callUnary } from "../platform/grpc-codec.ts";
-import { statusToFailure } from "../platform/grpc-failure.ts";
+import { callUnary } from "../platform/grpc/grpc-codec.ts";
+import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import { type ProfileReservation, profileInUse, reserveProfile } from "../profiles/profile-reservation.ts";
 import { findUsedVersion } from "../profiles/use-store.ts";
 import { sessionGone } from "./ended-session.ts";

@@ -8,7 +8,13 @@ import {
   ProxySchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
-import { type Archetype, closeArchetypes, DEFAULT_DEVICE, findArchetype, isDesktop } from "../platform/archetypes.ts";
+import {
+  type Archetype,
+  closeArchetypes,
+  DEFAULT_DEVICE,
+  findArchetype,
+  isDesktop,
+} from "../platform/browsers/archetypes.ts";
 import { failFields } from "../platform/errors.ts";
 
 /** What a create comes to. */

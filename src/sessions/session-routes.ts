@@ -1,11 +1,11 @@
 import type { WorkerAddress } from "../fleet/store.ts";
 import { pause } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
-import type { Database } from "../platform/database.ts";
-import { isDatabaseAway } from "../platform/database-away.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import { idPattern } from "../platform/ids.ts";
 import { createListeners } from "../platform/listeners.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
 import { isEnded, type StoredSessionStatus } from "./session-states.ts";
 import { findRoute, type RouteRow } from "./store.ts";

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from "kysely";
-import type { NamedStatement, Queryable, Tx } from "../platform/database.ts";
+import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import {
   runningStatuses,
   type SessionTrigger,

@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
-import type { BigInteger, Migrations, Stamp } from "../platform/schema.ts";
+import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 
 /** Browser sessions, the ended ones included. */
@@ -40,7 +40,7 @@ export const sessionMigrations: Migrations = {
   ],
 };
 
-declare module "../platform/schema.ts" {
+declare module "../platform/postgres/schema.ts" {
   interface Schema {
     sessions: SessionsTable;
   }

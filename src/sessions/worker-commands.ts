@@ -4,9 +4,9 @@ import type { Channels, WorkerLink } from "../fleet/channels.ts";
 import { type CommandContext, CommandContextSchema } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { pause } from "../platform/bounded-wait.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
-import { fleetMetadata } from "../platform/fleet-metadata.ts";
-import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc-codec.ts";
-import { isServiceError, statusToFailure } from "../platform/grpc-failure.ts";
+import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
+import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc/grpc-codec.ts";
+import { isServiceError, statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 

@@ -7,9 +7,9 @@ import { ensureDeveloperKey } from "../../src/api-keys/developer-key.ts";
 import { keyBearers } from "../../src/api-keys/key-bearer.ts";
 import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
-import { type Database, openDatabase } from "../../src/platform/database.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let now = Date.now();

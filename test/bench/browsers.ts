@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { type BrowserRuntime, findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
+import { type BrowserRuntime, findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { dataDirectory } from "../../src/platform/data-directory.ts";
 
 /** Flags without which a browser does not start here: as root it has no sandbox, unless a slot gives it a uid. */

@@ -1,5 +1,5 @@
 import { type CDPSession, chromium, type Page } from "playwright-core";
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { type Service, startService } from "../support/service.ts";
 import { type Bench, type Row, ratioVerdict, type Scale } from "./bench.ts";
 import { browserPath, sandboxFlags } from "./browsers.ts";

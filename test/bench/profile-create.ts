@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { chromium } from "playwright-core";
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { ProfileSites } from "../support/profile-sites.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { startService } from "../support/service.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { descendantsOf } from "../support/process-list.ts";
 import { type Found, ProfileSites } from "../support/profile-sites.ts";
 import { type Rest, restClient } from "../support/rest.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SessionEndedReason, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { MOST_TASKS } from "../../workers/bounds/session-bounds.ts";
+import { MOST_TASKS } from "../../workers/slots/session-bounds.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { descendantsOf } from "../support/process-list.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";

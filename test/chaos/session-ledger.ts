@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import pg from "pg";
-import { connectionOptions } from "../../src/platform/database.ts";
+import { connectionOptions } from "../../src/platform/postgres/database.ts";
 import type { DoomedService } from "./doomed-service.ts";
 
 /** What is known of a session: its status in the list, and its terminal events. */

@@ -7,14 +7,17 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 const root = join(import.meta.dirname, "../..");
 const SOUND: Record<string, string> = {
   "src/platform/clock.ts": "export const clock = 1;",
-  "src/platform/database.ts": 'import { clock } from "./clock.ts"; export const database = clock;',
+  "src/platform/postgres/database.ts": 'import { clock } from "../clock.ts"; export const database = clock;',
   "src/gen/session_pb.ts": "export type Session = { id: string };",
-  "src/sessions/service.ts": 'import { database } from "../platform/database.ts"; export const sessions = database;',
+  "src/sessions/service.ts":
+    'import { database } from "../platform/postgres/database.ts"; export const sessions = database;',
   "src/agents/service.ts": 'import { sessions } from "../sessions/service.ts"; export const agents = sessions;',
   "src/app.ts": 'export { agents } from "./agents/service.ts";',
   "gateway/main.ts": 'import { agents } from "../src/app.ts"; console.log(agents);',
   "workers/main.ts":
     'import { clock } from "../src/platform/clock.ts"; import type { Session } from "../src/gen/session_pb.ts"; export type S = Session; console.log(clock);',
+  "workers/slots/slot.ts": "export const slot = 1;",
+  "workers/session/session.ts": 'import { slot } from "../slots/slot.ts"; export const session = slot;',
   "src/agents/turn.ts":
     'export async function turn() { using _lease = await import("./service.ts").then(() => null); }',
   "tools/tool.ts": "export const tool = 1;",
@@ -61,11 +64,16 @@ const broken: [rule: string, path: string, text: string][] = [
   ["src-knows-no-transport", "src/sessions/store.ts", 'import "../../gateway/main.ts";'],
   ["src-knows-no-transport", "src/platform/log.ts", 'import "../../workers/main.ts";'],
   ["workers-import-contract-and-platform", "workers/pool.ts", 'import type { agents } from "../src/app.ts";'],
-  ["workers-hold-no-credentials", "workers/pool.ts", 'import "../src/platform/database.ts";'],
+  ["workers-hold-no-credentials", "workers/pool.ts", 'import "../src/platform/postgres/database.ts";'],
   ["workers-hold-no-credentials", "src/platform/clock.ts", 'import "pg"; export const clock = 1;'],
   ["platform-imports-no-feature", "src/platform/jobs.ts", 'import type { sessions } from "../sessions/service.ts";'],
   ["features-are-not-circular", "src/sessions/rules.ts", 'import type { agents } from "../agents/service.ts";'],
-  ["modules-are-not-circular", "src/platform/clock.ts", 'import "./database.ts"; export const clock = 1;'],
+  [
+    "rooms-of-a-worker-are-not-circular",
+    "workers/slots/pool.ts",
+    'import type { session } from "../session/session.ts";',
+  ],
+  ["modules-are-not-circular", "src/platform/clock.ts", 'import "./postgres/database.ts"; export const clock = 1;'],
   ["nothing-imports-tests", "src/sessions/store.ts", 'import "../../test/all.test.ts";'],
   ["nothing-imports-tools", "gateway/door.ts", 'import "../tools/tool.ts";'],
   ["no-development-packages", "gateway/door.ts", 'import "vitest";'],
@@ -86,7 +94,8 @@ test.each(broken)("%s refuses what %s imports", async (rule, path, text) => {
 
 test("a folder of which nothing was read does not pass", async () => {
   await write({ "test/all.test.ts": "export {};" });
-  await rm(join(project, "workers/main.ts"));
+  await rm(join(project, "workers"), { recursive: true });
+  await mkdir(join(project, "workers"));
   const { status, stderr } = judge();
   expect(stderr).toContain("no module was read in workers/");
   expect(status).toBe(1);

@@ -15,9 +15,9 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { connectionOptions, type Tx } from "../../src/platform/database.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 import { createIds } from "../../src/platform/ids.ts";
+import { connectionOptions, type Tx } from "../../src/platform/postgres/database.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const ids = createIds(systemClock);

@@ -8,8 +8,8 @@ import { SessionFailedEventSchema } from "../../src/gen/pilothouse/v1/session_pb
 import { pause } from "../../src/platform/bounded-wait.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { openDatabase, type Tx } from "../../src/platform/database.ts";
 import { createIds } from "../../src/platform/ids.ts";
+import { openDatabase, type Tx } from "../../src/platform/postgres/database.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const ids = createIds(systemClock);

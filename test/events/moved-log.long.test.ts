@@ -11,8 +11,8 @@ import { migrations } from "../../src/features.ts";
 import { SessionLiveEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { type Database, openDatabase } from "../../src/platform/database.ts";
 import { createIds } from "../../src/platform/ids.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { startDebianPostgres } from "../support/debian-postgres.ts";
 

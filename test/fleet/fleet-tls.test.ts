@@ -16,8 +16,8 @@ import {
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/fleet-tls.ts";
-import { callUnary } from "../../src/platform/grpc-codec.ts";
+import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
+import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { WorkerServer } from "../../workers/server.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";

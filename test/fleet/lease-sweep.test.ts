@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
 import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
-import type { Tx } from "../../src/platform/database.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
+import type { Tx } from "../../src/platform/postgres/database.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

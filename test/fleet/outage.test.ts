@@ -8,7 +8,7 @@ import {
   SessionStatus,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { pause } from "../../src/platform/bounded-wait.ts";
-import { createEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 

@@ -8,7 +8,7 @@ import { createIdempotency, type Idempotency } from "../../src/idempotency/idemp
 import { systemClock } from "../../src/platform/clock.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { createIds } from "../../src/platform/ids.ts";
-import { createSealer } from "../../src/platform/secrets-sealer.ts";
+import { createSealer } from "../../src/platform/secrets/secrets-sealer.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const ids = createIds(systemClock);

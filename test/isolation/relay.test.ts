@@ -3,7 +3,7 @@ import http from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { makeAddressRules } from "../../src/platform/address-rules.ts";
+import { makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
 import { Relay, type RelayOptions } from "../../workers/egress/relay.ts";
 import { keepingLog } from "./world.ts";
 

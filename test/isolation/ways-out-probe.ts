@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { type BrowserContext, chromium } from "playwright-core";
 import { ProxySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import type { Isolation } from "../../workers/slots/confinement.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";

@@ -3,7 +3,7 @@ import { type BucketState, type Buckets, type BucketWish, createBuckets } from "
 import { createRedisBuckets } from "../../src/limits/redis-buckets.ts";
 import { bucketNames, tiers } from "../../src/limits/tiers.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
-import { createRedis, type Redis } from "../../src/platform/redis.ts";
+import { createRedis, type Redis } from "../../src/platform/redis/redis.ts";
 import { silentLog } from "../support/database.ts";
 import { RedisServer } from "../support/redis-server.ts";
 

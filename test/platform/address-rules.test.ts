@@ -7,7 +7,7 @@ import {
   makeAddressRules,
   normaliseHost,
   parseTarget,
-} from "../../src/platform/address-rules.ts";
+} from "../../src/platform/outgoing/address-rules.ts";
 
 describe("isPublicAddress", () => {
   test.each([

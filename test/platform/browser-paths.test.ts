@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type BrowserPaths, type DiskLookup, findBrowsers } from "../../src/platform/browser-paths.ts";
+import { type BrowserPaths, type DiskLookup, findBrowsers } from "../../src/platform/browsers/browser-paths.ts";
 
 /** A disk that has just these executables; a directory lists what lies directly below it. */
 function diskOf(...files: string[]): DiskLookup {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
-import { createRedis } from "../../src/platform/redis.ts";
-import { createRedisBus } from "../../src/platform/redis-bus.ts";
+import { createRedis } from "../../src/platform/redis/redis.ts";
+import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";
 import { silentLog } from "../support/database.ts";
 import { RedisServer } from "../support/redis-server.ts";
 

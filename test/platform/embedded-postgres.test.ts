@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { openDatabase } from "../../src/platform/database.ts";
-import { isDatabaseAway } from "../../src/platform/database-away.ts";
-import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog, type Log } from "../../src/platform/log.ts";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { isDatabaseAway } from "../../src/platform/postgres/database-away.ts";
+import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 

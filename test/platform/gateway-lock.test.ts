@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createGatewayLock } from "../../src/platform/gateway-lock.ts";
+import { createGatewayLock } from "../../src/platform/postgres/gateway-lock.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
 

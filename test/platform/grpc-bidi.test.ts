@@ -9,9 +9,14 @@ import {
   SessionService,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { callBidiStreaming } from "../../src/platform/grpc-codec.ts";
-import { failureToStatus, statusToFailure } from "../../src/platform/grpc-failure.ts";
-import { addGrpcService, type GrpcCall, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc-server.ts";
+import { callBidiStreaming } from "../../src/platform/grpc/grpc-codec.ts";
+import { failureToStatus, statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
+import {
+  addGrpcService,
+  type GrpcCall,
+  type GrpcHandlers,
+  type MethodsOf,
+} from "../../src/platform/grpc/grpc-server.ts";
 
 type Drive = (call: GrpcCall, requests: AsyncIterable<DriveRequest>) => AsyncIterable<DriveResponse>;
 

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Client, credentials, Server, ServerCredentials, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WaitCommandSchema, WatchCommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { callServerStreaming, callUnary, toServiceDefinition } from "../../src/platform/grpc-codec.ts";
+import { callServerStreaming, callUnary, toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 
 /** A call that the server has begun, and that only its caller ends. */
 interface Begun {

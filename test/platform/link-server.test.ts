@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Settings } from "node:http2";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { expect, test } from "vitest";
-import { createLinkServer } from "../../src/platform/grpc-server.ts";
+import { createLinkServer } from "../../src/platform/grpc/grpc-server.ts";
 
 test("a connection of the fleet link has a bound on its open calls", async () => {
   const server = createLinkServer();

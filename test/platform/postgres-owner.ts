@@ -1,7 +1,8 @@
 // Stands for a gateway: starts the server, commits a row and waits to be killed.
-import { openDatabase } from "../../src/platform/database.ts";
-import { createEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+
 import { createLog } from "../../src/platform/log.ts";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 
 const [directory = ""] = process.argv.slice(2);
 const log = createLog("silent");

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { BucketState, Buckets } from "../../src/limits/buckets.ts";
 import { createRedisBuckets } from "../../src/limits/redis-buckets.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createRedis } from "../../src/platform/redis.ts";
-import { createRedisBus } from "../../src/platform/redis-bus.ts";
+import { createRedis } from "../../src/platform/redis/redis.ts";
+import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";
 import { RedisServer } from "../support/redis-server.ts";
 
 let server: RedisServer;

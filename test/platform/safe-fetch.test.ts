@@ -4,7 +4,7 @@ import https from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
-import { FetchFault, type FetchRequest, SafeFetch } from "../../src/platform/safe-fetch.ts";
+import { FetchFault, type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 
 /** Its certificate names `fixture`, which the resolver of these tests knows. */

@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { parseSecretsKeys, type SecretsKey } from "../../src/platform/secrets-keys.ts";
-import { createSealer, type Sealer } from "../../src/platform/secrets-sealer.ts";
+import { parseSecretsKeys, type SecretsKey } from "../../src/platform/secrets/secrets-keys.ts";
+import { createSealer, type Sealer } from "../../src/platform/secrets/secrets-sealer.ts";
 
 const key = (id: string): SecretsKey => ({ id, secret: randomBytes(32) });
 const sealerOf = (...keys: SecretsKey[]): Sealer => createSealer({ keys, file: undefined });

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
+import { type Device, plainDevice } from "../../workers/device/device.ts";
 import { BrowserPool, type Readiness } from "../../workers/pool/browser-pool.ts";
 import { Demand } from "../../workers/pool/demand.ts";
+import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
-import { type Device, plainDevice } from "../../workers/session/device.ts";
-import type { SessionBrowser } from "../../workers/session/session-browser.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
 

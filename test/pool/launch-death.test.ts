@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { plainDevice } from "../../workers/device/device.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
-import { plainDevice } from "../../workers/session/device.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog, RUNTIMES } from "../isolation/world.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";

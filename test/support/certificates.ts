@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { FleetTlsFiles } from "../../src/platform/fleet-tls.ts";
+import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-tls.ts";
 
 /** A certificate authority of a test's own, made by openssl. */
 export class CertificateAuthority implements Disposable {

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrations } from "../../src/features.ts";
 import { pause } from "../../src/platform/bounded-wait.ts";
-import { type Database, openDatabase } from "../../src/platform/database.ts";
-import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 
 /** A log that says nothing. */
 export const silentLog = createLog("silent");

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { endProcess } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
 import { DeployedProcess } from "./deployed-process.ts";

@@ -20,10 +20,10 @@ import {
   SessionStateSchema,
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
-import { callUnary } from "../../src/platform/grpc-codec.ts";
-import { failureToStatus, WrongAddressee } from "../../src/platform/grpc-failure.ts";
-import { addGrpcService, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc-server.ts";
+import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
+import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
+import { failureToStatus, WrongAddressee } from "../../src/platform/grpc/grpc-failure.ts";
+import { addGrpcService, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 

@@ -27,21 +27,21 @@ import {
   type WaitResponse,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { tiers } from "../../src/limits/tiers.ts";
-import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
-import { fleetMetadata } from "../../src/platform/fleet-metadata.ts";
-import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc-codec.ts";
-import { statusToFailure } from "../../src/platform/grpc-failure.ts";
-import type { Resolve } from "../../src/platform/target-resolution.ts";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
+import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
+import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc/grpc-codec.ts";
+import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
+import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import { planSession } from "../../src/sessions/session-plan.ts";
 import { BoundsWatchdog } from "../../workers/bounds/bounds-watchdog.ts";
-import { type SessionBounds, sessionBounds } from "../../workers/bounds/session-bounds.ts";
+import type { Log } from "../../workers/log.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
-import type { Happening } from "../../workers/reports.ts";
+import type { Placement } from "../../workers/reports/placement.ts";
+import type { Happening } from "../../workers/reports/reports.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
 import { WorkerServer } from "../../workers/server.ts";
-import type { Placement } from "../../workers/session/placement.ts";
 import { SessionTable } from "../../workers/session/session-table.ts";
-import type { Log } from "../../workers/slots/log.ts";
+import { type SessionBounds, sessionBounds } from "../../workers/slots/session-bounds.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 
 /** How long any call of a test may take. */

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { canStart, installByPlaywright } from "../../tools/browser-install.ts";
 import { storedZip } from "./stored-zip.ts";
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
-import type { BrowserPaths } from "../../src/platform/browser-paths.ts";
+import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
 import { type InstallPlan, planInstall } from "../../tools/browser-install.ts";
 
 interface Case {

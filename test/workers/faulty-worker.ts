@@ -1,7 +1,7 @@
 // A worker with a fault in what it does at a page's dialog. Prints what becomes of a session that meets it, and of another.
 import { setTimeout as delay } from "node:timers/promises";
 import { keepGoing } from "../../workers/last-resort.ts";
-import { DialogDesk } from "../../workers/session/dialog-desk.ts";
+import { DialogDesk } from "../../workers/pages/dialog-desk.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
 

@@ -17,15 +17,15 @@ import {
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { pause } from "../../src/platform/bounded-wait.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { failureToStatus } from "../../src/platform/grpc-failure.ts";
-import { addGrpcService } from "../../src/platform/grpc-server.ts";
-import { FleetLink } from "../../workers/fleet-link.ts";
-import { GatewayCaller } from "../../workers/gateway-caller.ts";
-import { GatewayRound } from "../../workers/gateway-round.ts";
-import { IdentityFile } from "../../workers/identity.ts";
-import { ReportSender } from "../../workers/report-sender.ts";
-import { Reports } from "../../workers/reports.ts";
-import type { Placement } from "../../workers/session/placement.ts";
+import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
+import { addGrpcService } from "../../src/platform/grpc/grpc-server.ts";
+import { FleetLink } from "../../workers/fleet/fleet-link.ts";
+import { GatewayCaller } from "../../workers/fleet/gateway-caller.ts";
+import { GatewayRound } from "../../workers/fleet/gateway-round.ts";
+import { IdentityFile } from "../../workers/fleet/identity.ts";
+import { ReportSender } from "../../workers/fleet/report-sender.ts";
+import type { Placement } from "../../workers/reports/placement.ts";
+import { Reports } from "../../workers/reports/reports.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { GatewayRound } from "../../workers/gateway-round.ts";
+import { GatewayRound } from "../../workers/fleet/gateway-round.ts";
 
 async function targets(round: GatewayRound, count: number): Promise<string[]> {
   const found: string[] = [];

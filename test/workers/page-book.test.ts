@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { findBrowsers, realDisk } from "../../src/platform/browser-paths.ts";
-import { PageBook } from "../../workers/session/page-book.ts";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
+import { PageBook } from "../../workers/pages/page-book.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 

@@ -1,13 +1,13 @@
 import type { Page, Response } from "playwright-core";
 import { type NavigateRequest, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { isMetadataHost } from "../../src/platform/address-rules.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
+import { isMetadataHost } from "../../src/platform/outgoing/address-rules.ts";
 import type { EgressFailure } from "../egress/journal.ts";
 import type { Relay } from "../egress/relay.ts";
-import type { PageBook } from "../session/page-book.ts";
-import type { Progress } from "../session/progress.ts";
-import type { SessionPage } from "../session/session-page.ts";
+import type { PageBook } from "../pages/page-book.ts";
+import type { Progress } from "../pages/progress.ts";
+import type { SessionPage } from "../pages/session-page.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { isTimeout, messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
 import { limits } from "./scene.ts";

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import type { Progress } from "../session/progress.ts";
-import type { SessionPage } from "../session/session-page.ts";
+import type { Progress } from "../pages/progress.ts";
+import type { SessionPage } from "../pages/session-page.ts";
 
 /** What an action works on. */
 export interface Scene {

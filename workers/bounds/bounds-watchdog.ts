@@ -1,7 +1,7 @@
 import { readLaunchRecord } from "../slots/launch-record.ts";
+import type { SessionBounds } from "../slots/session-bounds.ts";
 import type { Slot } from "../slots/slot.ts";
 import { DiskWatch, type MeasuredDirectory } from "./disk-watch.ts";
-import type { SessionBounds } from "./session-bounds.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
 /** Milliseconds between looks (0.6 % of a core for 16 sessions), and while a session has more than half of its memory. */

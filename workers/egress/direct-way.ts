@@ -1,8 +1,8 @@
 import http from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Target } from "../../src/platform/address-rules.ts";
-import { pinnedLookup, resolveTarget } from "../../src/platform/target-resolution.ts";
+import type { Target } from "../../src/platform/outgoing/address-rules.ts";
+import { pinnedLookup, resolveTarget } from "../../src/platform/outgoing/target-resolution.ts";
 import type { EgressGuard } from "./resolver.ts";
 import type { SocketTally } from "./socket-tally.ts";
 import { connectTarget } from "./tunnel.ts";

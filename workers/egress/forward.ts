@@ -1,6 +1,6 @@
 import http from "node:http";
 import { pipeline } from "node:stream";
-import { formatTarget, type Target } from "../../src/platform/address-rules.ts";
+import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { loginRefused } from "./proxy-failure.ts";
 import type { Exit } from "./way-out.ts";
 

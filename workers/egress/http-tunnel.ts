@@ -1,6 +1,6 @@
 import http from "node:http";
 import type { Socket } from "node:net";
-import { formatTarget, type Target } from "../../src/platform/address-rules.ts";
+import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { hungUp, loginRefused, tunnelRefused } from "./proxy-failure.ts";
 
 /** Asks an HTTP proxy for a tunnel (RFC 9110, section 9.3.6) over a connection to it. */

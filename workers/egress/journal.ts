@@ -1,4 +1,4 @@
-import { formatTarget, type Target } from "../../src/platform/address-rules.ts";
+import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 
 /** How many entries a journal keeps: a page that hammers a refused address must not grow the worker. */

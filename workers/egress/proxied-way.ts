@@ -1,6 +1,6 @@
 import type http from "node:http";
 import type { Socket } from "node:net";
-import type { Target } from "../../src/platform/address-rules.ts";
+import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 import { PROBE_MS } from "./proxy-check.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import { admitThroughProxy, type EgressGuard } from "./resolver.ts";

@@ -1,6 +1,6 @@
 import type { CheckProxyCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { parseTarget } from "../../src/platform/address-rules.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
+import { parseTarget } from "../../src/platform/outgoing/address-rules.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import type { EgressGuard } from "./resolver.ts";
 import { Upstream } from "./upstream.ts";

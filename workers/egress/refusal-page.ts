@@ -1,4 +1,4 @@
-import { formatTarget, isMetadataHost, type Target } from "../../src/platform/address-rules.ts";
+import { formatTarget, isMetadataHost, type Target } from "../../src/platform/outgoing/address-rules.ts";
 
 /** The header by which an answer of the relay's own is told from one of the site's. */
 export const BLOCKED_HEADER = "x-pilothouse-blocked";

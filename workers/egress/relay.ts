@@ -2,16 +2,16 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../src/platform/errors.ts";
 import {
   type AddressRules,
   formatTarget,
   normaliseHost,
   parseTarget,
   type Target,
-} from "../../src/platform/address-rules.ts";
-import { failFields } from "../../src/platform/errors.ts";
-import type { Resolve } from "../../src/platform/target-resolution.ts";
-import type { Log } from "../slots/log.ts";
+} from "../../src/platform/outgoing/address-rules.ts";
+import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
+import type { Log } from "../log.ts";
 import { DirectWay } from "./direct-way.ts";
 import { forwardRequest, MAX_HEADER_BYTES } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorOf } from "./journal.ts";

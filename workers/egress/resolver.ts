@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
-import type { AddressRules, Target } from "../../src/platform/address-rules.ts";
 import { unlessLate } from "../../src/platform/deadline.ts";
-import { nameTimeout, type Resolve, resolveName } from "../../src/platform/target-resolution.ts";
+import type { AddressRules, Target } from "../../src/platform/outgoing/address-rules.ts";
+import { nameTimeout, type Resolve, resolveName } from "../../src/platform/outgoing/target-resolution.ts";
 
 /** How long a page behind a proxy waits for a name that the proxy resolves anyway. */
 const PROXIED_LOOKUP_MS = 3_000;

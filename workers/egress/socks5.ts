@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6, type Socket } from "node:net";
-import { formatTarget, ipv6Groups, type Target } from "../../src/platform/address-rules.ts";
+import { formatTarget, ipv6Groups, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { hungUp, loginRefused, ProxyFailure, tunnelRefused } from "./proxy-failure.ts";
 
 /** Name and password for a proxy. */

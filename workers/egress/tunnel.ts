@@ -1,5 +1,5 @@
 import { connect, type LookupFunction, type Socket } from "node:net";
-import type { Target } from "../../src/platform/address-rules.ts";
+import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 
 /** How long a connection to a target may take, as long as Chromium itself would wait for a proxy's answer. */
 const CONNECT_MS = 30_000;

@@ -1,9 +1,9 @@
 import { isIP, type Socket } from "node:net";
 import { connect as secure } from "node:tls";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { isPublicAddress, parseTarget, type Target } from "../../src/platform/address-rules.ts";
 import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
-import { pinnedLookup, resolveTarget } from "../../src/platform/target-resolution.ts";
+import { isPublicAddress, parseTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { pinnedLookup, resolveTarget } from "../../src/platform/outgoing/target-resolution.ts";
 import { openHttpTunnel } from "./http-tunnel.ts";
 import { hungUp, ProxyFailure } from "./proxy-failure.ts";
 import type { EgressGuard } from "./resolver.ts";

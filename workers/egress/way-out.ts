@@ -1,7 +1,7 @@
 import http from "node:http";
 import type { LookupFunction, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Target } from "../../src/platform/address-rules.ts";
+import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 
 /** The way to one target that a page may reach. */
 export interface Exit {

@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import type { SessionPage } from "../session/session-page.ts";
+import type { SessionPage } from "../pages/session-page.ts";
 import { PageHarness, type Sighting } from "./page-harness.ts";
 
 /** A bot check that a session shows. */

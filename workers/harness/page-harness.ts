@@ -1,7 +1,7 @@
 import type { Frame, Page, Request } from "playwright-core";
 import { within } from "../../src/platform/deadline.ts";
-import type { PageTraffic } from "../session/page-traffic.ts";
-import { shownAddress } from "../session/shown-text.ts";
+import type { PageTraffic } from "../pages/page-traffic.ts";
+import { shownAddress } from "../pages/shown-text.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { isUnsolved } from "./check-frame.ts";
 import { type DocumentReport, reportDocument } from "./document-report.ts";

@@ -1,13 +1,13 @@
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
+import { type Device, plainDevice } from "../device/device.ts";
+import type { Log } from "../log.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import { type Device, plainDevice } from "../session/device.ts";
-import type { SessionBrowser } from "../session/session-browser.ts";
-import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
 import type { SlotPool } from "../slots/slot-pool.ts";
 import { Demand } from "./demand.ts";
+import type { SessionBrowser } from "./session-browser.ts";
 import { WarmBrowser } from "./warm-browser.ts";
 
 /** How long a launch ahead of demand may take. */

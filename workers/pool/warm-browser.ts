@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
+import type { Device } from "../device/device.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import type { Device } from "../session/device.ts";
-import { SessionBrowser } from "../session/session-browser.ts";
 import { beforeExit, launchBrowser } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
+import { SessionBrowser } from "./session-browser.ts";
 
 /** How long a browser may take to show that it lives before a session has it; it takes 1 ms on a quiet machine. */
 const PROOF_MS = 2_000;

@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
+import type { Log } from "../log.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
-import type { Log } from "../slots/log.ts";
 import type { Slot } from "../slots/slot.ts";
 import { profileDirectory, removeProfileRecord } from "../slots/slot-block.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";

@@ -2,9 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import type { PageSummary, SessionState } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { PageSummarySchema, SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
+import type { SessionPage } from "../pages/session-page.ts";
+import type { SessionBrowser } from "../pool/session-browser.ts";
 import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
-import type { SessionBrowser } from "./session-browser.ts";
-import type { SessionPage } from "./session-page.ts";
 
 /** How long a page may take to say how far it is scrolled; one that hangs says nothing. */
 const LOOK_MS = 500;

@@ -1,19 +1,19 @@
 import type { BrowserPlan, CommandContext, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { BoundsWatchdog } from "../bounds/bounds-watchdog.ts";
+import { makeDevice } from "../device/device.ts";
 import type { EgressChange } from "../egress/upstream-watch.ts";
+import type { Log } from "../log.ts";
 import type { BrowserPool, BrowserWish } from "../pool/browser-pool.ts";
+import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { ProfileShelf } from "../profiles/profile-shelf.ts";
 import { SessionProfile } from "../profiles/session-profile.ts";
-import type { Happening } from "../reports.ts";
-import type { Log } from "../slots/log.ts";
-import { makeDevice } from "./device.ts";
+import type { Placement } from "../reports/placement.ts";
+import type { Happening } from "../reports/reports.ts";
 import { endedFailure } from "./ended-reason.ts";
-import type { Placement } from "./placement.ts";
 import { Session } from "./session.ts";
-import type { SessionBrowser } from "./session-browser.ts";
 
 /** How long a launch may take when the caller does not say. */
 const LAUNCH_MS = 30_000;

@@ -26,15 +26,15 @@ import { navigate } from "../actions/navigate.ts";
 import type { Scene } from "../actions/scene.ts";
 import { waitFor } from "../actions/wait.ts";
 import { capture, type FinishedCapture } from "../capture/capture.ts";
-import type { Happening } from "../reports.ts";
+import { CommandProgress } from "../pages/progress.ts";
+import type { SessionPage } from "../pages/session-page.ts";
+import type { SessionBrowser } from "../pool/session-browser.ts";
+import type { Happening } from "../reports/reports.ts";
 import { ChallengePause } from "./challenge-pause.ts";
 import { CommandQueue, type QueuedKind } from "./command-queue.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { IdempotencyMemory } from "./idempotency.ts";
 import { IdleClock } from "./idle-clock.ts";
-import { CommandProgress } from "./progress.ts";
-import type { SessionBrowser } from "./session-browser.ts";
-import type { SessionPage } from "./session-page.ts";
 import { describeSession } from "./session-state.ts";
 
 /** Timeouts of commands whose request says nothing. */

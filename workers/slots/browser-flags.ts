@@ -1,4 +1,4 @@
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import type { Sandbox } from "./confinement.ts";
 
 /** What a browser's flags depend on. */

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { type BrowserContext, chromium } from "playwright-core";
-import type { BrowserRuntime } from "../../src/platform/browser-paths.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal, within } from "../../src/platform/deadline.ts";
-import { MOST_TASKS } from "../bounds/session-bounds.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { Targets } from "../wire/targets.ts";
 import { Wire } from "../wire/wire.ts";
 import { browserFlags } from "./browser-flags.ts";
+import { MOST_TASKS } from "./session-bounds.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { artifactsDirectory, profileDirectory, temporaryDirectory } from "./slot-block.ts";
 

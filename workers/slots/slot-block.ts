@@ -13,9 +13,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { Log } from "../log.ts";
 import { confineCommand } from "./confinement.ts";
 import { matchLaunches, readLaunchRecord } from "./launch-record.ts";
-import type { Log } from "./log.ts";
 import { killProcesses, killUid, type ProcessEntry } from "./processes.ts";
 import { BLOCK_SIZE, MAX_BLOCKS } from "./uid-range.ts";
 

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type AddressRules, makeAddressRules } from "../../src/platform/address-rules.ts";
-import type { BrowserPaths } from "../../src/platform/browser-paths.ts";
-import { ownAddresses, type Resolve } from "../../src/platform/target-resolution.ts";
+import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
+import { type AddressRules, makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
+import { ownAddresses, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import { Relay } from "../egress/relay.ts";
 import { type EgressGuard, takeTurns } from "../egress/resolver.ts";
 import type { EgressBytes } from "../egress/socket-tally.ts";
+import type { Log } from "../log.ts";
 import { confineCommand, type Isolation, probeDirectory, probeSandbox, type Sandbox } from "./confinement.ts";
-import type { Log } from "./log.ts";
 import { createNamespace } from "./namespace.ts";
 import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";

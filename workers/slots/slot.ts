@@ -1,4 +1,4 @@
-import type { BrowserPaths } from "../../src/platform/browser-paths.ts";
+import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
 import type { Relay } from "../egress/relay.ts";
 import type { Isolation, Sandbox } from "./confinement.ts";
 

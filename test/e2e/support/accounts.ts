@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { allScopes } from "../../../src/api-keys/scopes.ts";
 import { newSecret, parseToken, writeToken } from "../../../src/api-keys/token.ts";
 import { createIds } from "../../../src/platform/ids.ts";
-import { hashSecret } from "../../../src/platform/secrets.ts";
+import { hashSecret } from "../../../src/platform/secrets/secrets.ts";
 import type { Service } from "../../support/service.ts";
 import { withDatabase } from "./embedded-database.ts";
 

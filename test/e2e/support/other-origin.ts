@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { build } from "vite";
-import { findBrowsers, realDisk } from "../../../src/platform/browser-paths.ts";
+import { findBrowsers, realDisk } from "../../../src/platform/browsers/browser-paths.ts";
 
 /** Two web sites of other origins than the service's, and pages of them in a Chromium. */
 export interface OtherOrigin extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ChannelCredentials, type ChannelOptions, ServerCredentials } from "@grpc/grpc-js";
-import type { EnvironmentReader } from "./environment.ts";
+import type { EnvironmentReader } from "../environment.ts";
 
 /** Files of the mutual TLS of the fleet link: both sides show a certificate of one CA, which signs nothing else. */
 export interface FleetTlsFiles {

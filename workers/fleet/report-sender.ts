@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
-import { GatewayService, ReportRequestSchema } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { pause } from "../src/platform/bounded-wait.ts";
+import { GatewayService, ReportRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { pause } from "../../src/platform/bounded-wait.ts";
+import type { Reports } from "../reports/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
-import type { Reports } from "./reports.ts";
 
 /** How often it is looked for reports, in milliseconds. */
 const LOOK_MS = 100;

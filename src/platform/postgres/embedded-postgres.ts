@@ -2,13 +2,13 @@ import { spawn } from "node:child_process";
 import { chmod, chown, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { pause, waitUntil } from "./bounded-wait.ts";
+import { pause, waitUntil } from "../bounded-wait.ts";
+import type { Log } from "../log.ts";
+import type { EndingStep } from "../process-control.ts";
+import { StartRefused } from "../start-refused.ts";
+import { createSupervisor, type SupervisedProgram } from "../supervisor.ts";
 import { connectionOptions, type DatabaseTarget } from "./database.ts";
-import type { Log } from "./log.ts";
 import { assertReachable, postgresMajor, readyPostgresBinaries, type ServerUser } from "./postgres-binaries.ts";
-import type { EndingStep } from "./process-control.ts";
-import { StartRefused } from "./start-refused.ts";
-import { createSupervisor, type SupervisedProgram } from "./supervisor.ts";
 
 /** Milliseconds. */
 const times = {

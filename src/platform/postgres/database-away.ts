@@ -1,5 +1,5 @@
 import pg from "pg";
-import { Failure } from "./errors.ts";
+import { Failure } from "../errors.ts";
 
 /** PostgreSQL cannot be reached, or does not take connections. */
 export class DatabaseAway extends Error {

@@ -2,8 +2,8 @@ import type { LookupAddress, LookupOptions } from "node:dns";
 import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
+import { unlessLate } from "../deadline.ts";
 import type { AddressRules, Target } from "./address-rules.ts";
-import { unlessLate } from "./deadline.ts";
 
 /** How long a name may take to resolve. */
 const LOOKUP_MS = 10_000;

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { within } from "../src/platform/deadline.ts";
+import { within } from "../../src/platform/deadline.ts";
 
 /** Milliseconds for a name: with a call of 2 s after it, two gateways can be tried within the lease. */
 const lookupTime = 2_000;

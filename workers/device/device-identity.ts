@@ -1,4 +1,4 @@
-import type { Archetype } from "../../src/platform/archetypes.ts";
+import type { Archetype } from "../../src/platform/browsers/archetypes.ts";
 
 /** A name of a browser with its version, as client hints have it. */
 interface Brand {

@@ -6,16 +6,16 @@ import {
   HeartbeatRequestSchema,
   type Isolation,
   RegisterRequestSchema,
-} from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
-import { pause } from "../src/platform/bounded-wait.ts";
-import { fleetMetadata } from "../src/platform/fleet-metadata.ts";
-import { statusToFailure } from "../src/platform/grpc-failure.ts";
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { pause } from "../../src/platform/bounded-wait.ts";
+import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
+import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
+import type { Log } from "../log.ts";
+import type { ProfileShelf } from "../profiles/profile-shelf.ts";
+import type { SessionTable } from "../session/session-table.ts";
 import type { GatewayCaller, GatewayMethod } from "./gateway-caller.ts";
 import { hashSecret, type Identity, type IdentityFile } from "./identity.ts";
-import type { ProfileShelf } from "./profiles/profile-shelf.ts";
-import type { SessionTable } from "./session/session-table.ts";
-import type { Log } from "./slots/log.ts";
 
 /** Milliseconds. A call fails well before the lease of 8 s is over, so that another gateway can be asked. */
 const times = { heartbeat: 2_000, call: 2_000, retry: 300, handOver: 3_000 };

@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import { type ChannelOptions, Client } from "@grpc/grpc-js";
-import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../src/platform/fleet-tls.ts";
-import { callUnary, type GrpcCallOptions, type TypedMethod } from "../src/platform/grpc-codec.ts";
+import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
+import { callUnary, type GrpcCallOptions, type TypedMethod } from "../../src/platform/grpc/grpc-codec.ts";
 import type { GatewayRound } from "./gateway-round.ts";
 
 const channelOptions: ChannelOptions = {

@@ -7,19 +7,19 @@ import {
   SessionPageOpenedEventSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
+import type { Device } from "../device/device.ts";
+import { wearDevice } from "../device/device-dresser.ts";
 import type { Relay } from "../egress/relay.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
+import { DialogDesk } from "../pages/dialog-desk.ts";
+import { DownloadShelf } from "../pages/download-shelf.ts";
+import { EventFeed } from "../pages/event-feed.ts";
+import { PageBook } from "../pages/page-book.ts";
+import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
-import type { Device } from "./device.ts";
-import { wearDevice } from "./device-dresser.ts";
-import { DialogDesk } from "./dialog-desk.ts";
-import { DownloadShelf } from "./download-shelf.ts";
-import { EventFeed } from "./event-feed.ts";
-import { PageBook } from "./page-book.ts";
-import type { SessionPage } from "./session-page.ts";
 
 /** How much of a line that a page writes to its console is passed on. */
 const CONSOLE_LENGTH = 2_000;

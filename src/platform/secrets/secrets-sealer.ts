@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { fail } from "./errors.ts";
+import { fail } from "../errors.ts";
 import { ensureSecretsFile, type SecretsKey } from "./secrets-keys.ts";
 
 /** Whose secret it is and what for: what was sealed for one opens for no other. */

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { BrowserPlan } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Viewport, ViewportSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import { type Archetype, DEFAULT_DEVICE, findArchetype } from "../../src/platform/archetypes.ts";
+import { type Archetype, DEFAULT_DEVICE, findArchetype } from "../../src/platform/browsers/archetypes.ts";
 
 /** The device that a session emulates. */
 export interface Device {

@@ -18,7 +18,7 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { raceSignal } from "./deadline.ts";
+import { raceSignal } from "../deadline.ts";
 
 /** A method of one kind, with its message types. */
 export interface TypedMethod<Kind, Input extends DescMessage, Output extends DescMessage> {

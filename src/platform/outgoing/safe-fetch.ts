@@ -4,8 +4,8 @@ import https from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { Deadline, raceSignal } from "../deadline.ts";
 import { type AddressRules, makeAddressRules, normaliseHost, type Target } from "./address-rules.ts";
-import { Deadline, raceSignal } from "./deadline.ts";
 import { ownAddresses, pinnedLookup, type Resolve, resolveName, resolveTarget } from "./target-resolution.ts";
 
 /** Why a request came to nothing; `refused` is our own rule, everything else is the other side's doing. */

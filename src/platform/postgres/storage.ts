@@ -1,11 +1,11 @@
 import { chmod, mkdir } from "node:fs/promises";
-import type { Config } from "./config.ts";
+import type { Config } from "../config.ts";
+import { unlessLate } from "../deadline.ts";
+import type { Part } from "../lifetime.ts";
+import type { Log } from "../log.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { unlessLate } from "./deadline.ts";
 import { createEmbeddedPostgres } from "./embedded-postgres.ts";
 import { createGatewayLock } from "./gateway-lock.ts";
-import type { Part } from "./lifetime.ts";
-import type { Log } from "./log.ts";
 import type { Migrations } from "./schema.ts";
 
 /** Milliseconds for statements that run when the app is stopped. */

@@ -1,9 +1,9 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Metadata, type ServiceError, type StatusObject, status } from "@grpc/grpc-js";
-import { type Problem, ProblemSchema } from "../gen/pilothouse/v1/common_pb.ts";
-import { errorTable, isErrorSlug } from "./error-table.ts";
-import { asFailure, Failure, fail, restoreFailure } from "./errors.ts";
-import { toProblem } from "./problem.ts";
+import { type Problem, ProblemSchema } from "../../gen/pilothouse/v1/common_pb.ts";
+import { errorTable, isErrorSlug } from "../error-table.ts";
+import { asFailure, Failure, fail, restoreFailure } from "../errors.ts";
+import { toProblem } from "../problem.ts";
 
 /** Trailer of the fleet link that holds a Problem; the last part of its `type` is the slug. */
 const PROBLEM_TRAILER = "problem-bin";

@@ -8,10 +8,10 @@ import {
 } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import pg from "pg";
-import { pause } from "./bounded-wait.ts";
+import { pause } from "../bounded-wait.ts";
+import { fail, failFields } from "../errors.ts";
+import type { Log } from "../log.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
-import { fail, failFields } from "./errors.ts";
-import type { Log } from "./log.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
 /** Milliseconds. Statements of ours take a few; what takes longer than this is stuck, and its client is answered. */

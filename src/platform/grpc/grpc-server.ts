@@ -13,7 +13,7 @@ import {
   status,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
-import { unlessLate } from "./deadline.ts";
+import { unlessLate } from "../deadline.ts";
 import { toServiceDefinition } from "./grpc-codec.ts";
 
 /** What a handler sees of a call besides its message. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Bus, type BusChannel, createLocalBus } from "./bus.ts";
+import { type Bus, type BusChannel, createLocalBus } from "../bus.ts";
 import type { Redis } from "./redis.ts";
 
 /** The one channel of Redis that carries all of the bus. */

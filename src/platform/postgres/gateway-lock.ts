@@ -1,8 +1,8 @@
 import pg from "pg";
-import { pause } from "./bounded-wait.ts";
+import { pause } from "../bounded-wait.ts";
+import type { Log } from "../log.ts";
+import { StartRefused } from "../start-refused.ts";
 import { connectionOptions, type DatabaseTarget } from "./database.ts";
-import type { Log } from "./log.ts";
-import { StartRefused } from "./start-refused.ts";
 
 /** The pair of numbers of the advisory lock: "pilo", and 1 for the lone gateway. */
 const lockKey = [0x70696c6f, 1] as const;

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access, chmod, cp, mkdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
-import { StartRefused } from "./start-refused.ts";
+import { StartRefused } from "../start-refused.ts";
 
 /** The major version that the npm packages bring. It is fixed per data directory. */
 export const postgresMajor = 18;

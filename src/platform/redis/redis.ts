@@ -1,7 +1,7 @@
 import { createClient } from "@redis/client";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { unlessLate, within } from "./deadline.ts";
-import type { Log } from "./log.ts";
+import { unlessLate, within } from "../deadline.ts";
+import type { Log } from "../log.ts";
 
 /** Milliseconds. */
 const times = {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { open, readFile, rename } from "node:fs/promises";
-import { ConfigError } from "./environment.ts";
-import { randomText } from "./ids.ts";
+import { ConfigError } from "../environment.ts";
+import { randomText } from "../ids.ts";
 
 /** A key that seals the keys of what is kept secret. */
 export interface SecretsKey {
