@@ -31,7 +31,11 @@ interface Route {
 }
 
 const document = describeServices(allServices);
-const ajv = new Ajv2020({ strict: false, allErrors: true, formats: { "date-time": true, email: true } });
+const ajv = new Ajv2020({
+  strict: false,
+  allErrors: true,
+  formats: { "date-time": true, email: true, int32: true, int64: true, double: true },
+});
 ajv.addSchema({ $id: "openapi", ...document });
 
 function routesOf(services: readonly ServedService[]): Route[] {

@@ -233,10 +233,14 @@ describe("parsing a JSON body", () => {
   it.each([
     ["backslashes", `{"a":"${"\\\\".repeat(500_000)}"}`],
     ["quotes", `{"a":"${'\\"'.repeat(500_000)}"}`],
-    ["objects", `${'{"a":'.repeat(150_000)}0${"}".repeat(150_000)}`],
-    ["repeated keys", `{${'"a":0,'.repeat(150_000)}"b":0}`],
-  ])("should read a mebibyte of %s within the time of a test, which anything but linear work is beyond", (_, text) => {
+    ["objects", `${'{"a":'.repeat(59_000)}0${"}".repeat(59_000)}`],
+    ["repeated keys", `{${'"a":0,'.repeat(59_000)}"b":0}`],
+  ])("should read very many %s within the time of a test, which anything but linear work is beyond", (_, text) => {
     expect(parse(text).length).toBeLessThanOrEqual(50);
+  });
+
+  it("should refuse a body of more keys than anybody needs", () => {
+    expect(() => parse(`{${'"a":0,'.repeat(60_000)}"b":0}`)).toThrow("more than 60000 keys");
   });
 });
 

@@ -13,7 +13,11 @@ const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 /** Says whether answers are what an OpenAPI document describes. */
 export class Described {
   readonly #document: OpenApiDocument;
-  readonly #ajv = new Ajv2020({ strict: false, allErrors: true, formats: { "date-time": DATE_TIME } });
+  readonly #ajv = new Ajv2020({
+    strict: false,
+    allErrors: true,
+    formats: { "date-time": DATE_TIME, int32: true, int64: true, double: true },
+  });
   readonly #checks = new Map<unknown, ValidateFunction>();
 
   constructor(document: OpenApiDocument) {
