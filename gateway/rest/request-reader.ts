@@ -4,7 +4,7 @@ import { type FieldFault, fail, failFaults } from "../../src/platform/errors.ts"
 import { addFault, isInside } from "../../src/platform/rest-json/faults.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";
 import { parseJson } from "../../src/platform/rest-json/parse.ts";
-import { compileReader, readText } from "../../src/platform/rest-json/reader.ts";
+import { compileReader, compileTextReader, type TextReader } from "../../src/platform/rest-json/reader.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 
 /** The parts of an HTTP request that become its message. */
@@ -26,25 +26,24 @@ export function compileRequestReader(
   parseBody: (body: Buffer, faults: FieldFault[]) => unknown = parseJson,
 ): RequestReader {
   const inPath = new Set(variables);
-  const pathFields = variables.map((name) => [name, fieldNamed(desc, name)] as const);
+  const pathReaders = variables.map((name) => [name, compileTextReader(fieldNamed(desc, name))] as const);
   const readBody = route.hasBody ? compileReader(desc, inPath) : undefined;
-  const queryFields = new Map(
-    desc.fields
-      .filter((field) => !inPath.has(field.name) && field !== route.rawBody && isWritable(field))
-      .map((field) => [field.name, field]),
-  );
+  const inQuery = route.hasBody
+    ? []
+    : desc.fields.filter((field) => !inPath.has(field.name) && field !== route.rawBody && isWritable(field));
+  const queryReaders = new Map(inQuery.map((field) => [field.name, compileTextReader(field)]));
   const mask = desc.fields.find((field) => field.message?.typeName === "google.protobuf.FieldMask");
 
   return ({ variables: values, query, body }) => {
     const faults: FieldFault[] = [];
     const json = readBody && body !== undefined && body.length > 0 ? parseBody(body, faults) : {};
     const message = readBody ? readBody(json, faults) : create(desc);
-    for (const [name, field] of pathFields) {
+    for (const [name, readVariable] of pathReaders) {
       const misfits: FieldFault[] = [];
-      readText(field, [values[name] ?? ""], message, misfits);
+      readVariable([values[name] ?? ""], message, misfits);
       if (misfits.length > 0) throw fail("not-found", {}, { detail: "nothing is at this path" });
     }
-    readQuery(message, query, route.hasBody ? undefined : queryFields, faults);
+    readQuery(message, query, queryReaders, faults);
     if (faults.length > 0) {
       throw failFaults("validation-failed", withRuleFaults(faults, desc, message));
     }
@@ -72,16 +71,16 @@ function withRuleFaults(faults: readonly FieldFault[], desc: DescMessage, messag
 function readQuery(
   message: Message,
   query: RequestParts["query"],
-  fields: ReadonlyMap<string, DescField> | undefined,
+  readers: ReadonlyMap<string, TextReader>,
   faults: FieldFault[],
 ): void {
   for (const name of Object.keys(query)) {
-    const field = fields?.get(name);
+    const read = readers.get(name);
     const value = query[name];
-    if (!field || value === undefined) {
+    if (!read || value === undefined) {
       addFault(faults, name, "is not a known parameter");
     } else {
-      readText(field, typeof value === "string" ? [value] : value, message, faults);
+      read(typeof value === "string" ? [value] : value, message, faults);
     }
   }
 }

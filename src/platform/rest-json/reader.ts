@@ -20,6 +20,9 @@ import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 /** Reads JSON into a new message; what is wrong with it is added to `faults`, with paths relative to the value. */
 export type MessageReader = (json: unknown, faults: FieldFault[]) => Message;
 
+/** Reads all strings that a request has for one field into its message; what is wrong with them is added to `faults`. */
+export type TextReader = (texts: readonly string[], target: Message, faults: FieldFault[]) => void;
+
 /** Gives undefined for a value that cannot be had; a message is always had, so that its rules can be looked at. */
 type ValueReader = (json: unknown, faults: FieldFault[]) => unknown;
 type MemberReader = (target: Record<string, unknown>, json: unknown, faults: FieldFault[]) => void;
@@ -71,17 +74,20 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
   return read;
 }
 
-/** Reads a string of a path or a query into a field, converting it to the field's type. */
-export function readText(field: DescField, texts: readonly string[], target: Message, faults: FieldFault[]): void {
-  if (texts.length > 1 && field.fieldKind !== "list") {
-    addFault(faults, field.name, "is given more than once");
-    return;
-  }
+/** Compiles what reads the strings of a path or a query into a field, converting them to the field's type. */
+export function compileTextReader(field: DescField): TextReader {
   const read = readField(field);
-  const values = texts.map((text) => textToJson(field, text));
-  const before = faults.length;
-  read(asRecord(target), field.fieldKind === "list" ? values : values[0], faults);
-  prefixFaults(faults, before, field.name);
+  const isList = field.fieldKind === "list";
+  return (texts, target, faults) => {
+    if (texts.length > 1 && !isList) {
+      addFault(faults, field.name, "is given more than once");
+      return;
+    }
+    const values = texts.map((text) => textToJson(field, text));
+    const before = faults.length;
+    read(asRecord(target), isList ? values : values[0], faults);
+    prefixFaults(faults, before, field.name);
+  };
 }
 
 function textToJson(field: DescField, text: string): unknown {
