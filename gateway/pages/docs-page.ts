@@ -58,9 +58,9 @@ function entriesOf(paths: OpenApiDocument["paths"]): Entry<Operation>[] {
 }
 
 function navGroup({ name, operations, streams }: ReturnType<typeof groupsOf>[number]): Html {
-  const links = [...operations, ...streams].map(({ verb, operation: { operationId } }) => {
-    const method = words(operationId.replace(/^.*_/, ""));
-    return html`<li><a href="#${operationId}"><span class="verb ${verb}">${verb.toUpperCase()}</span> ${method}</a></li>`;
+  const links = [...operations, ...streams].map(({ verb, operation: { operationId, summary } }) => {
+    const method = html`<span class="verb ${verb}">${verb.toUpperCase()}</span>`;
+    return html`<li><a href="#${operationId}">${method} ${summary}</a></li>`;
   });
   return html`<strong><a href="#${name}">${words(name)}</a></strong><ul>${links}</ul>`;
 }

@@ -16,6 +16,7 @@ import { compileRequestReader } from "../../gateway/rest/request-reader.ts";
 import { parseTemplate } from "../../gateway/rest/template.ts";
 import { SessionSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { HttpRoute } from "../../src/http-route.ts";
+import { findArchetype } from "../../src/platform/browsers/archetypes.ts";
 import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
@@ -207,10 +208,17 @@ describe("what clients are generated from", () => {
     expect(JSON.stringify(document)).not.toMatch(/4294967295|9007199254740991|2147483647/);
   });
 
-  test("shows a session that can be", () => {
-    const answer = paths["/v1/sessions/{id}"]?.get?.responses["200"];
-    const example = answer && "content" in answer ? answer.content?.["application/json"]?.example : undefined;
-    expect(example).toMatchObject({ status: "live", live_at: expect.stringMatching(/Z$/), ended_at: null });
+  test("shows a session and a device that can be", () => {
+    const exampleOf = (path: string) => {
+      const answer = paths[path]?.get?.responses["200"];
+      return Object(answer && "content" in answer ? answer.content?.["application/json"]?.example : undefined);
+    };
+    const session = exampleOf("/v1/sessions/{id}");
+    expect(session).toMatchObject({ status: "live", live_at: expect.stringMatching(/Z$/), ended_at: null });
+    expect(Date.parse(session.expires_at)).toBeGreaterThan(Date.parse(session.created_at));
+    const [device] = exampleOf("/v1/archetypes").data;
+    const { viewport, deviceScaleFactor } = findArchetype(device.name) ?? {};
+    expect(device.viewport).toEqual({ ...viewport, device_scale_factor: deviceScaleFactor });
   });
 
   test("stops the start where two schemas have one name", () => {

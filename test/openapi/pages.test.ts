@@ -2,6 +2,7 @@ import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startDemo } from "../../gateway/pages/demo.ts";
 import { renderDocs } from "../../gateway/pages/docs-page.ts";
+import { html } from "../../gateway/pages/html.ts";
 import { errorsPathOf, mountPages } from "../../gateway/pages/pages.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { allServices, builtServices, describeServices } from "../contract/described-services.ts";
@@ -74,6 +75,18 @@ describe("the reference page", () => {
     expect(operations.filter(({ operationId }) => !sections.has(operationId))).toEqual([]);
     const targets = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id);
     expect(targets.filter((id) => !sections.has(id))).toEqual([]);
+  });
+
+  test("leads to each operation by its title", () => {
+    const navigation = docsHtml.slice(docsHtml.indexOf("<nav"), docsHtml.indexOf("</nav>"));
+    const links = [...navigation.matchAll(/<li><a href="#(\w+)"><span[^>]*>\w+<\/span> ([^<]+)<\/a>/g)];
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    const streams = Object.values(document["x-websockets"] ?? {});
+    expect(Object.fromEntries(links.map(([, id, title]) => [id, title]))).toEqual(
+      Object.fromEntries(
+        [...operations, ...streams].map(({ operationId, summary }) => [operationId, html`${summary}`.markup]),
+      ),
+    );
   });
 
   test("escapes what the contract says", () => {
