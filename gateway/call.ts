@@ -6,16 +6,8 @@ import type { BucketState } from "../src/limits/buckets.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Tx } from "../src/platform/postgres/database.ts";
 import type { ServedMethod } from "../src/registry.ts";
+import type { Peer } from "./peer.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
-
-/** What a transport knows of a request before anything is decoded. */
-export interface Incoming {
-  readonly requestId: string;
-  /** Address of the client, as far as trusted proxies tell it. */
-  readonly clientAddress: string;
-  /** Reads a header by lower-case name. */
-  header(name: string): string | undefined;
-}
 
 /**
  * One request on its way through the policies to its method. Transports make it, policies fill it in, services see it
@@ -30,7 +22,7 @@ export class GatewayCall implements Call {
   body: AsyncIterable<Uint8Array> | undefined;
   /** Headers of the answer that policies and the method have set, whatever becomes of the call. */
   readonly responseHeaders: Record<string, string> = {};
-  readonly #incoming: Incoming;
+  readonly #peer: Peer;
   #principal: Principal | undefined;
   #attempt: Attempt | undefined;
   #controller: AbortController | undefined;
@@ -44,14 +36,16 @@ export class GatewayCall implements Call {
   hasDrawn = false;
   /** Its method has begun what those tokens are for. */
   isCharged = false;
+  /** Its end was counted. */
+  isOver = false;
   /** Milliseconds of `performance.now()`. */
   readonly startedAt = performance.now();
 
-  constructor(served: ServedMethod, incoming: Incoming, timeoutMs: number | undefined) {
+  constructor(served: ServedMethod, peer: Peer, timeoutMs: number | undefined) {
     this.served = served;
-    this.#incoming = incoming;
-    this.requestId = incoming.requestId;
-    this.clientAddress = incoming.clientAddress;
+    this.#peer = peer;
+    this.requestId = peer.requestId;
+    this.clientAddress = peer.clientAddress;
     this.deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.startedAt + timeoutMs;
   }
 
@@ -162,7 +156,7 @@ export class GatewayCall implements Call {
   }
 
   header(name: string): string | undefined {
-    return this.#incoming.header(name);
+    return this.#peer.header(name);
   }
 
   setHeader(name: string, value: string): void {

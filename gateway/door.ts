@@ -28,7 +28,7 @@ export function peerOf(request: IncomingMessage, { resolvePeer }: Door): Peer {
 }
 
 /** Reads the headers of an HTTP request. */
-export function headersOf({ headers }: IncomingMessage): HeaderReader {
+function headersOf({ headers }: IncomingMessage): HeaderReader {
   return (name) => {
     const value = headers[name];
     return Array.isArray(value) ? value.join(", ") : value;

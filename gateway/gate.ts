@@ -4,8 +4,9 @@ import type { BucketState } from "../src/limits/buckets.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { Failure } from "../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../src/registry.ts";
-import type { GatewayCall, Incoming } from "./call.ts";
+import type { GatewayCall } from "./call.ts";
 import { createCallMetrics } from "./call-metrics.ts";
+import type { Peer } from "./peer.ts";
 import { createAddressBucket } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
 import { converse, type Received } from "./policies/conversation.ts";
@@ -20,7 +21,7 @@ export interface Gate {
   /** The state of the bucket of a client address, for answers to which no account belongs. */
   lookAtAddress(clientAddress: string): BucketState;
   /** Draws for a request that reaches no method, from its caller's account or its address; says whose bucket that was. */
-  drawForNoMethod(incoming: Incoming): Promise<{ state: BucketState; whose: string }>;
+  drawForNoMethod(peer: Peer): Promise<{ state: BucketState; whose: string }>;
   /** Runs every policy that needs no message. Throws the failure of the first that refuses. */
   admit(call: GatewayCall): Promise<void>;
   /** Runs a unary method. What reads the message is run here, so that what is wrong with it is counted as the call's. */
@@ -112,7 +113,7 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
 
   return {
     lookAtAddress: (address) => parts.addresses.look(address),
-    drawForNoMethod: (incoming) => drawForNoMethod(incoming, parts),
+    drawForNoMethod: (peer) => drawForNoMethod(peer, parts),
     async admit(call) {
       const { admissions, judgements } = wayOf(call.served);
       try {

@@ -1,14 +1,15 @@
 import { BlockList, isIP } from "node:net";
 
-/** Who sent a request, as every door sees it. */
+/** Reads a header of a request by lower-case name. */
+export type HeaderReader = (name: string) => string | undefined;
+
+/** Who sent a request, and with which headers: what every door knows of it before anything is decoded. */
 export interface Peer {
   readonly requestId: string;
   /** Address of the client, as far as trusted proxies tell it. */
   readonly clientAddress: string;
+  readonly header: HeaderReader;
 }
-
-/** Reads a header of a request by lower-case name. */
-export type HeaderReader = (name: string) => string | undefined;
 
 /** Names the peer of a request by the address that its connection comes from, and by its headers. */
 export type ResolvePeer = (remoteAddress: string | undefined, header: HeaderReader) => Peer;
@@ -23,6 +24,7 @@ export function createPeers(trustedProxies: BlockList, makeRequestId: () => stri
     return {
       requestId: received !== undefined && SANE_REQUEST_ID.test(received) ? received : makeRequestId(),
       clientAddress: clientAddress(plainAddress(remoteAddress), header("x-forwarded-for"), trustedProxies),
+      header,
     };
   };
 }

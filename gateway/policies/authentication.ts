@@ -3,7 +3,8 @@ import type { Bearer } from "../../src/identity/bearers.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { asFailure } from "../../src/platform/errors.ts";
-import type { GatewayCall, Incoming } from "../call.ts";
+import type { GatewayCall } from "../call.ts";
+import type { Peer } from "../peer.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
 
@@ -62,7 +63,7 @@ async function lookUp(call: GatewayCall, bearer: Bearer, { addresses, bearers }:
  * bearer comes with it, else from that of its address. Gives the bucket after that, and whose it is.
  */
 export async function drawForNoMethod(
-  { header, clientAddress }: Incoming,
+  { header, clientAddress }: Peer,
   parts: PolicyParts,
 ): Promise<{ state: BucketState; whose: string }> {
   const { bearers, buckets, tiers, clock, addresses } = parts;

@@ -6,7 +6,7 @@ import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
-import { type Door, headersOf, peerOf } from "../door.ts";
+import { type Door, peerOf } from "../door.ts";
 import type { Gate } from "../gate.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
@@ -80,11 +80,7 @@ function mountRoute(
     url: template.route,
     // Before the body is read: nobody without a key makes the service parse a mebibyte.
     onRequest: async (request, reply) => {
-      const call = new GatewayCall(
-        served,
-        { ...peerOf(request.raw, door), header: headersOf(request.raw) },
-        timeoutOf(request),
-      );
+      const call = new GatewayCall(served, peerOf(request.raw, door), timeoutOf(request));
       request.call = call;
       followClient(call, reply);
       await door.gate.admit(call);

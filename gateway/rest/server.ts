@@ -3,7 +3,7 @@ import { type FastifyError, type FastifyInstance, type FastifyReply, type Fastif
 import { pause } from "../../src/platform/bounded-wait.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { ServedService } from "../../src/registry.ts";
-import { answerHeaders, type Door, headersOf, peerOf, refuse } from "../door.ts";
+import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { BODY_LIMIT, mountRest, type RestRoute } from "./mount.ts";
@@ -56,7 +56,7 @@ async function refuseUnknown(
   routes: readonly RestRoute[],
   door: Door,
 ): Promise<never> {
-  const { state, whose } = await door.gate.drawForNoMethod({ ...peerOf(raw, door), header: headersOf(raw) });
+  const { state, whose } = await door.gate.drawForNoMethod(peerOf(raw, door));
   reply.headers(rateLimitHeaders(state));
   refuseEmpty(state, whose);
   const allowed = allowedVerbs(routes, url);

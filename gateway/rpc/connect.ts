@@ -12,7 +12,7 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { errorTable } from "../../src/platform/error-table.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
-import { answerHeaders, type Door, headersOf, peerOf } from "../door.ts";
+import { answerHeaders, type Door, peerOf } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
 import { errorDetails } from "./error-details.ts";
@@ -49,7 +49,7 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
     const peer = peerOf(request, door);
     let call: GatewayCall | undefined;
     const values = createContextValues().set(enterKey, (timeoutMs) => {
-      call = new GatewayCall(served, { ...peer, header: headersOf(request) }, timeoutMs);
+      call = new GatewayCall(served, peer, timeoutMs);
       if (served.kind === "bidi_streaming") {
         door.bodies.leave(request);
       }

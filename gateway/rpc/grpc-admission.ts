@@ -103,7 +103,7 @@ function arrive(
   const header = (name: string): string | undefined => metadata.get(name).map(String).join(", ") || undefined;
   const peer = door.resolvePeer(inner.getConnectionInfo().remoteAddress, header);
   const remaining = Number(inner.getDeadline()) - Date.now();
-  return new GatewayCall(served, { ...peer, header }, Number.isFinite(remaining) ? remaining : undefined);
+  return new GatewayCall(served, peer, Number.isFinite(remaining) ? remaining : undefined);
 }
 
 /**

@@ -4,7 +4,7 @@ import { failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import type { Cors } from "../cors.ts";
-import { type Door, headersOf, peerOf, refuse } from "../door.ts";
+import { type Door, peerOf, refuse } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
 import type { HeaderReader } from "../peer.ts";
@@ -56,7 +56,7 @@ export class WebSockets {
       }
       const { served, server, variables } = found;
       const peer = peerOf(request, this.#door);
-      const admitted = new GatewayCall(served, { ...peer, header: headersWithBearer(request) }, undefined);
+      const admitted = new GatewayCall(served, { ...peer, header: headersWithBearer(request, peer.header) }, undefined);
       call = admitted;
       await this.#door.gate.admit(admitted);
       checkHandshake(request);
@@ -119,12 +119,11 @@ function routeOf(served: ServedMethod): Route {
 }
 
 /** Browsers cannot set Authorization on a WebSocket: they offer the subprotocol `bearer.<token>` instead. */
-function headersWithBearer(request: IncomingMessage): HeaderReader {
-  const header = headersOf(request);
-  const offered = request.headers["sec-websocket-protocol"]?.split(",").map((item) => item.trim()) ?? [];
+function headersWithBearer({ headers }: IncomingMessage, header: HeaderReader): HeaderReader {
+  const offered = headers["sec-websocket-protocol"]?.split(",").map((item) => item.trim()) ?? [];
   const bearer = offered.find((item) => item.startsWith("bearer."));
   const authorization =
-    request.headers.authorization ?? (bearer === undefined ? undefined : `Bearer ${bearer.slice("bearer.".length)}`);
+    headers.authorization ?? (bearer === undefined ? undefined : `Bearer ${bearer.slice("bearer.".length)}`);
   return (name) => (name === "authorization" ? authorization : header(name));
 }
 
