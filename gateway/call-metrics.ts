@@ -24,11 +24,10 @@ export function createCallMetrics(registry: Registry): CallMetrics {
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1_000, 3_000],
     registers,
   });
-  const ended = new WeakSet<GatewayCall>();
   return {
     end(call, thrown) {
-      if (ended.has(call)) return false;
-      ended.add(call);
+      if (call.isOver) return false;
+      call.isOver = true;
       const method = call.served.name;
       calls.inc({ method, problem: thrown === undefined ? "none" : asFailure(thrown).slug });
       seconds.observe({ method }, (performance.now() - call.startedAt) / 1_000);
