@@ -20,8 +20,8 @@ export class GatewayCall implements Call {
   readonly deadline: number;
   /** The raw body that comes with the request over REST. */
   body: AsyncIterable<Uint8Array> | undefined;
-  /** Headers of the answer that policies and the method have set, whatever becomes of the call. */
-  readonly responseHeaders: Record<string, string> = {};
+  /** Headers of the answer: the request's id, and what policies and the method have set, whatever becomes of the call. */
+  readonly responseHeaders: Record<string, string>;
   readonly #peer: Peer;
   #principal: Principal | undefined;
   #attempt: Attempt | undefined;
@@ -46,6 +46,7 @@ export class GatewayCall implements Call {
     this.#peer = peer;
     this.requestId = peer.requestId;
     this.clientAddress = peer.clientAddress;
+    this.responseHeaders = { "x-request-id": peer.requestId };
     this.deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.startedAt + timeoutMs;
   }
 

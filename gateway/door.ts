@@ -37,12 +37,9 @@ function headersOf({ headers }: IncomingMessage): HeaderReader {
 
 /** The headers that every answer has: the request's id, and the bucket that its call has drawn from, else its address's. */
 export function answerHeaders({ gate }: Door, peer: Peer, call: GatewayCall | undefined): Record<string, string> {
-  const drawn = call?.responseHeaders;
-  return {
-    "x-request-id": peer.requestId,
-    ...(drawn && "x-ratelimit-bucket" in drawn ? undefined : rateLimitHeaders(gate.lookAtAddress(peer.clientAddress))),
-    ...drawn,
-  };
+  const headers = call?.responseHeaders ?? { "x-request-id": peer.requestId };
+  if ("x-ratelimit-bucket" in headers) return headers;
+  return { ...headers, ...rateLimitHeaders(gate.lookAtAddress(peer.clientAddress)) };
 }
 
 /** Answers an HTTP request that goes no further. */
