@@ -18,7 +18,6 @@ export type Front = (request: IncomingMessage, response: ServerResponse) => bool
 export function createFront({ door, cors, isOwnHost }: FrontOptions): Front {
   return (request, response) => {
     const peer = peerOf(request, door);
-    response.setHeader("x-request-id", peer.requestId);
     const isPreflight = cors.mark(request, response);
     const failure = failureOf(request, isOwnHost);
     if (failure) {

@@ -30,7 +30,8 @@ export function createRestServer(services: readonly ServedService[], door: Door)
   const routes = mountRest(app, services, door);
   app.addHook("onSend", (request, reply, payload, done) => {
     // A request that reaches no method has shown what it has drawn from.
-    if (!request.is404) reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
+    if (request.is404) reply.header("x-request-id", request.id);
+    else reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
     done(null, payload);
   });
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
