@@ -51,9 +51,7 @@ export class GatewayCall implements Call {
   }
 
   get principal(): Principal {
-    if (!this.#principal) {
-      throw new Error(`${this.served.method} has no principal`);
-    }
+    if (!this.#principal) throw new Error(`${this.served.method} has no principal`);
     return this.#principal;
   }
 
@@ -63,9 +61,7 @@ export class GatewayCall implements Call {
 
   /** The run of a method that keeps its answers; others have none. */
   get attempt(): Attempt {
-    if (!this.#attempt) {
-      throw new Error(`${this.served.method} keeps no answers: it has no attempts`);
-    }
+    if (!this.#attempt) throw new Error(`${this.served.method} keeps no answers: it has no attempts`);
     return this.#attempt;
   }
 
@@ -92,9 +88,7 @@ export class GatewayCall implements Call {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
-      if (this.#ended) {
-        this.#controller.abort(this.#ended.reason);
-      }
+      if (this.#ended) this.#controller.abort(this.#ended.reason);
     }
     return this.#controller.signal;
   }
@@ -133,9 +127,7 @@ export class GatewayCall implements Call {
   }
 
   async audit(tx: Tx, entry: AuditEntry): Promise<void> {
-    if (!this.#audit) {
-      throw new Error(`${this.served.name} has no option audit`);
-    }
+    if (!this.#audit) throw new Error(`${this.served.name} has no option audit`);
     await this.#audit(tx, entry);
   }
 

@@ -2,7 +2,7 @@ import type { BlockList, Socket } from "node:net";
 import { isListed, plainAddress } from "./peer.ts";
 
 // Connections that are open at once: a browser has 6, a busy program or an office some hundreds. Each costs some 30 kB.
-const MOST_OF_ADDRESS = 1_024;
+const mostOfAddress = 1_024;
 
 /** Takes a connection, or closes it when its client address has too many. */
 export type ConnectionCap = (socket: Socket) => boolean;
@@ -11,13 +11,11 @@ export type ConnectionCap = (socket: Socket) => boolean;
  * Makes the bound on the connections that one client address may have open, over all public ports together. Trusted
  * proxies have none: behind one of them stand many clients.
  */
-export function createConnectionCap(trustedProxies: BlockList, most = MOST_OF_ADDRESS): ConnectionCap {
+export function createConnectionCap(trustedProxies: BlockList, most = mostOfAddress): ConnectionCap {
   const open = new Map<string, number>();
   return (socket) => {
     const address = plainAddress(socket.remoteAddress);
-    if (isListed(trustedProxies, address)) {
-      return true;
-    }
+    if (isListed(trustedProxies, address)) return true;
     const count = open.get(address) ?? 0;
     if (count >= most) {
       socket.destroy();

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cors as connectCors } from "@connectrpc/connect";
 
-const EXPOSED_HEADERS = [
+const exposedHeaders = [
   "X-Request-Id",
   "X-RateLimit-Limit",
   "X-RateLimit-Remaining",
@@ -12,7 +12,7 @@ const EXPOSED_HEADERS = [
   ...connectCors.exposedHeaders,
 ].join(", ");
 
-const ALLOWED_HEADERS = [
+const allowedHeaders = [
   "Authorization",
   "Idempotency-Key",
   "Last-Event-ID",
@@ -42,20 +42,14 @@ export function createCors(corsOrigins: readonly string[]): Cors {
     },
     mark({ headers, method }, response) {
       // A cache must not give one origin's answer to another, whichever of them asked first.
-      if (origins.size > 0) {
-        response.setHeader("vary", "Origin");
-      }
+      if (origins.size > 0) response.setHeader("vary", "Origin");
       const { origin } = headers;
-      if (origin === undefined || !origins.has(origin)) {
-        return false;
-      }
+      if (origin === undefined || !origins.has(origin)) return false;
       response.setHeader("access-control-allow-origin", origin);
-      response.setHeader("access-control-expose-headers", EXPOSED_HEADERS);
-      if (method !== "OPTIONS" || headers["access-control-request-method"] === undefined) {
-        return false;
-      }
+      response.setHeader("access-control-expose-headers", exposedHeaders);
+      if (method !== "OPTIONS" || headers["access-control-request-method"] === undefined) return false;
       response.setHeader("access-control-allow-methods", "GET, HEAD, POST, PUT, PATCH, DELETE");
-      response.setHeader("access-control-allow-headers", ALLOWED_HEADERS);
+      response.setHeader("access-control-allow-headers", allowedHeaders);
       response.setHeader("access-control-max-age", "7200");
       return true;
     },

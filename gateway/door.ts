@@ -19,9 +19,7 @@ const peers = new WeakMap<IncomingMessage, Peer>();
 /** Names the peer of an HTTP request, once. */
 export function peerOf(request: IncomingMessage, { resolvePeer }: Door): Peer {
   const known = peers.get(request);
-  if (known) {
-    return known;
-  }
+  if (known) return known;
   const peer = resolvePeer(request.socket.remoteAddress, headersOf(request));
   peers.set(request, peer);
   return peer;

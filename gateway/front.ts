@@ -35,12 +35,8 @@ export function createFront({ door, cors, isOwnHost }: FrontOptions): Front {
 function failureOf({ headers }: IncomingMessage, isOwnHost: (host: string) => boolean): Failure | undefined {
   const { expect } = headers;
   const host = headers[":authority"] ?? headers.host;
-  if (typeof host !== "string") {
-    return failFields("bad-request", { Host: "is required" });
-  }
-  if (!isOwnHost(host)) {
-    return failFields("bad-request", { Host: "is not a name of this service" });
-  }
+  if (typeof host !== "string") return failFields("bad-request", { Host: "is required" });
+  if (!isOwnHost(host)) return failFields("bad-request", { Host: "is not a name of this service" });
   if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
     return failFields("bad-request", { Expect: "must be 100-continue" });
   }

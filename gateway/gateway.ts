@@ -26,7 +26,7 @@ import { type TimeLimits, timeLimits } from "./time-limits.ts";
 import { WebSockets } from "./ws/websockets.ts";
 
 // What runs when a gateway is told to stop may finish within this.
-const GRACE_MS = 30_000;
+const graceMs = 30_000;
 
 /** The ports of a gateway over an app: the public ones, and the internal one. */
 export class Gateway {
@@ -79,9 +79,7 @@ export class Gateway {
   /** Listens on all ports; on the internal one alone when the process does background jobs only. */
   async start(): Promise<void> {
     const { role } = this.#app.config;
-    if (role !== "jobs") {
-      await this.#openPublicPorts();
-    }
+    if (role !== "jobs") await this.#openPublicPorts();
     await this.#internal.start();
     this.#serving = true;
   }
@@ -91,7 +89,7 @@ export class Gateway {
     this.#serving = false;
     this.#gate.stop();
     this.#webSockets.stop();
-    await Promise.all([this.#port.stop(GRACE_MS), this.#grpc.stop(GRACE_MS)]);
+    await Promise.all([this.#port.stop(graceMs), this.#grpc.stop(graceMs)]);
     await this.#rest.close();
     await this.#internal.stop();
   }

@@ -16,8 +16,8 @@ import type { TimeLimits } from "./time-limits.ts";
 export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 // Requests that one HTTP/2 connection may have open. Each can hold a window of 64 KiB before it is read.
-const MAX_CONCURRENT_STREAMS = 250;
-const MOST_CHECKS_EVERY_MS = 5_000;
+const maxConcurrentStreams = 250;
+const mostChecksEveryMs = 5_000;
 
 /** What the port needs to serve. */
 export interface PortOptions {
@@ -70,7 +70,7 @@ export class SharedPort {
     // Node starts its checks on slow headers when a server listens.
     this.#http1.emit("listening");
     const { request, idle } = this.#options.limits;
-    const every = Math.min(MOST_CHECKS_EVERY_MS, request / 4, idle / 4);
+    const every = Math.min(mostChecksEveryMs, request / 4, idle / 4);
     this.#checks = setInterval(() => this.#check(), every).unref();
     return port;
   }
@@ -94,7 +94,7 @@ export class SharedPort {
       headersTimeout: limits.request,
       // Bodies have a limit of ours, which raw ones are free of.
       requestTimeout: 0,
-      connectionsCheckingInterval: MOST_CHECKS_EVERY_MS,
+      connectionsCheckingInterval: mostChecksEveryMs,
       keepAliveTimeout: limits.keepAlive,
       // The front answers a request without Host.
       requireHostHeader: false,
@@ -113,7 +113,7 @@ export class SharedPort {
   }
 
   #createHttp2(): Http2Server {
-    const server = createHttp2Server({ settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS } });
+    const server = createHttp2Server({ settings: { maxConcurrentStreams } });
     // The boundary where HTTP/2 becomes HTTP/1.1 for everything behind: Node's compatibility API has the same shape.
     const answer = (...exchange: [Http2ServerRequest, Http2ServerResponse]): void => {
       this.#answer(...(exchange as unknown as Parameters<HttpHandler>));
@@ -138,9 +138,7 @@ export class SharedPort {
   }
 
   #answer(...[request, response]: Parameters<HttpHandler>): void {
-    if (this.#stopping && request.httpVersionMajor === 1) {
-      response.setHeader("connection", "close");
-    }
+    if (this.#stopping && request.httpVersionMajor === 1) response.setHeader("connection", "close");
     this.#options.bodies.watch(request, response);
     this.#options.onRequest(request, response);
   }

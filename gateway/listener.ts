@@ -36,9 +36,7 @@ export class Listener {
     const secure = tls && createTlsServer({ ...tls, ALPNProtocols: [...protocols], handshakeTimeout: silenceMs });
     secure?.on("secureConnection", (socket) => this.#await(socket));
     this.#server = createNetServer({ noDelay: true }, (socket) => {
-      if (!takes(socket)) {
-        return;
-      }
+      if (!takes(socket)) return;
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
       if (secure) {
@@ -84,9 +82,7 @@ export class Listener {
     };
     const read = (): void => {
       const head = socket.read() as Buffer | null;
-      if (head === null) {
-        return;
-      }
+      if (head === null) return;
       socket.unshift(head);
       if (isPartOfPreface(head)) {
         socket.once("readable", read);
@@ -101,14 +97,14 @@ export class Listener {
 }
 
 // The HTTP/2 connection preface begins with these bytes (RFC 9113, section 3.4); no HTTP/1.1 method does.
-const PREFACE = Buffer.from("PRI ");
+const preface = Buffer.from("PRI ");
 
 /** Says whether a connection speaks HTTP/2, by the first bytes that it has sent. */
 export function isHttp2(head: Buffer): boolean {
-  return head.subarray(0, PREFACE.length).equals(PREFACE);
+  return head.subarray(0, preface.length).equals(preface);
 }
 
 /** `P` alone may become `PRI` or `POST`. */
 function isPartOfPreface(head: Buffer): boolean {
-  return head.length < PREFACE.length && PREFACE.subarray(0, head.length).equals(head);
+  return head.length < preface.length && preface.subarray(0, head.length).equals(head);
 }

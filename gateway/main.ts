@@ -13,7 +13,7 @@ for (const output of [process.stdout, process.stderr]) {
 }
 
 /** Milliseconds in which a signal may be the one before: a terminal sends Ctrl-C to all, and npm then passes its own on. */
-const ECHO_MS = 2_000;
+const echoMs = 2_000;
 
 /** Starts what the environment asks for, and stops it on SIGINT or SIGTERM. A later signal does not wait. */
 async function main(): Promise<void> {
@@ -40,9 +40,7 @@ async function main(): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
       toldAt ??= performance.now();
-      if (performance.now() - toldAt > ECHO_MS) {
-        process.exit(130);
-      }
+      if (performance.now() - toldAt > echoMs) process.exit(130);
       void stop();
     });
   }
@@ -55,13 +53,9 @@ async function main(): Promise<void> {
   } catch (error) {
     const wasTold = stopping !== undefined;
     await stop();
-    if (!wasTold) {
-      throw portInUse(error, config) ?? error;
-    }
+    if (!wasTold) throw portInUse(error, config) ?? error;
   }
-  if (demo && !stopping) {
-    process.stdout.write(firstLines(config, demo));
-  }
+  if (demo && !stopping) process.stdout.write(firstLines(config, demo));
 }
 
 function firstLines({ publicUrl, grpcPort, dataDir }: Config, { url }: Demo): string {
@@ -74,9 +68,7 @@ function portInUse(error: unknown, { port, grpcPort, internalPort }: Config): St
   const taken = error instanceof Error ? /EADDRINUSE.*:(\d+)/.exec(error.message)?.[1] : undefined;
   const ports = { PORT: port, GRPC_PORT: grpcPort, INTERNAL_PORT: internalPort };
   const names = Object.entries(ports).flatMap(([name, value]) => (String(value) === taken ? [name] : []));
-  if (names.length === 0) {
-    return undefined;
-  }
+  if (names.length === 0) return undefined;
   return new StartRefused(`port ${taken} is in use: stop what listens there, or set ${names.join(" or ")}`, {
     cause: error,
   });
@@ -84,9 +76,7 @@ function portInUse(error: unknown, { port, grpcPort, internalPort }: Config): St
 
 /** Says in one sentence why the service cannot run. */
 function explain(error: unknown): string {
-  if (error instanceof ConfigError || error instanceof StartRefused) {
-    return error.message;
-  }
+  if (error instanceof ConfigError || error instanceof StartRefused) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

@@ -6,9 +6,7 @@ import { hostName, isLoopback } from "../src/platform/loopback.ts";
  * PUBLIC_URL's are its own: a name of a web page that resolves to loopback (DNS rebinding) is not. Else any name is.
  */
 export function ownHosts({ host, publicUrl }: Config): (host: string) => boolean {
-  if (!isLoopback(host)) {
-    return () => true;
-  }
+  if (!isLoopback(host)) return () => true;
   const publicHost = new URL(publicUrl).hostname;
   return (asked) => {
     const name = hostName(asked);

@@ -15,14 +15,14 @@ export interface Peer {
 export type ResolvePeer = (remoteAddress: string | undefined, header: HeaderReader) => Peer;
 
 // What may stand in logs and headers as it is.
-const SANE_REQUEST_ID = /^[A-Za-z0-9._~:-]{1,128}$/;
+const saneRequestId = /^[A-Za-z0-9._~:-]{1,128}$/;
 
 /** Makes what names peers. Only hops that are in `trustedProxies` are believed what they say of others. */
 export function createPeers(trustedProxies: BlockList, makeRequestId: () => string): ResolvePeer {
   return (remoteAddress, header) => {
     const received = header("x-request-id");
     return {
-      requestId: received !== undefined && SANE_REQUEST_ID.test(received) ? received : makeRequestId(),
+      requestId: received !== undefined && saneRequestId.test(received) ? received : makeRequestId(),
       clientAddress: clientAddress(plainAddress(remoteAddress), header("x-forwarded-for"), trustedProxies),
       header,
     };
@@ -35,9 +35,7 @@ function clientAddress(remoteAddress: string, forwarded: string | undefined, tru
   let address = remoteAddress;
   while (hops.length > 0 && isListed(trusted, address)) {
     const hop = hops.pop() ?? "";
-    if (isIP(hop) === 0) {
-      break;
-    }
+    if (isIP(hop) === 0) break;
     address = hop;
   }
   return address;

@@ -46,9 +46,7 @@ export class Problems {
 
 /** Translates what Fastify says of a request that it could not read. Whatever else has a code is no fault of the client's. */
 function fromFastify(thrown: unknown): Failure | undefined {
-  if (!(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string")) {
-    return undefined;
-  }
+  if (!(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string")) return undefined;
   const { code, statusCode, message } = thrown as FastifyError;
   switch (code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":

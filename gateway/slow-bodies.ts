@@ -3,7 +3,7 @@ import { constants, Http2ServerResponse } from "node:http2";
 
 // A client that has its answer and still sends is read on for this long: a connection that is closed meanwhile may be reset
 // before the client has read the answer (RFC 9112, section 9.6).
-export const LINGER_MS = 1_000;
+export const lingerMs = 1_000;
 
 interface Exchange {
   readonly response: ServerResponse;
@@ -22,9 +22,7 @@ export class SlowBodies {
   /** Watches a request whose headers have come. */
   watch(request: IncomingMessage, response: ServerResponse): void {
     const { "content-length": length = "0", "transfer-encoding": coding } = request.headers;
-    if (request.httpVersionMajor === 1 ? coding === undefined && length === "0" : request.complete) {
-      return;
-    }
+    if (request.httpVersionMajor === 1 ? coding === undefined && length === "0" : request.complete) return;
     this.#coming.set(request, { response, since: performance.now() });
     // Node says this as soon as the body is read, or the connection lost.
     request.once("close", () => this.#coming.delete(request));
@@ -32,9 +30,7 @@ export class SlowBodies {
     const answer = response instanceof Http2ServerResponse ? response.stream : response;
     answer.once("finish", () => {
       this.#coming.delete(request);
-      if (!hasCome(request, response)) {
-        setTimeout(endOf(request, response), LINGER_MS).unref();
-      }
+      if (!hasCome(request, response)) setTimeout(endOf(request, response), lingerMs).unref();
     });
   }
 
@@ -48,9 +44,7 @@ export class SlowBodies {
     const latest = performance.now() - this.#patienceMs;
     // In the order in which they came.
     for (const [request, { response, since }] of this.#coming) {
-      if (since > latest) {
-        return;
-      }
+      if (since > latest) return;
       this.#coming.delete(request);
       if (request.httpVersionMajor === 1 && !response.headersSent) {
         refuse(request);
@@ -70,9 +64,7 @@ function hasCome(request: IncomingMessage, response: ServerResponse): boolean {
 
 /** What ends an exchange and its connection: over HTTP/2 when the other requests on it are through. */
 function endOf(request: IncomingMessage, response: ServerResponse): () => void {
-  if (!(response instanceof Http2ServerResponse)) {
-    return () => request.complete || request.destroy();
-  }
+  if (!(response instanceof Http2ServerResponse)) return () => request.complete || request.destroy();
   // Node forgets it with the stream, which it closes by itself.
   const { stream } = response;
   const { session } = stream;

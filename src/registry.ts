@@ -85,9 +85,7 @@ export function serve<Methods extends GenServiceMethods>(
   const implementations = implementation as unknown as Record<string, (call: Call, input: unknown) => unknown>;
   const methods = service.methods.map((method) => {
     const run = implementations[method.localName];
-    if (!run) {
-      throw new Error(`${service.typeName}.${method.name} has no implementation`);
-    }
+    if (!run) throw new Error(`${service.typeName}.${method.name} has no implementation`);
     if (method.methodKind === "client_streaming") {
       throw new Error(`${service.typeName}.${method.name}: client streaming is not served; make it bidirectional`);
     }

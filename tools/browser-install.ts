@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { BROWSER_RUNTIMES, type BrowserPaths, type BrowserRuntime } from "../src/platform/browsers/browser-paths.ts";
+import { type BrowserPaths, type BrowserRuntime, browserRuntimes } from "../src/platform/browsers/browser-paths.ts";
 
 /** The machine that lacks a browser, as far as it decides how to get one. */
 export interface Machine {
@@ -19,20 +19,20 @@ export type InstallPlan =
   | { by: "playwright"; browsers: string[]; withDependencies: boolean }
   | { by: "nobody" };
 
-const PLAYWRIGHT_BROWSER: Record<BrowserRuntime, string> = {
+const playwrightBrowser: Record<BrowserRuntime, string> = {
   chromium: "chromium",
   "headless-shell": "chromium-headless-shell",
 };
 
 /** A download of 300 MB at 0.5 MB/s takes ten minutes; what takes twice that will not end. */
-const INSTALL_DEADLINE_MS = 20 * 60_000;
+const installDeadlineMs = 20 * 60_000;
 
 /** Decides how the runtimes that were not found are installed: with Debian's packages by its root, else by Playwright. */
 export async function planInstall(found: BrowserPaths, machine: Machine): Promise<InstallPlan> {
-  const missing = BROWSER_RUNTIMES.filter((runtime) => found[runtime] === undefined);
+  const missing = browserRuntimes.filter((runtime) => found[runtime] === undefined);
   if (missing.length === 0) return { by: "nothing" };
   // Debian's packages are called as Playwright's browsers are. Ubuntu's chromium is a stub of a snap that cannot be used.
-  const names = missing.map((runtime) => PLAYWRIGHT_BROWSER[runtime]);
+  const names = missing.map((runtime) => playwrightBrowser[runtime]);
   if (machine.isRoot && machine.system === "debian") return { by: "apt", browsers: names };
   if (!(await machine.downloadAnswers())) return { by: "nobody" };
   return { by: "playwright", browsers: names, withDependencies: machine.isRoot };
@@ -63,7 +63,7 @@ export function canStart(executable: string): boolean {
 }
 
 async function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<void> {
-  const child = spawn(command, args, { env, stdio: ["ignore", "inherit", "inherit"], timeout: INSTALL_DEADLINE_MS });
+  const child = spawn(command, args, { env, stdio: ["ignore", "inherit", "inherit"], timeout: installDeadlineMs });
   const [code, signal] = await once(child, "exit");
   if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${signal ?? code}.`);
 }

@@ -6,8 +6,8 @@
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import {
-  BROWSER_RUNTIMES,
   type BrowserSearch,
+  browserRuntimes,
   findBrowsers,
   playwrightDirectory,
   realDisk,
@@ -35,7 +35,7 @@ function report(): void {
   const found = findBrowsers(search);
   const paths = Object.values(found);
   const running = paths.filter(canStart);
-  const missing = BROWSER_RUNTIMES.filter((runtime) => found[runtime] === undefined);
+  const missing = browserRuntimes.filter((runtime) => found[runtime] === undefined);
   if (paths.length === 0) throw new Error(noBrowser(directory));
   if (running.length === 0) {
     const repair = "sudo npx playwright-core install-deps chromium";

@@ -10,9 +10,9 @@ import { readWorkerToken } from "../src/platform/worker-token.ts";
 import type { Isolation } from "./slots/confinement.ts";
 
 /** Memory that one session is reckoned with, half of what it may take, and sessions that a core carries. */
-const SESSION_BYTES = 1024 ** 3;
-const SESSIONS_PER_CORE = 8;
-const MAX_SLOTS = 256;
+const sessionBytes = 1024 ** 3;
+const sessionsPerCore = 8;
+const maxSlots = 256;
 
 /** Everything that the environment says to a worker. */
 export interface WorkerConfig {
@@ -63,9 +63,9 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     listen,
     address: readAddress(env, "WORKER_ADDRESS", listen),
     token: readWorkerToken(read, true),
-    slots: read.integer("WORKER_SLOTS", { min: 1, max: MAX_SLOTS, absent: defaultSlots() }),
+    slots: read.integer("WORKER_SLOTS", { min: 1, max: maxSlots, absent: defaultSlots() }),
     // A warm shell costs 78 MB, and a pool of 8 hides all of a launch that two cores leave to hide.
-    warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: MAX_SLOTS, absent: 8 }),
+    warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: maxSlots, absent: 8 }),
     gateways,
     fleetTls: readFleetTls(read),
     scratch: readDirectory(env, "SCRATCH_DIR"),
@@ -84,8 +84,8 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
 
 /** As many sessions as cores and memory carry, whichever is less. */
 function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
-  const carried = Math.min(cores * SESSIONS_PER_CORE, Math.floor(memory / SESSION_BYTES));
-  return Math.min(Math.max(carried, 1), MAX_SLOTS);
+  const carried = Math.min(cores * sessionsPerCore, Math.floor(memory / sessionBytes));
+  return Math.min(Math.max(carried, 1), maxSlots);
 }
 
 function readDirectory(env: Environment, name: string): string | undefined {

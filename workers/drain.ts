@@ -3,7 +3,7 @@ import type { FleetLink } from "./fleet/fleet-link.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
 /** How often a draining worker looks whether its last session has ended, in milliseconds. */
-const LOOK_MS = 50;
+const lookMs = 50;
 
 /** What drains. */
 export interface DrainParts {
@@ -15,5 +15,5 @@ export interface DrainParts {
 export async function drain({ sessions, link }: DrainParts, patience: number, signal: AbortSignal): Promise<void> {
   sessions.isDraining = true;
   await link.sayNow();
-  await waitUntil(() => signal.aborted || sessions.held.length === 0, { timeout: patience, every: LOOK_MS });
+  await waitUntil(() => signal.aborted || sessions.held.length === 0, { timeout: patience, every: lookMs });
 }

@@ -8,11 +8,11 @@ import { keepGoing } from "./last-resort.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
 /** How long a worker may take to end its sessions before it just ends; its supervisor waits 10 s. */
-const STOP_MS = 9_000;
+const stopMs = 9_000;
 
 /** Exit statuses: 2 says that starting again will not help before something is changed. */
-const EXIT_FAILED = 1;
-const EXIT_MISCONFIGURED = 2;
+const exitFailed = 1;
+const exitMisconfigured = 2;
 
 async function main(): Promise<void> {
   const config = readWorkerConfig(process.env);
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
     if (stopping) return;
     log.info({ why }, "the worker ends");
     process.exitCode = status;
-    setTimeout(() => process.exit(EXIT_FAILED), STOP_MS).unref();
+    setTimeout(() => process.exit(exitFailed), stopMs).unref();
     stopping = (worker?.stop(reason) ?? Promise.resolve()).finally(() => process.exit());
   };
   const hurry = new AbortController();
@@ -48,5 +48,5 @@ async function main(): Promise<void> {
 
 main().catch((error: unknown) => {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(error instanceof ConfigError ? EXIT_MISCONFIGURED : EXIT_FAILED);
+  process.exit(error instanceof ConfigError ? exitMisconfigured : exitFailed);
 });

@@ -26,12 +26,12 @@ import type { SessionTable } from "./session/session-table.ts";
 import type { SlotPool } from "./slots/slot-pool.ts";
 
 /** Code of a failure that nobody foresaw. */
-const INTERNAL = errorTable.internal.code;
+const internal = errorTable.internal.code;
 
 type WorkerHandlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
 /** How long calls that run may take to end when the server stops. */
-const STOP_MS = 2_000;
+const stopMs = 2_000;
 
 /** What a worker's server is made of. */
 export interface WorkerServerOptions {
@@ -53,7 +53,7 @@ export class WorkerServer {
       admit: (call) => admit(call, secretHash()),
       toStatus: (thrown) => {
         const status = failureToStatus(thrown);
-        if (status.code === INTERNAL) log.error({ err: thrown }, "a command failed in an unexpected way");
+        if (status.code === internal) log.error({ err: thrown }, "a command failed in an unexpected way");
         return status;
       },
     });
@@ -71,7 +71,7 @@ export class WorkerServer {
 
   /** Lets running calls end, for a while, and takes no more. */
   stop(): Promise<void> {
-    return stopGrpcServer(this.#server, STOP_MS);
+    return stopGrpcServer(this.#server, stopMs);
   }
 }
 

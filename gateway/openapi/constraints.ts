@@ -60,21 +60,15 @@ const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
 
 /** Says in JSON Schema what buf.validate rules ask of a field. A rule that has no translation here stops the start. */
 export function constraintsOf(rules: FieldRules): Schema {
-  if (rules.type.case === undefined) {
-    return {};
-  }
+  if (rules.type.case === undefined) return {};
   const type = FieldRulesSchema.fields.find((field) => field.localName === rules.type.case);
   const table = keywords[type?.name ?? ""];
-  if (!type?.message || !table) {
-    throw new Error(`buf.validate.${rules.type.case} has no translation to JSON Schema`);
-  }
+  if (!type?.message || !table) throw new Error(`buf.validate.${rules.type.case} has no translation to JSON Schema`);
   const view = reflect(type.message, rules.type.value);
   let schema: Schema = {};
   for (const field of view.fields.filter((candidate) => view.isSet(candidate))) {
     const translate = table[field.name];
-    if (!translate) {
-      throw new Error(`buf.validate.${type.name}.${field.name} has no translation to JSON Schema`);
-    }
+    if (!translate) throw new Error(`buf.validate.${type.name}.${field.name} has no translation to JSON Schema`);
     schema = { ...schema, ...translate(view.get(field)) };
   }
   return schema;

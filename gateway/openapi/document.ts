@@ -22,7 +22,7 @@ export interface OpenApiOptions {
   readonly comments: Comments;
 }
 
-const ABOUT = `A remote browser that programs, agents and people can share.
+const about = `A remote browser that programs, agents and people can share.
 
 Keys are snake_case. Times are ISO 8601 in UTC. Durations are whole numbers named \`*_ms\` or \`*_seconds\`. A field that
 is null counts as absent, except in PATCH, where a null clears it. Unknown fields and parameters are refused. Bodies are
@@ -48,7 +48,7 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
     info: {
       title: "Pilothouse",
       version,
-      description: ABOUT.replaceAll(/(?<!\n)\n(?!\n)/g, " "),
+      description: about.replaceAll(/(?<!\n)\n(?!\n)/g, " "),
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: publicUrl }],

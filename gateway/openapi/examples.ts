@@ -16,15 +16,13 @@ import { isAlwaysWritten, requiredMembers } from "./presence.ts";
 
 type JsonObject = Record<string, Json>;
 
-const NOTHING: ReadonlySet<string> = new Set();
-const TIME = "2026-01-31T12:00:00.000Z";
+const nothing: ReadonlySet<string> = new Set();
+const time = "2026-01-31T12:00:00.000Z";
 
 /** A whole request: what it needs, and every field that has an example. Of alternatives it shows the first. */
-export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = NOTHING): JsonObject {
+export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = nothing): JsonObject {
   const whole = onlyOneof(desc);
-  if (whole) {
-    return oneofExample(whole, requestExample);
-  }
+  if (whole) return oneofExample(whole, requestExample);
   const required = requiredMembers(desc);
   const alternatives = getOption(desc, messageRules).oneof;
   const chosen = new Set(alternatives.map(({ fields }) => fields[0]));
@@ -33,9 +31,7 @@ export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = NO
   for (const member of desc.members) {
     if (isWritable(member) && !omit.has(member.name) && !skipped.has(member.name)) {
       const value = requestMember(member, required.has(member.name) || chosen.has(member.name));
-      if (value !== undefined) {
-        json[member.name] = value;
-      }
+      if (value !== undefined) json[member.name] = value;
     }
   }
   return json;
@@ -61,9 +57,7 @@ export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kin
 
 /** An example of one member: what its option gives, and a stand-in if the request needs it. */
 export function requestMember(member: DescField | DescOneof, needed: boolean): Json | undefined {
-  if (member.kind === "oneof") {
-    return oneofExample(member, requestExample);
-  }
+  if (member.kind === "oneof") return oneofExample(member, requestExample);
   return fieldExample(member) ?? (needed ? wrap(member, standIn(member, requestExample)) : undefined);
 }
 
@@ -71,18 +65,12 @@ export function requestMember(member: DescField | DescOneof, needed: boolean): J
 export function responseExample(desc: DescMessage, seen: ReadonlySet<DescMessage> = new Set()): JsonObject {
   const inner = (message: DescMessage) => responseExample(message, new Set([...seen, desc]));
   const whole = onlyOneof(desc);
-  if (whole) {
-    return oneofExample(whole, inner);
-  }
+  if (whole) return oneofExample(whole, inner);
   const json: JsonObject = {};
   for (const member of desc.members) {
-    if (!isWritable(member)) {
-      continue;
-    }
+    if (!isWritable(member)) continue;
     const value = member.kind === "oneof" ? oneofExample(member, inner) : responseField(member, inner, seen);
-    if (value !== undefined) {
-      json[member.name] = value;
-    }
+    if (value !== undefined) json[member.name] = value;
   }
   return json;
 }
@@ -93,19 +81,11 @@ function responseField(
   seen: ReadonlySet<DescMessage>,
 ): Json | undefined {
   const value = fieldExample(field);
-  if (value !== undefined) {
-    return value;
-  }
-  if (getOption(field, nullable)) {
-    return null;
-  }
-  if (field.fieldKind === "map") {
-    return {};
-  }
+  if (value !== undefined) return value;
+  if (getOption(field, nullable)) return null;
+  if (field.fieldKind === "map") return {};
   const recursive = field.message !== undefined && seen.has(field.message);
-  if (field.fieldKind === "list") {
-    return field.message && !recursive ? [standIn(field, inner)] : [];
-  }
+  if (field.fieldKind === "list") return field.message && !recursive ? [standIn(field, inner)] : [];
   return isAlwaysWritten(field) && !recursive ? standIn(field, inner) : undefined;
 }
 
@@ -117,9 +97,7 @@ export function eventExample(event: DescMessage, payload: DescMessage): JsonObje
 /** The example of a field, as its option gives it; undefined where it gives none. */
 function fieldExample(field: DescField): Json | undefined {
   const text = getOption(field, example);
-  if (text === "") {
-    return undefined;
-  }
+  if (text === "") return undefined;
   return readOption(field, text);
 }
 
@@ -161,16 +139,14 @@ function standIn(field: DescField, inner: (desc: DescMessage) => JsonObject): Js
   if (field.message) {
     switch (field.message.typeName) {
       case "google.protobuf.Timestamp":
-        return TIME;
+        return time;
       case "google.protobuf.Struct":
         return {};
       default:
         return inner(field.message);
     }
   }
-  if (field.enum) {
-    return [...enumNames(field.enum).values()][0] ?? null;
-  }
+  if (field.enum) return [...enumNames(field.enum).values()][0] ?? null;
   switch (field.scalar) {
     case ScalarType.STRING:
       return idOf(field) ?? "text".padEnd(constraintsOf(getOption(field, fieldRules)).minLength ?? 0, "-text");

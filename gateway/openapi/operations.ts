@@ -93,9 +93,7 @@ function pathParameters(
 ): Parameter[] {
   return variables.map((name) => {
     const field = method.input.fields.find((candidate) => candidate.name === name);
-    if (!field) {
-      throw new Error(`${method.input.typeName} has no field ${name}, which its path names`);
-    }
+    if (!field) throw new Error(`${method.input.typeName} has no field ${name}, which its path names`);
     return {
       name,
       in: "path",
@@ -161,9 +159,7 @@ function success(served: ServedMethod, context: OperationContext): Record<string
     ...(served.keepsAnswers && { "Idempotency-Replayed": referToHeader("Idempotency-Replayed") }),
   };
   const status = rules.successStatus || 200;
-  if (status === 204) {
-    return { 204: { description: "Done. There is no body.", headers } };
-  }
+  if (status === 204) return { 204: { description: "Done. There is no body.", headers } };
   const description = context.comments(method.output.typeName);
   if (method.output.typeName === "google.api.HttpBody") {
     return { [status]: { description: "The file itself.", headers, content: { "*/*": {} } } };

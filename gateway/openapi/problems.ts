@@ -21,9 +21,7 @@ export function problemsOf(served: ServedMethod): ErrorSlug[] {
     for (const slug of policy.refuses(served)) slugs.add(slug);
   }
   for (const slug of served.rules.errors) {
-    if (!isErrorSlug(slug)) {
-      throw new Error(`${served.method}: ${slug} is not in the error table`);
-    }
+    if (!isErrorSlug(slug)) throw new Error(`${served.method}: ${slug} is not in the error table`);
     slugs.add(slug);
   }
   return [...slugs];
@@ -52,9 +50,7 @@ export class ProblemCatalogue {
     return Object.fromEntries(
       [...byStatus].map(([status, group]) => {
         const name = [status, ...group.toSorted()].join(".");
-        if (!this.#responses.has(name)) {
-          this.#responses.set(name, this.#response(status, group.toSorted()));
-        }
+        if (!this.#responses.has(name)) this.#responses.set(name, this.#response(status, group.toSorted()));
         return [status, { $ref: `#/components/responses/${name}` }] as const;
       }),
     );

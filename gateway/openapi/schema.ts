@@ -24,7 +24,7 @@ import type { RequestUses } from "./request-uses.ts";
 
 type Direction = "request" | "response";
 
-const NOTHING: ReadonlySet<string> = new Set();
+const nothing: ReadonlySet<string> = new Set();
 
 /** Collects the schemas of messages and enums under their names, and refers to them. */
 export class SchemaCatalogue {
@@ -90,10 +90,8 @@ export class SchemaCatalogue {
 
   #object(desc: DescMessage, direction: Direction): Schema {
     const whole = onlyOneof(desc);
-    if (whole) {
-      return { description: this.description(desc), ...this.#oneof(whole, direction) };
-    }
-    const { inPath = NOTHING, clearable = NOTHING } =
+    if (whole) return { description: this.description(desc), ...this.#oneof(whole, direction) };
+    const { inPath = nothing, clearable = nothing } =
       direction === "request" ? (this.#uses.get(desc.typeName) ?? {}) : {};
     const members = desc.members.filter((member) => isWritable(member) && !inPath.has(member.name));
     const always = direction === "request" ? requiredMembers(desc) : writtenMembers(desc);
@@ -111,9 +109,7 @@ export class SchemaCatalogue {
 
   #member(member: DescField | DescOneof, direction: Direction, isClearable: boolean): Schema {
     const description = this.#comments(`${member.parent.typeName}.${member.name}`);
-    if (member.kind === "oneof") {
-      return { description, ...this.#oneof(member, direction) };
-    }
+    if (member.kind === "oneof") return { description, ...this.#oneof(member, direction) };
     const value = this.#value(member, direction);
     const isNullable = direction === "response" ? getOption(member, nullable) : isClearable;
     const text = direction === "request" ? getOption(member, default_value) : "";
@@ -140,9 +136,7 @@ export class SchemaCatalogue {
 
   /** One kind of a oneof: the fields of its message stand beside `kind`. */
   #kind(field: DescField, direction: Direction): Schema {
-    if (!field.message) {
-      throw new Error(`${field}: a oneof's member must be a message`);
-    }
+    if (!field.message) throw new Error(`${field}: a oneof's member must be a message`);
     const { properties, required, ...rest } = this.#object(field.message, direction);
     return {
       ...rest,

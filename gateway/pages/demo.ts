@@ -10,7 +10,7 @@ export interface Demo {
   stop(): Promise<void>;
 }
 
-const STYLE = `
+const style = `
 :root { --paper: #f3f5f9; --card: #ffffff; --ink: #1c2330; --soft: #5a6577; --line: #ccd3df; --accent: #1859c9; --on: #ffffff; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #12161d; --card: #1a202b; --ink: #e4e8ef; --soft: #98a3b5; --line: #364053; --accent: #7db0ff; --on: #10203b; }
@@ -29,7 +29,7 @@ button { width: 100%; margin-top: 1rem; padding: .75rem; font: inherit; font-wei
 #thanks { margin: 1.4rem 0 0; font-size: 1.15rem; color: var(--ink); overflow-wrap: anywhere; }
 `;
 
-const SCRIPT = `
+const script = `
 document.querySelector("form").addEventListener("submit", (event) => {
   event.preventDefault();
   const thanks = document.querySelector("#thanks");
@@ -38,14 +38,14 @@ document.querySelector("form").addEventListener("submit", (event) => {
 });
 `;
 
-const PAGE = `<!doctype html>
+const page = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Pilothouse demo</title>
-<style>${STYLE}</style>
+<style>${style}</style>
 </head>
 <body>
 <main>
@@ -58,14 +58,14 @@ const PAGE = `<!doctype html>
 </form>
 <p id="thanks" role="status" hidden></p>
 </main>
-<script>${SCRIPT}</script>
+<script>${script}</script>
 </body>
 </html>
 `;
 
-const HEADERS = {
-  ...pageHeadersFor(STYLE, SCRIPT),
-  "content-length": Buffer.byteLength(PAGE),
+const headers = {
+  ...pageHeadersFor(style, script),
+  "content-length": Buffer.byteLength(page),
   "cache-control": "no-store",
 };
 
@@ -80,9 +80,7 @@ export async function startDemo(host: string, port = 0): Promise<Demo> {
   server.listen(port, host);
   await once(server, "listening");
   const address = server.address();
-  if (address === null || typeof address === "string") {
-    throw new Error("the demo page has no port");
-  }
+  if (address === null || typeof address === "string") throw new Error("the demo page has no port");
   const hostPort = `${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`;
   return {
     url: `http://${hostPort}/`,
@@ -103,7 +101,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   if (request.method !== "GET" && !isHead) {
     response.writeHead(405, { allow: "GET, HEAD", connection: "close" }).end();
   } else if (request.url?.split("?")[0] === "/") {
-    response.writeHead(200, HEADERS).end(isHead ? undefined : PAGE);
+    response.writeHead(200, headers).end(isHead ? undefined : page);
   } else {
     response.writeHead(404, { "content-type": "text/plain" }).end(isHead ? undefined : "There is one page: /\n");
   }

@@ -28,9 +28,7 @@ export class Resolver {
 
 function found<T>(components: Readonly<Record<string, T>>, { $ref }: Reference): T {
   const component = components[lastPart($ref)];
-  if (component === undefined) {
-    throw new Error(`${$ref} is not in the document`);
-  }
+  if (component === undefined) throw new Error(`${$ref} is not in the document`);
   return component;
 }
 
@@ -115,15 +113,9 @@ function typeOf(property: Schema, resolver: Resolver): string {
 
 function nameOf(schema: Schema, resolver: Resolver): string {
   const { type, additionalProperties, items, oneOf, contentEncoding, format } = schema;
-  if (oneOf) {
-    return "one of several kinds";
-  }
-  if (items) {
-    return `array of ${typeOf(items, resolver)}s`;
-  }
-  if (typeof additionalProperties === "object") {
-    return `object of ${typeOf(additionalProperties, resolver)}s`;
-  }
+  if (oneOf) return "one of several kinds";
+  if (items) return `array of ${typeOf(items, resolver)}s`;
+  if (typeof additionalProperties === "object") return `object of ${typeOf(additionalProperties, resolver)}s`;
   const plain = typeof type === "string" ? type : (type?.[0] ?? "string");
   return contentEncoding ?? (format === "date-time" ? "time" : plain);
 }
@@ -151,9 +143,7 @@ function rulesOf(schema: Schema): string {
 
 function range(least: number | undefined, most: number | undefined, unit: string): string {
   const [low, high] = [least, most].map((value) => value?.toLocaleString("en-US"));
-  if (low === undefined && high === undefined) {
-    return "";
-  }
+  if (low === undefined && high === undefined) return "";
   const text = low === undefined ? `At most ${high}` : high === undefined ? `At least ${low}` : `${low} to ${high}`;
   return `${text} ${unit}`.trim().concat(".");
 }

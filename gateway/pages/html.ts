@@ -16,16 +16,12 @@ export function html(strings: TemplateStringsArray, ...inserts: readonly Insert[
 }
 
 function markupOf(insert: Insert): string {
-  if (insert instanceof Html) {
-    return insert.markup;
-  }
-  if (insert === undefined || insert === false) {
-    return "";
-  }
+  if (insert instanceof Html) return insert.markup;
+  if (insert === undefined || insert === false) return "";
   return typeof insert === "object" ? insert.map(markupOf).join("") : escapeText(String(insert));
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
+const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",
   ">": "&gt;",
@@ -34,7 +30,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 function escapeText(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+  return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? character);
 }
 
 /** Writes a comment of the contract: paragraphs, lists of lines that begin with a dash, and `code`. */

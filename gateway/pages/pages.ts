@@ -44,9 +44,7 @@ function revalidated(
   const gzipped = gzipSync(body);
   return (request, reply) => {
     reply.headers({ ...headers, etag, "cache-control": "no-cache" }).header("vary", varyOf(reply));
-    if (isKnown(etag, request.headers["if-none-match"] ?? "")) {
-      return reply.code(304).send();
-    }
+    if (isKnown(etag, request.headers["if-none-match"] ?? "")) return reply.code(304).send();
     return takesGzip(request.headers["accept-encoding"] ?? "")
       ? reply.header("content-encoding", "gzip").send(gzipped)
       : reply.send(body);

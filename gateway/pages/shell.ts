@@ -1,9 +1,9 @@
 import { pageHeadersFor } from "./content-policy.ts";
 import { Html, html, type Insert } from "./html.ts";
-import { STYLE } from "./style.ts";
+import { style } from "./style.ts";
 
 // Without it everything is there; with it every example can be copied.
-const SCRIPT = `
+const script = `
 for (const pre of document.querySelectorAll("pre")) {
   const button = document.createElement("button");
   button.textContent = "Copy";
@@ -17,7 +17,7 @@ for (const pre of document.querySelectorAll("pre")) {
 `;
 
 /** Headers of every page of the service. */
-export const pageHeaders = pageHeadersFor(STYLE, SCRIPT);
+export const pageHeaders = pageHeadersFor(style, script);
 
 /** Writes a whole page around its body. */
 export function page(title: string, body: Insert): string {
@@ -28,11 +28,11 @@ export function page(title: string, body: Insert): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
-<style>${new Html(STYLE)}</style>
+<style>${new Html(style)}</style>
 </head>
 <body>
 ${body}
-<script>${new Html(SCRIPT)}</script>
+<script>${new Html(script)}</script>
 </body>
 </html>
 `.markup;

@@ -1,5 +1,5 @@
 /** The stylesheet of the service's own pages. */
-export const STYLE = `
+export const style = `
 :root {
   --paper: #ffffff; --shade: #f5f6f8; --line: #e1e4ea; --ink: #1c2330; --soft: #5a6577; --link: #1859c9;
   --code: #eef0f4; --get: #1a7f4b; --post: #1859c9; --patch: #8f5a00; --delete: #b3261e; --ws: #6b3fb8;

@@ -3,9 +3,9 @@ import type { App } from "../../src/app.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-const BUCKET = "global";
+const bucket = "global";
 // Who has no account is served as the free tier is.
-const TIER = "free";
+const tier = "free";
 
 /** The `global` bucket of Free size that each client address has for what belongs to no account. */
 export interface AddressBucket {
@@ -23,16 +23,14 @@ export function createAddressBucket({
   clock,
   tiers,
 }: Pick<App, "buckets" | "clock" | "tiers">): AddressBucket {
-  const wish = { bucket: BUCKET, ...tiers.bucket(TIER, BUCKET) };
+  const wish = { bucket, ...tiers.bucket(tier, bucket) };
   const wishes = [wish];
   const ownerOf = (address: string): string => `address ${networkOf(address)}`;
   return {
     look: (address) => buckets.look(ownerOf(address), wish, clock.now()),
     async draw(address) {
       const [state] = await buckets.take(ownerOf(address), wishes, clock.now());
-      if (!state) {
-        throw new Error("a bucket that was drawn from has no state");
-      }
+      if (!state) throw new Error("a bucket that was drawn from has no state");
       return state;
     },
     async refund(address) {
@@ -44,14 +42,10 @@ export function createAddressBucket({
 /** The network that an address counts as: an IPv6 customer has a /64 of his own, and with it any number of addresses. */
 function networkOf(address: string): string {
   const [plain = ""] = address.split("%", 1);
-  if (!isIPv6(plain)) {
-    return address;
-  }
+  if (!isIPv6(plain)) return address;
   const canonical = new SocketAddress({ address: plain, family: "ipv6" }).address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(canonical)?.[1];
-  if (mapped !== undefined) {
-    return mapped;
-  }
+  if (mapped !== undefined) return mapped;
   const [head = "", tail] = canonical.split("::");
   const left = head === "" ? [] : head.split(":");
   const right = tail ? tail.split(":") : [];
@@ -61,9 +55,7 @@ function networkOf(address: string): string {
 
 /** Throws `rate-limited` when a bucket had no token left. `whose` is told to the client beside the bucket's name. */
 export function refuseEmpty(state: BucketState, whose: string): void {
-  if (state.allowed) {
-    return;
-  }
+  if (state.allowed) return;
   const seconds = state.retryAfterSeconds;
   throw fail(
     "rate-limited",

@@ -8,7 +8,7 @@ import type { Peer } from "../peer.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
 
-const WHOSE = "your address, which sends no valid key,";
+const whose = "your address, which sends no valid key,";
 
 /**
  * Finds out who calls. A bearer that was good a moment ago passes. All else draws a token of the client's address first,
@@ -40,7 +40,7 @@ export const authentication: AdmissionPolicy = {
 async function drawFromAddress(call: GatewayCall, { addresses }: PolicyParts): Promise<void> {
   const state = await addresses.draw(call.clientAddress);
   call.show(state);
-  refuseEmpty(state, WHOSE);
+  refuseEmpty(state, whose);
 }
 
 async function lookUp(call: GatewayCall, bearer: Bearer, { addresses, bearers }: PolicyParts): Promise<void> {
@@ -52,7 +52,7 @@ async function lookUp(call: GatewayCall, bearer: Bearer, { addresses, bearers }:
     call.show(state);
     const isOurFault = errorTable[asFailure(thrown).slug].status >= 500;
     if (isOurFault) await giveBack();
-    else refuseEmpty(state, WHOSE);
+    else refuseEmpty(state, whose);
     throw thrown;
   }
   await giveBack();

@@ -7,7 +7,7 @@ import { toProblem } from "../../src/platform/problem.ts";
 import type { Conversation, ServedMethod } from "../../src/registry.ts";
 
 /** Answers that wait for a slow client before its messages are held: 16 chunks of a capture are 4 MiB. */
-const AHEAD = 16;
+const ahead = 16;
 
 /** A message of a client that could not be read. It costs a token and is answered in its turn, as others are. */
 export interface BrokenMessage {
@@ -36,7 +36,7 @@ interface Parties {
  * holds the client. A message that fails is answered with its error, under its `id`, and the stream goes on.
  */
 export async function* converse({ call, served, requests, admit, errorsBase }: Parties): AsyncGenerator<Message> {
-  const outbox = new BoundedQueue<Message>({ items: AHEAD });
+  const outbox = new BoundedQueue<Message>({ items: ahead });
   const over = new AbortController();
   const toMessage = (answer: Answer): Message => create(served.method.output, answer);
   let opened: Conversation<Message, Answer> | undefined;

@@ -6,7 +6,7 @@ import { Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import type { GatewayCall } from "../call.ts";
 
-const LONGEST_KEY = 255;
+const longestKey = 255;
 
 /** Runs a unary method, or answers as it did the last time this key was used. */
 export type RunOnce = (call: GatewayCall, request: Message, run: () => Promise<Message>) => Promise<Message>;
@@ -15,23 +15,15 @@ export type RunOnce = (call: GatewayCall, request: Message, run: () => Promise<M
 export function createIdempotency({ idempotency, sealer }: App): RunOnce {
   return (call, request, run) => {
     const { served, idempotencyKey: key } = call;
-    if (key !== undefined && (served.keepsAnswers || served.rules.idempotency === Idempotency.WORKER)) {
-      assertKey(key);
-    }
-    if (!served.keepsAnswers) {
-      return run();
-    }
+    if (key !== undefined && (served.keepsAnswers || served.rules.idempotency === Idempotency.WORKER)) assertKey(key);
+    if (!served.keepsAnswers) return run();
     const work = (attempt: Attempt): Promise<Message> => {
       call.attempt = attempt;
       return run();
     };
-    if (key === undefined) {
-      return idempotency.once(work);
-    }
+    if (key === undefined) return idempotency.once(work);
     const { input, output, parent, name } = served.method;
-    if (served.answersSecrets) {
-      sealer.assertReady();
-    }
+    if (served.answersSecrets) sealer.assertReady();
     const hash = createHash("sha256").update(`${parent.typeName}/${name}\n`).update(toBinary(input, request)).digest();
     const { principal } = call;
     // Only who has made a request gets its answer again: a key, or a user by any login.
@@ -50,7 +42,7 @@ export function createIdempotency({ idempotency, sealer }: App): RunOnce {
 }
 
 function assertKey(key: string): void {
-  if (key.length === 0 || key.length > LONGEST_KEY) {
-    throw failFields("bad-request", { "Idempotency-Key": `must have 1 to ${LONGEST_KEY} characters` });
+  if (key.length === 0 || key.length > longestKey) {
+    throw failFields("bad-request", { "Idempotency-Key": `must have 1 to ${longestKey} characters` });
   }
 }

@@ -7,10 +7,10 @@ import type { GatewayCall } from "../call.ts";
 import { permission } from "./permission.ts";
 import type { Policy, PolicyParts } from "./policy.ts";
 
-const MOST_OF_A_SESSION = 16;
-const MOST_OF_AN_ACCOUNT = 256;
+const mostOfASession = 16;
+const mostOfAnAccount = 256;
 
-const STOPPED = Symbol("stopped");
+const stopped = Symbol("stopped");
 
 /** Bounds the streams that last: those that follow something, and those that converse. They are counted as they run. */
 export const streamLimits: Policy = {
@@ -68,8 +68,8 @@ class Claims {
 /** Makes the streams of a gateway. */
 export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenStreams {
   const all = new Set<Stream>();
-  const ofAccounts = new Claims(MOST_OF_AN_ACCOUNT, "account");
-  const ofSessions = new Claims(MOST_OF_A_SESSION, "session");
+  const ofAccounts = new Claims(mostOfAnAccount, "account");
+  const ofSessions = new Claims(mostOfASession, "session");
   const openStreams = new Gauge({
     name: "pilothouse_open_streams",
     help: "Streams that are open, on all doors.",
@@ -124,8 +124,8 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     },
     stop() {
       for (const { end, noMoreRequests, follows } of all) {
-        if (follows) end.abort(STOPPED);
-        else noMoreRequests.abort(STOPPED);
+        if (follows) end.abort(stopped);
+        else noMoreRequests.abort(stopped);
       }
     },
   };
@@ -141,7 +141,7 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
       yield result.value;
     }
   } catch (thrown) {
-    if (thrown !== STOPPED) throw thrown;
+    if (thrown !== stopped) throw thrown;
   } finally {
     // Not awaited: a source that waits for its next item gives its answer only then.
     void iterator.return?.();

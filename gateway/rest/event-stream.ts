@@ -3,9 +3,9 @@ import { unlessLate } from "../../src/platform/deadline.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
 // Proxies cut connections that are silent for 30 to 60 s.
-const KEEP_ALIVE_MS = 15_000;
+const keepAliveMs = 15_000;
 // A stream with nothing to say yet still opens: early errors, which come within milliseconds, keep their status.
-const OPENING_MS = 250;
+const openingMs = 250;
 
 /**
  * Writes a server stream as Server-Sent Events (HTML Living Standard, section 9.2): `id` and `event` from the fields `id`
@@ -17,7 +17,7 @@ export async function openEventStream(
   toProblem: (thrown: unknown) => JsonObject,
 ): Promise<AsyncIterable<string>> {
   const first = messages.next();
-  await unlessLate(first, OPENING_MS, () => undefined);
+  await unlessLate(first, openingMs, () => undefined);
   return encode(first, messages, write, toProblem);
 }
 
@@ -31,14 +31,12 @@ async function* encode(
   try {
     yield ": open\n\n";
     for (;;) {
-      const result = await unlessLate(next, KEEP_ALIVE_MS, () => undefined);
+      const result = await unlessLate(next, keepAliveMs, () => undefined);
       if (result === undefined) {
         yield ": alive\n\n";
         continue;
       }
-      if (result.done) {
-        return;
-      }
+      if (result.done) return;
       yield frame(write(result.value));
       next = iterator.next();
     }

@@ -18,7 +18,7 @@ import { type PathTemplate, parseTemplate } from "./template.ts";
 import { timeoutOf } from "./timeout.ts";
 
 // What a REST body may have, where its method says nothing else.
-export const BODY_LIMIT = 1024 * 1024;
+export const bodyLimit = 1024 * 1024;
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -41,9 +41,7 @@ export function mountRest(fastify: FastifyInstance, services: readonly ServedSer
   return services.flatMap(({ methods }) =>
     methods.flatMap((served) => {
       const { route } = served;
-      if (!route) {
-        return [];
-      }
+      if (!route) return [];
       const template = parseTemplate(route.template);
       const answer = answerOf(served, methods, door);
       if (route.rawBody) {
@@ -74,7 +72,7 @@ function mountRoute(
   const ids = new Set(template.variables.filter((name) => name === "id" || name.endsWith("_id")));
   const { resumesAfter } = served;
   const { rawBody: rawField } = route;
-  const maxBytes = served.rules.maxBodyBytes || BODY_LIMIT;
+  const maxBytes = served.rules.maxBodyBytes || bodyLimit;
   fastify.route({
     method: route.verb,
     url: template.route,
@@ -104,9 +102,7 @@ function mountRoute(
           body: request.body as Buffer | undefined,
         });
         const lastEventId = resumesAfter && call.header("last-event-id");
-        if (resumesAfter && lastEventId !== undefined) {
-          Reflect.set(message, resumesAfter.localName, lastEventId);
-        }
+        if (resumesAfter && lastEventId !== undefined) Reflect.set(message, resumesAfter.localName, lastEventId);
         if (rawField) {
           Reflect.set(message, rawField.localName, describeBody(request.raw));
           call.body = rawBody(request.raw, maxBytes);
@@ -147,9 +143,7 @@ function checkBodyHeaders(request: FastifyRequest, formBody: boolean): void {
 }
 
 function callOf(request: FastifyRequest): GatewayCall {
-  if (!request.call) {
-    throw new Error("the request has not passed its policies");
-  }
+  if (!request.call) throw new Error("the request has not passed its policies");
   return request.call;
 }
 
@@ -159,9 +153,7 @@ function followClient(call: GatewayCall, reply: FastifyReply): void {
   // Node emits close on the request as soon as its body is read; the response closes with the connection.
   raw.once("close", () => {
     clearTimeout(timer);
-    if (!raw.writableFinished) {
-      call.cancel();
-    }
+    if (!raw.writableFinished) call.cancel();
   });
   const timer = Number.isFinite(call.deadline)
     ? setTimeout(() => call.cancel(), call.deadline - performance.now())
@@ -174,9 +166,7 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
     throw new Error(`${served.method}: bidirectional methods have a WebSocket path, not an http rule`);
   }
   const status = served.rules.successStatus || 200;
-  if (answersRaw(served.method)) {
-    return rawAnswer(served, gate, status);
-  }
+  if (answersRaw(served.method)) return rawAnswer(served, gate, status);
   if (served.kind === "server_streaming") {
     const write = compileWriter(served.method.output);
     const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
@@ -188,15 +178,11 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
       return sendStream(call, reply.headers(headers), messages, stream);
     };
   }
-  if (served.rules.streamedBy !== "") {
-    return streamedAnswer(served, siblings, gate);
-  }
+  if (served.rules.streamedBy !== "") return streamedAnswer(served, siblings, gate);
   const write = compileWriter(served.method.output);
   return async (call, request, reply) => {
     const message = await gate.unary(call, request);
-    if (status === 204) {
-      return reply.code(204).send();
-    }
+    if (status === 204) return reply.code(204).send();
     return reply
       .code(status)
       .type("application/json; charset=utf-8")

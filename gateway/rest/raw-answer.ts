@@ -3,7 +3,7 @@ import type { HttpBody } from "../../src/gen/google/api/httpbody_pb.ts";
 import type { ServedMethod } from "../../src/registry.ts";
 
 // What customers have stored must never act as a page of ours.
-const HARMLESS = { "x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'" };
+const harmless = { "x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'" };
 
 /** The boundary where a message of a method that answers raw is what its descriptor says. */
 export function asHttpBody(message: Message): HttpBody {
@@ -16,7 +16,7 @@ export function compileRawHeaders({ rules: { attachment } }: ServedMethod) {
   return (variables: Readonly<Record<string, string>>, contentType: string): Record<string, string> => {
     const name = variable === undefined ? attachment : (variables[variable] ?? "");
     return {
-      ...HARMLESS,
+      ...harmless,
       "content-type": contentType || "application/octet-stream",
       ...(name !== "" && { "content-disposition": disposition(name) }),
     };
@@ -41,9 +41,7 @@ export async function* bytesOf(
   try {
     for (let next = first; !next.done; next = await rest.next()) {
       const { data } = asHttpBody(next.value);
-      if (data.length > 0) {
-        yield data;
-      }
+      if (data.length > 0) yield data;
     }
   } finally {
     await rest.return?.();

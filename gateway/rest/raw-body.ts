@@ -4,9 +4,9 @@ import { HttpBodySchema } from "../../src/gen/google/api/httpbody_pb.ts";
 import { unlessLate } from "../../src/platform/deadline.ts";
 import { type Failure, failFields } from "../../src/platform/errors.ts";
 
-const MEBIBYTE = 1024 * 1024;
+const mebibyte = 1024 * 1024;
 // An upload may last, but not stand still.
-const STILL_MS = 60_000;
+const stillMs = 60_000;
 
 /** The body of a request as it comes, whatever its type: at most so many bytes. Ends with an error when it breaks off. */
 export async function* rawBody(request: IncomingMessage, maxBytes: number): AsyncGenerator<Uint8Array> {
@@ -14,25 +14,19 @@ export async function* rawBody(request: IncomingMessage, maxBytes: number): Asyn
   // The connection is still needed for the answer when nobody reads the rest.
   const chunks = request.iterator({ destroyOnReturn: false });
   for (;;) {
-    const { done, value } = await unlessLate(chunks.next(), STILL_MS, () => {
+    const { done, value } = await unlessLate(chunks.next(), stillMs, () => {
       throw failFields("bad-request", { body: "has stopped coming" });
     });
-    if (done) {
-      return;
-    }
+    if (done) return;
     received += value.length;
-    if (received > maxBytes) {
-      throw tooLarge(maxBytes);
-    }
+    if (received > maxBytes) throw tooLarge(maxBytes);
     yield value;
   }
 }
 
 /** Refuses a body that says it is too large before it is read. */
 export function checkLength({ headers }: IncomingMessage, maxBytes: number): void {
-  if (Number(headers["content-length"] ?? 0) > maxBytes) {
-    throw tooLarge(maxBytes);
-  }
+  if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
 /** The message that stands for a raw body: what it is, without its bytes. */
@@ -41,6 +35,6 @@ export function describeBody({ headers }: IncomingMessage): Message {
 }
 
 function tooLarge(maxBytes: number): Failure {
-  const size = maxBytes % MEBIBYTE === 0 ? `${maxBytes / MEBIBYTE} MiB` : `${maxBytes} bytes`;
+  const size = maxBytes % mebibyte === 0 ? `${maxBytes / mebibyte} MiB` : `${maxBytes} bytes`;
   return failFields("validation-failed", { body: `is larger than ${size}` });
 }

@@ -44,21 +44,15 @@ export function compileRequestReader(
       if (misfits.length > 0) throw fail("not-found", {}, { detail: "nothing is at this path" });
     }
     readQuery(message, query, queryReaders, faults);
-    if (faults.length > 0) {
-      throw failFaults("validation-failed", withRuleFaults(faults, desc, message));
-    }
-    if (mask) {
-      setMask(message, mask, json);
-    }
+    if (faults.length > 0) throw failFaults("validation-failed", withRuleFaults(faults, desc, message));
+    if (mask) setMask(message, mask, json);
     return message;
   };
 }
 
 function fieldNamed(desc: DescMessage, name: string): DescField {
   const field = desc.fields.find((candidate) => candidate.name === name);
-  if (!field) {
-    throw new Error(`${desc.typeName} has no field ${name}, which its path names`);
-  }
+  if (!field) throw new Error(`${desc.typeName} has no field ${name}, which its path names`);
   return field;
 }
 

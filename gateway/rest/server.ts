@@ -6,21 +6,21 @@ import type { ServedService } from "../../src/registry.ts";
 import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
-import { BODY_LIMIT, mountRest, type RestRoute } from "./mount.ts";
+import { bodyLimit, mountRest, type RestRoute } from "./mount.ts";
 
 // How long a client that sends more may go on before it is answered, in milliseconds.
-const LINGER_MS = 1_000;
+const lingerMs = 1_000;
 // No shorter than what Node lets through as a path: how long an id may be, its field says.
-const LONGEST_PATH_VARIABLE = 65_536;
+const longestPathVariable = 65_536;
 
 /** Builds the REST server; it is handed requests and listens on nothing itself. */
 export function createRestServer(services: readonly ServedService[], door: Door): FastifyInstance {
   const app = fastify({
-    bodyLimit: BODY_LIMIT,
+    bodyLimit,
     genReqId: (raw) => peerOf(raw, door).requestId,
     forceCloseConnections: false,
     routerOptions: {
-      maxParamLength: LONGEST_PATH_VARIABLE,
+      maxParamLength: longestPathVariable,
       // Not a path of the service either way; the answer is the same problem.
       onBadUrl: (_path, request, response) =>
         refuse(door, request, response, failFields("bad-request", { path: "is not a valid URL path" })),
@@ -61,9 +61,7 @@ async function refuseUnknown(
   reply.headers(rateLimitHeaders(state));
   refuseEmpty(state, whose);
   const allowed = allowedVerbs(routes, url);
-  if (allowed.length === 0) {
-    throw fail("not-found", {}, { detail: "no endpoint has this path" });
-  }
+  if (allowed.length === 0) throw fail("not-found", {}, { detail: "no endpoint has this path" });
   reply.header("allow", allowed.join(", "));
   throw fail("method-not-allowed", {}, { detail: `${method} is not one of ${allowed.join(", ")}` });
 }
@@ -75,7 +73,7 @@ function readBodies(app: FastifyInstance): void {
     done(null, body);
   app.addContentTypeParser(
     ["application/json", "application/x-www-form-urlencoded"],
-    { parseAs: "buffer", bodyLimit: BODY_LIMIT },
+    { parseAs: "buffer", bodyLimit },
     asBuffer,
   );
 }
@@ -88,7 +86,7 @@ async function discardRest(body: IncomingMessage): Promise<void> {
   const over = new AbortController();
   body.once("close", () => over.abort()).once("end", () => over.abort());
   body.resume();
-  if (!body.readableEnded) await pause(LINGER_MS, over.signal);
+  if (!body.readableEnded) await pause(lingerMs, over.signal);
 }
 
 function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply, { problems }: Door): FastifyReply {

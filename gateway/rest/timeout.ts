@@ -4,9 +4,7 @@ import { failFields } from "../../src/platform/errors.ts";
 /** Reads `X-Request-Timeout-Ms`: how long the client waits, 1 to 600,000. */
 export function timeoutOf(request: FastifyRequest): number | undefined {
   const text = request.headers["x-request-timeout-ms"];
-  if (text === undefined) {
-    return undefined;
-  }
+  if (text === undefined) return undefined;
   const timeout = Number(text);
   if (!Number.isInteger(timeout) || timeout < 1 || timeout > 600_000) {
     throw failFields("bad-request", { "X-Request-Timeout-Ms": "must be a whole number from 1 to 600000" });

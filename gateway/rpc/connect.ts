@@ -18,7 +18,7 @@ import { longestMessage } from "../message-size.ts";
 import { errorDetails } from "./error-details.ts";
 
 // Captures are at most 64 MiB; the message around one adds less than this.
-const WRITE_MAX_BYTES = 65 * 1024 * 1024;
+const writeMaxBytes = 65 * 1024 * 1024;
 
 /** Makes the call that a request stands for, once its protocol has been read: that says how long the client waits. */
 const enterKey = createContextKey<((timeoutMs: number | undefined) => GatewayCall) | undefined>(undefined);
@@ -28,7 +28,7 @@ const callKey = createContextKey<GatewayCall | undefined>(undefined);
 export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
   const router = createConnectRouter({
     jsonOptions: { useProtoFieldName: true },
-    writeMaxBytes: WRITE_MAX_BYTES,
+    writeMaxBytes,
     // When the headers have come: nobody without a key makes the service read a message.
     requestGate: (context) => admit(context, door),
   });
@@ -50,9 +50,7 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
     let call: GatewayCall | undefined;
     const values = createContextValues().set(enterKey, (timeoutMs) => {
       call = new GatewayCall(served, peer, timeoutMs);
-      if (served.kind === "bidi_streaming") {
-        door.bodies.leave(request);
-      }
+      if (served.kind === "bidi_streaming") door.bodies.leave(request);
       return call;
     });
     handler(universalRequestFromNodeRequest(request, response, undefined, values))
@@ -69,9 +67,7 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
 
 async function admit(context: HandlerContext, door: Door): Promise<void> {
   const call = context.values.get(enterKey)?.(context.timeoutMs());
-  if (!call) {
-    throw new Error("the request has not come through its handler");
-  }
+  if (!call) throw new Error("the request has not come through its handler");
   context.values.set(callKey, call);
   context.signal.addEventListener("abort", () => call.cancel(), { once: true });
   try {
@@ -83,9 +79,7 @@ async function admit(context: HandlerContext, door: Door): Promise<void> {
 
 function callIn(context: HandlerContext): GatewayCall {
   const call = context.values.get(callKey);
-  if (!call) {
-    throw new Error("the request has not passed its policies");
-  }
+  if (!call) throw new Error("the request has not passed its policies");
   return call;
 }
 
@@ -146,9 +140,7 @@ function errorOf(
   { problems }: Door,
 ): ConnectError {
   const failure = problems.failure(thrown, requestId);
-  if (failure.retryAfter !== undefined) {
-    responseHeader.set("retry-after", String(failure.retryAfter));
-  }
+  if (failure.retryAfter !== undefined) responseHeader.set("retry-after", String(failure.retryAfter));
   const { code, title } = errorTable[failure.slug];
   const error = new ConnectError(failure.detail ?? title, code as Code);
   error.details = errorDetails(failure, requestId).map(({ desc, value }) => ({ desc, value }));

@@ -11,7 +11,7 @@ import { failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
-import { LINGER_MS } from "../slow-bodies.ts";
+import { lingerMs } from "../slow-bodies.ts";
 
 /** How calls are let in. */
 export interface GrpcAdmissionOptions {
@@ -23,14 +23,12 @@ export interface GrpcAdmissionOptions {
   statusOf(thrown: unknown, requestId: string): StatusObject;
 }
 
-const CALL = "pilothouse.call";
+const callKey = "pilothouse.call";
 
 /** The call of the gateway that a call of grpc-js was let in as. */
 export function callOf(metadata: Metadata): GatewayCall {
-  const call: unknown = metadata.getOpaque(CALL);
-  if (!(call instanceof GatewayCall)) {
-    throw new Error("the call has not passed its policies");
-  }
+  const call: unknown = metadata.getOpaque(callKey);
+  if (!(call instanceof GatewayCall)) throw new Error("the call has not passed its policies");
   return call;
 }
 
@@ -41,9 +39,7 @@ export function callOf(metadata: Metadata): GatewayCall {
 export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionOptions): ServerInterceptor {
   return ({ path, requestStream }, inner) => {
     const served = methods.get(path);
-    if (!served) {
-      return new ServerInterceptingCall(inner);
-    }
+    if (!served) return new ServerInterceptingCall(inner);
     let call: GatewayCall | undefined;
     let lateness: NodeJS.Timeout | undefined;
     let isAnswered = false;
@@ -53,7 +49,7 @@ export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionO
           onReceiveMetadata: (metadata, deliver) => {
             const arrived = arrive(served, metadata, inner, door);
             call = arrived;
-            metadata.setOpaque(CALL, arrived);
+            metadata.setOpaque(callKey, arrived);
             const refuse = (thrown: unknown): void => {
               outer.sendStatus(statusOf(thrown, arrived.requestId));
               forgetRequest(inner);
@@ -83,9 +79,7 @@ export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionO
         next(metadata);
       },
       sendStatus: (status, next) => {
-        if (!isAnswered) {
-          outer.sendMetadata(new Metadata());
-        }
+        if (!isAnswered) outer.sendMetadata(new Metadata());
         next(status);
       },
     });
@@ -112,16 +106,14 @@ function arrive(
  */
 function forgetRequest(inner: ServerInterceptingCallInterface): void {
   const stream: unknown = Reflect.get(inner, "stream");
-  if (!isHttp2Stream(stream)) {
-    throw new Error("grpc-js keeps the stream of a call elsewhere");
-  }
+  if (!isHttp2Stream(stream)) throw new Error("grpc-js keeps the stream of a call elsewhere");
   const end = (): void => {
     if (!stream.closed) {
       stream.session?.close();
       stream.close();
     }
   };
-  setTimeout(end, LINGER_MS).unref();
+  setTimeout(end, lingerMs).unref();
 }
 
 function isHttp2Stream(value: unknown): value is ServerHttp2Stream {

@@ -137,9 +137,7 @@ async function* requestsOf(call: ServerDuplexStream<Message, Message>): AsyncGen
     // The stream goes on in the other direction when nobody reads requests any more.
     yield* call.iterator({ destroyOnReturn: false });
   } catch (thrown) {
-    if (!call.cancelled) {
-      throw thrown;
-    }
+    if (!call.cancelled) throw thrown;
   }
 }
 
@@ -148,12 +146,8 @@ async function answer(call: Answering, door: Door, run: () => AsyncIterable<Mess
   call.on("error", () => undefined);
   try {
     for await (const message of run()) {
-      if (call.cancelled) {
-        return;
-      }
-      if (!call.write(message)) {
-        await drained(call);
-      }
+      if (call.cancelled) return;
+      if (!call.write(message)) await drained(call);
     }
     call.end();
   } catch (thrown) {
@@ -186,9 +180,7 @@ function statusOf({ problems }: Door): (thrown: unknown, requestId: string) => S
       details: errorDetails(failure, requestId).map(({ desc, value }) => anyPack(desc, value)),
     });
     metadata.set("grpc-status-details-bin", Buffer.from(toBinary(StatusSchema, status)));
-    if (failure.retryAfter !== undefined) {
-      metadata.set("retry-after", String(failure.retryAfter));
-    }
+    if (failure.retryAfter !== undefined) metadata.set("retry-after", String(failure.retryAfter));
     return Object.assign(new Error(details), { code, details, metadata });
   };
 }

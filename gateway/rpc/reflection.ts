@@ -9,7 +9,7 @@ import type { ServedService } from "../../src/registry.ts";
 
 type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
 
-const HEALTH = "grpc.health.v1.Health";
+const health = "grpc.health.v1.Health";
 
 /**
  * Adds gRPC server reflection (v1 and v1alpha) over the descriptors of the served services, of the health service, and of
@@ -32,7 +32,7 @@ export function addReflection(server: Server, services: readonly ServedService[]
       fileDescriptorProtos: [...ours, ...healthFiles()],
     },
   };
-  const names = [...services.map(({ service }) => service.typeName), HEALTH];
+  const names = [...services.map(({ service }) => service.typeName), health];
   new ReflectionService(definition, { services: names }).addToServer(server);
 }
 

@@ -48,16 +48,10 @@ export function compileFrames(
       }
       const faults: FieldFault[] = [];
       const json = attempt(() => parseJson(data, faults));
-      if (json === undefined) {
-        return { kind: "nonsense" };
-      }
-      if (memberOf(json, "end") === true) {
-        return { kind: "end" };
-      }
+      if (json === undefined) return { kind: "nonsense" };
+      if (memberOf(json, "end") === true) return { kind: "end" };
       const message = readJson(json, faults);
-      if (faults.length === 0) {
-        return { kind: "message", message: Object.assign(message, bound) };
-      }
+      if (faults.length === 0) return { kind: "message", message: Object.assign(message, bound) };
       const id = memberOf(json, "id");
       return { kind: "fault", failure: failFaults("validation-failed", faults), id: typeof id === "string" ? id : "" };
     },
@@ -69,9 +63,7 @@ export function compileFrames(
 function carriesOneOf(desc: DescMessage, names: readonly string[]): (message: Message) => boolean {
   const members = names.map((name) => {
     const field = desc.fields.find((candidate) => candidate.name === name);
-    if (!field) {
-      throw new Error(`${desc.typeName} has no field ${name}, which its method sends in binary frames`);
-    }
+    if (!field) throw new Error(`${desc.typeName} has no field ${name}, which its method sends in binary frames`);
     return field;
   });
   return (message) =>

@@ -7,11 +7,11 @@ import type { Received } from "../policies/conversation.ts";
 import { compileFrames, type Frame } from "./frames.ts";
 
 // How far a client may be ahead of its method before its socket is no longer read.
-const AHEAD = { items: 64, weight: 1024 * 1024, weigh: ({ data }: Frame) => data.length };
+const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: Frame) => data.length };
 // A client that does not read is not written to beyond this.
-const BUFFERED_BYTES = 1024 * 1024;
-const CLOSE_CLIENT_FAULT = 1008;
-const CLOSE_COME_BACK = 1013;
+const bufferedBytes = 1024 * 1024;
+const closeClientFault = 1008;
+const closeComeBack = 1013;
 
 /** Runs one bidirectional method over an accepted WebSocket: one message a frame, both ways. */
 export function serveStream(
@@ -22,7 +22,7 @@ export function serveStream(
   closeCode: () => number,
 ): void {
   const codec = compileFrames(call.served, variables);
-  const frames = new BoundedQueue<Frame>(AHEAD);
+  const frames = new BoundedQueue<Frame>(ahead);
   let isNonsense = false;
 
   client.on("message", (data: RawData, isBinary: boolean) => {
@@ -64,14 +64,14 @@ export function serveStream(
         await send(client, codec.write(answer));
       }
       if (isNonsense) {
-        client.close(CLOSE_CLIENT_FAULT, "a frame holds no message of this method");
+        client.close(closeClientFault, "a frame holds no message of this method");
       } else {
         client.close(closeCode());
       }
     } catch (thrown) {
       const failure = problems.failure(thrown, call.requestId);
       await send(client, JSON.stringify({ error: problems.document(failure, call.requestId) }));
-      client.close(errorTable[failure.slug].status < 500 ? CLOSE_CLIENT_FAULT : CLOSE_COME_BACK, failure.slug);
+      client.close(errorTable[failure.slug].status < 500 ? closeClientFault : closeComeBack, failure.slug);
     }
   }
   void run();
@@ -80,18 +80,14 @@ export function serveStream(
 /** Sends one frame; waits while the client is behind. */
 function send(client: WebSocket, data: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => {
-    const behind = client.bufferedAmount > BUFFERED_BYTES;
+    const behind = client.bufferedAmount > bufferedBytes;
     // The callback comes when the frame was written out, or with the error of a closed socket, which ends the call.
     client.send(data, () => behind && resolve());
-    if (!behind) {
-      resolve();
-    }
+    if (!behind) resolve();
   });
 }
 
 function bytesOf(data: RawData): Buffer {
-  if (Array.isArray(data)) {
-    return Buffer.concat(data);
-  }
+  if (Array.isArray(data)) return Buffer.concat(data);
   return Buffer.isBuffer(data) ? data : Buffer.from(data);
 }

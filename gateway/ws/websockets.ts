@@ -11,10 +11,10 @@ import type { HeaderReader } from "../peer.ts";
 import { matchPath, type PathTemplate, parseTemplate } from "../rest/template.ts";
 import { serveStream } from "./stream.ts";
 
-const SUBPROTOCOL = "pilothouse.v1";
-const PING_MS = 20_000;
-const CLOSE_DONE = 1000;
-const CLOSE_RESTART = 1012;
+const subprotocol = "pilothouse.v1";
+const pingMs = 20_000;
+const closeDone = 1000;
+const closeRestart = 1012;
 
 interface Route {
   readonly served: ServedMethod;
@@ -39,7 +39,7 @@ export class WebSockets {
     this.#routes = services.flatMap(({ methods }) =>
       methods.filter(({ rules }) => rules.websocket !== "").map(routeOf),
     );
-    this.#pings = setInterval(() => this.#ping(), PING_MS);
+    this.#pings = setInterval(() => this.#ping(), pingMs);
   }
 
   /** Answers an upgrade request that has come through the front: with a WebSocket, or with a problem document. */
@@ -51,9 +51,7 @@ export class WebSockets {
         this.#next(request, response);
         return;
       }
-      if (!this.#cors.permits(request)) {
-        throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
-      }
+      if (!this.#cors.permits(request)) throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
       const { served, server, variables } = found;
       const peer = peerOf(request, this.#door);
       const admitted = new GatewayCall(served, { ...peer, header: headersWithBearer(request, peer.header) }, undefined);
@@ -63,7 +61,7 @@ export class WebSockets {
       const { socket } = request;
       response.detachSocket(socket);
       server.handleUpgrade(request, socket, head, (client) =>
-        serveStream(client, admitted, variables, this.#door, () => (this.#stopping ? CLOSE_RESTART : CLOSE_DONE)),
+        serveStream(client, admitted, variables, this.#door, () => (this.#stopping ? closeRestart : closeDone)),
       );
     } catch (thrown) {
       refuse(this.#door, request, response, thrown, call);
@@ -84,9 +82,7 @@ export class WebSockets {
     for (const client of this.#routes.flatMap(({ server }) => [...server.clients])) {
       const { alive = true, isPaused } = client as WebSocket & { alive?: boolean };
       // The answer of a client that is held, because it is ahead of its method, is not read.
-      if (isPaused) {
-        continue;
-      }
+      if (isPaused) continue;
       if (!alive) {
         client.terminate();
         continue;
@@ -100,9 +96,7 @@ export class WebSockets {
   #find(path: string): (Route & { variables: Record<string, string> }) | undefined {
     for (const route of this.#routes) {
       const variables = matchPath(route.template, path);
-      if (variables) {
-        return { ...route, variables };
-      }
+      if (variables) return { ...route, variables };
     }
     return undefined;
   }
@@ -113,7 +107,7 @@ function routeOf(served: ServedMethod): Route {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: longestMessage(served),
-    handleProtocols: (protocols) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+    handleProtocols: (protocols) => (protocols.has(subprotocol) ? subprotocol : false),
   });
   return { served, template: parseTemplate(websocket), server };
 }

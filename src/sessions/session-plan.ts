@@ -11,7 +11,7 @@ import type { Tier } from "../limits/tiers.ts";
 import {
   type Archetype,
   closeArchetypes,
-  DEFAULT_DEVICE,
+  defaultDevice,
   findArchetype,
   isDesktop,
 } from "../platform/browsers/archetypes.ts";
@@ -113,20 +113,20 @@ function findFaults(request: CreateSessionRequest, archetype: Archetype | undefi
 
 /** Checks what the proto's rules cannot say of a create, and fills in the defaults. */
 export function planSession(request: CreateSessionRequest, tier: Tier): SessionPlan {
-  const archetype = findArchetype(request.archetype ?? DEFAULT_DEVICE.archetype);
+  const archetype = findArchetype(request.archetype ?? defaultDevice.archetype);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
   const viewport = planViewport(archetype, request.viewport);
   const { runtime = defaultRuntime, idleTimeoutSeconds = defaultIdleTimeoutSeconds, profileId } = request;
   const chosen = request.timezone === undefined ? undefined : canonicalTimezone(request.timezone);
-  const { locale = DEFAULT_DEVICE.locale } = request;
+  const { locale = defaultDevice.locale } = request;
   const browser = create(BrowserPlanSchema, {
     ...{
       runtime,
       archetype: archetype.name,
       viewport,
       locale,
-      timezone: chosen ?? DEFAULT_DEVICE.timezone,
+      timezone: chosen ?? defaultDevice.timezone,
       idleTimeoutSeconds,
     },
     onChallenge: request.onChallenge || OnChallenge.PAUSE,

@@ -7,13 +7,13 @@ import { startWorkerProcess } from "../support/worker-process.ts";
 import type { Bench, Row } from "./bench.ts";
 import { startSite } from "./site.ts";
 
-const GIBIBYTE = 2 ** 30;
+const gibibyte = 2 ** 30;
 
 /** More than any bound lets be. */
-const SLOTS = 256;
+const slots = 256;
 
 /** How long the worker may take to be there. */
-const START_MS = 30_000;
+const startMs = 30_000;
 
 /** How many sessions a worker holds at once until its memory closes it. */
 export const capacity: Bench = {
@@ -22,9 +22,9 @@ export const capacity: Bench = {
   async run(scale): Promise<Row[]> {
     const gibibytes = scale.of(8, 2);
     await using site = await startSite();
-    using cgroup = new MemoryCgroup(gibibytes * GIBIBYTE);
+    using cgroup = new MemoryCgroup(gibibytes * gibibyte);
     await using running = await startSessionsApp({ QUEUE_MS: "0" });
-    const env = { EGRESS_ALLOW: site.host, WORKER_SLOTS: String(SLOTS), WARM_BROWSERS: "1" };
+    const env = { EGRESS_ALLOW: site.host, WORKER_SLOTS: String(slots), WARM_BROWSERS: "1" };
     await using worker = startWorkerProcess(running.app, env, cgroup.directory);
     const call = await running.caller();
     const begin = async (): Promise<boolean> => {
@@ -35,10 +35,10 @@ export const capacity: Bench = {
       await running.sessions.navigate(call(), create(NavigateRequestSchema, { id: session.id, url: site.formUrl }));
       return true;
     };
-    if (!(await waitUntil(begin, { timeout: START_MS, every: 100 }))) throw new Error("the worker takes no session");
+    if (!(await waitUntil(begin, { timeout: startMs, every: 100 }))) throw new Error("the worker takes no session");
     let held = 1;
     const beganAt = performance.now();
-    while (held < SLOTS && (await begin())) held += 1;
+    while (held < slots && (await begin())) held += 1;
     const seconds = (performance.now() - beganAt) / 1_000;
     const closed = /"closedBy":"(\w+)"/.exec(worker.output())?.[1] ?? "nothing";
     return [

@@ -8,21 +8,21 @@ import { pssBytes } from "./processes.ts";
 import { median, timed } from "./samples.ts";
 import { startSite } from "./site.ts";
 
-const MEBIBYTE = 1024 * 1024;
-const BAR_MIB = 16;
+const mebibyte = 1024 * 1024;
+const barMib = 16;
 
 /** With its markup the snapshot is just below the 64 MiB that a capture may have. */
-const TEXT_BYTES = 63.9 * MEBIBYTE;
+const textBytes = 63.9 * mebibyte;
 
 /** The session ends, by its idle clock, long before the slow reader is done. */
-const IDLE_SECONDS = 10;
-const SLOW_BYTES_PER_SECOND = MEBIBYTE;
+const idleSeconds = 10;
+const slowBytesPerSecond = mebibyte;
 
 /** How often the slow reader takes its share. */
-const STEP_MS = 50;
+const stepMs = 50;
 
 /** How long a gateway may take to free what a reader at full speed has left. */
-const SETTLE_MS = 1_000;
+const settleMs = 1_000;
 
 /** What one slow reader saw. */
 interface SlowRead {
@@ -46,7 +46,7 @@ export const captureMemory: Bench = {
       using client = new Client(service);
       const reads: SlowRead[] = [];
       for (let left = scale.of(3, 1); left > 0; left -= 1) {
-        reads.push(await readSlowly(client, service, site.textUrl(TEXT_BYTES)));
+        reads.push(await readSlowly(client, service, site.textUrl(textBytes)));
       }
       return [...reads.map(toRow), total(reads)];
     } finally {
@@ -60,20 +60,20 @@ async function readSlowly(client: Client, service: Service, url: string): Promis
   const quick = await beginCapture(client, url, {});
   const quickSeconds = await secondsOf(() => drain(quick.response, Number.POSITIVE_INFINITY));
   await client.destroy(quick.session);
-  await delay(SETTLE_MS);
+  await delay(settleMs);
   const before = pssBytes(gateway);
   let highest = before;
-  const { session, response } = await beginCapture(client, url, { idle_timeout_seconds: IDLE_SECONDS });
+  const { session, response } = await beginCapture(client, url, { idle_timeout_seconds: idleSeconds });
   const watch = setInterval(() => {
     highest = Math.max(highest, pssBytes(gateway));
   }, 1_000);
-  const seconds = await secondsOf(() => drain(response, SLOW_BYTES_PER_SECOND)).finally(() => clearInterval(watch));
+  const seconds = await secondsOf(() => drain(response, slowBytesPerSecond)).finally(() => clearInterval(watch));
   const sessionEnded = await client.open("GET", session).then(
     () => false,
     (error: unknown) => String(error).includes("session-destroyed"),
   );
   const bytes = Number(response.headers["content-length"]);
-  return { raisedMib: (highest - before) / MEBIBYTE, bytes, seconds, quickSeconds, sessionEnded };
+  return { raisedMib: (highest - before) / mebibyte, bytes, seconds, quickSeconds, sessionEnded };
 }
 
 async function beginCapture(client: Client, url: string, options: object) {
@@ -97,7 +97,7 @@ async function drain(response: IncomingMessage, bytesPerSecond: number): Promise
     bytes += chunk.length;
     last = chunk.toString("latin1").slice(-2);
     const early = (bytes / bytesPerSecond) * 1_000 - (performance.now() - beganAt);
-    if (early < STEP_MS) return;
+    if (early < stepMs) return;
     response.pause();
     setTimeout(() => response.resume(), early);
   });
@@ -120,5 +120,5 @@ function toRow({ raisedMib, bytes, seconds, quickSeconds, sessionEnded }: SlowRe
 
 function total(reads: readonly SlowRead[]): Row {
   const raised = median(reads.map(({ raisedMib }) => raisedMib));
-  return { what: "median", ours: `+${raised.toFixed(1)} MiB`, bare: "", verdict: boundVerdict(raised, BAR_MIB, "MiB") };
+  return { what: "median", ours: `+${raised.toFixed(1)} MiB`, bare: "", verdict: boundVerdict(raised, barMib, "MiB") };
 }

@@ -8,7 +8,7 @@ import { interleave, type Measure, median, percentile } from "./samples.ts";
 import { contextSession, processSession, type SessionRun, serviceSession } from "./session-run.ts";
 import { startSite } from "./site.ts";
 
-const BAR = 1;
+const bar = 1;
 
 interface Sides {
   readonly ours: SessionRun;
@@ -70,7 +70,7 @@ async function compareRates(sides: Sides, atOnce: number, scale: Scale): Promise
       what: `${atOnce} at a time, against a shell per session`,
       ours: text("ours"),
       bare: text("process"),
-      verdict: atLeastVerdict(rate / median(rates.process), BAR),
+      verdict: atLeastVerdict(rate / median(rates.process), bar),
     },
     {
       what: `${atOnce} at a time, against contexts in one shell`,

@@ -9,10 +9,10 @@ import { median } from "./samples.ts";
 const bars = { taps: 1.5, delayMs: 200, rssMiB: 256 };
 
 /** A session taps this long after its last tap. */
-const PAUSE_MS = 100;
+const pauseMs = 100;
 
 /** What a page does: `work` keeps a core busy and writes nothing. */
-const KINDS = ["work", "log", "throw", "reject", "request", "lines"] as const;
+const kinds = ["work", "log", "throw", "reject", "request", "lines"] as const;
 
 interface Seen {
   readonly taps: readonly number[];
@@ -36,7 +36,7 @@ export const flood: Bench = {
 
 async function measureRuntime(runtime: string, others: number, ms: number): Promise<Row[]> {
   const site = await new FixtureSite().start();
-  const worker = await WorkerUnderTest.start([site.host], { slots: others + KINDS.length, launchesAhead: false });
+  const worker = await WorkerUnderTest.start([site.host], { slots: others + kinds.length, launchesAhead: false });
   try {
     const sessions: DrivenSession[] = [];
     for (let count = 0; count < others; count += 1) {
@@ -46,7 +46,7 @@ async function measureRuntime(runtime: string, others: number, ms: number): Prom
     }
     const rows: Row[] = [];
     let quiet: Seen | undefined;
-    for (const kind of KINDS) {
+    for (const kind of kinds) {
       const neighbour = await worker.open({ runtime });
       await neighbour.navigate({ url: site.url("/flood.html?megabytes=400") });
       await tap(neighbour, `#${kind}`);
@@ -83,7 +83,7 @@ async function watch(sessions: readonly DrivenSession[], ms: number): Promise<Se
       const beganAt = performance.now();
       await tap(session, "button");
       taps.push(performance.now() - beganAt);
-      await delay(PAUSE_MS);
+      await delay(pauseMs);
     }
   };
   await Promise.all(sessions.map(drive));

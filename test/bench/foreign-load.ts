@@ -1,12 +1,12 @@
 import { hostBusyMs, type ProcessTimes, readTree } from "./processes.ts";
 
 /** A browser lives for some 500 ms; what it does after the last look is taken for foreign. */
-const LOOK_MS = 250;
+const lookMs = 250;
 
 /** Reckons how busy the machine was with what is not ours: its whole CPU time less that of our own processes. */
 export class ForeignLoad {
   readonly #seen = new Map<string, ProcessTimes>();
-  readonly #timer = setInterval(() => this.#look(), LOOK_MS);
+  readonly #timer = setInterval(() => this.#look(), lookMs);
   readonly #beganAt = performance.now();
   readonly #busyBefore = hostBusyMs();
   readonly #ownBefore: number;

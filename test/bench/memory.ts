@@ -7,10 +7,10 @@ import { treePssBytes } from "./processes.ts";
 import { loadPage, openPage, RawBrowser } from "./raw-browser.ts";
 import { startSite } from "./site.ts";
 
-const BAR = 1.1;
+const bar = 1.1;
 
 /** How long a page may go on using more or less memory after its load. */
-const SETTLE_MS = 5_000;
+const settleMs = 5_000;
 
 /** Memory of a session against a bare browser with one page: what one more of them takes. */
 export const memory: Bench = {
@@ -27,7 +27,7 @@ export const memory: Bench = {
         what: `one more of ${more + 1}`,
         ours: megabytes(ours),
         bare: megabytes(bare),
-        verdict: ratioVerdict(ours / bare, BAR),
+        verdict: ratioVerdict(ours / bare, bar),
       },
     ];
   },
@@ -63,10 +63,10 @@ async function measureShells(url: string, more: number): Promise<number> {
 /** Begins one, which also pays for what all share, then more; gives the bytes that one of these adds. */
 async function marginal(begin: () => Promise<unknown>, read: () => number, more: number): Promise<number> {
   await begin();
-  await delay(SETTLE_MS);
+  await delay(settleMs);
   const before = read();
   for (let left = more; left > 0; left -= 1) await begin();
-  await delay(SETTLE_MS);
+  await delay(settleMs);
   return (read() - before) / more;
 }
 

@@ -8,7 +8,7 @@ import { treeCpuMs } from "./processes.ts";
 import { interleave, type Measure, median, spread, timed } from "./samples.ts";
 import { startSite } from "./site.ts";
 
-const BAR = 1.1;
+const bar = 1.1;
 
 /** What every operation is measured with. */
 interface Stage {
@@ -113,6 +113,6 @@ async function measure({ name, ours, bare }: Operation, runtime: string, { servi
     what: `${runtime} ${name}`,
     ours: `${spread(times.ours)}, ${perOperation(cpu.ours)}`,
     bare: `${spread(times.bare)}, ${perOperation(cpu.bare)}`,
-    verdict: ratioVerdict(median(times.ours) / median(times.bare), BAR),
+    verdict: ratioVerdict(median(times.ours) / median(times.bare), bar),
   };
 }

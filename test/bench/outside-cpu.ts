@@ -7,13 +7,13 @@ import { median } from "./samples.ts";
 import { serviceSession } from "./session-run.ts";
 import { startSite } from "./site.ts";
 
-const BAR_MS = 30;
+const barMs = 30;
 
 /** What runs when nobody has a session costs as much in any case. */
-const IDLE_MS = 10_000;
+const idleMs = 10_000;
 
 /** Sessions of a round: /proc counts in ticks of 10 ms. */
-const SESSIONS = 10;
+const sessions = 10;
 
 /** CPU milliseconds of each part of the service outside the browsers. */
 interface PartTimes {
@@ -35,16 +35,16 @@ export const outsideCpu: Bench = {
       const read = partReader(service);
       const run = serviceSession(client, site.formUrl);
       const round = async (): Promise<void> => {
-        for (let left = SESSIONS; left > 0; left -= 1) await (await run()).end();
+        for (let left = sessions; left > 0; left -= 1) await (await run()).end();
       };
       // Both processes compile what is hot in their first dozens of sessions.
       for (let left = scale.of(2, 1); left > 0; left -= 1) await round();
-      const idle = await spentDuring(read, () => delay(IDLE_MS));
+      const idle = await spentDuring(read, () => delay(idleMs));
       const rounds: PartTimes[] = [];
       for (let left = scale.of(5, 2); left > 0; left -= 1) {
         const { spent, milliseconds } = await spentDuring(read, round);
         const ofSession = (part: keyof PartTimes) =>
-          (spent[part] - (idle.spent[part] * milliseconds) / idle.milliseconds) / SESSIONS;
+          (spent[part] - (idle.spent[part] * milliseconds) / idle.milliseconds) / sessions;
         rounds.push({ gateway: ofSession("gateway"), worker: ofSession("worker"), postgres: ofSession("postgres") });
       }
       return toRows(rounds, idle);
@@ -68,7 +68,7 @@ function toRows(rounds: readonly PartTimes[], idle: Spent): Row[] {
     verdict: `idle: ${((idle.spent[name] / idle.milliseconds) * 1_000).toFixed(0)} CPU-ms a second, not counted`,
   });
   return [
-    { what: "a session", ours: `${whole.toFixed(1)} CPU-ms`, bare: "", verdict: boundVerdict(whole, BAR_MS, "ms") },
+    { what: "a session", ours: `${whole.toFixed(1)} CPU-ms`, bare: "", verdict: boundVerdict(whole, barMs, "ms") },
     part("gateway"),
     part("worker"),
     part("postgres"),

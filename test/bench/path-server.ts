@@ -20,7 +20,7 @@ export interface ServerReady {
 }
 
 /** More than all windows send: the bucket is found and drawn from as ever, and never empty. */
-const ROOM = { capacity: 1e9, refillPerSecond: 1e9 };
+const room = { capacity: 1e9, refillPerSecond: 1e9 };
 
 async function startGateway(): Promise<ServerReady> {
   const dataDir = await makeDataDirectory();
@@ -33,7 +33,7 @@ async function startGateway(): Promise<ServerReady> {
     navigate: async (_call, { url }) =>
       create(NavigateResponseSchema, { url, title: "Order", httpStatus: 200, durationMs: 12 }),
   });
-  const bucket: Tiers["bucket"] = (...named) => ({ ...app.tiers.bucket(...named), ...ROOM });
+  const bucket: Tiers["bucket"] = (...named) => ({ ...app.tiers.bucket(...named), ...room });
   const roomy = { ...app, tiers: { ...app.tiers, bucket } };
   const gateway = new Gateway(roomy, [sessions]);
   process.once("disconnect", async () => {

@@ -6,14 +6,14 @@ import { type Bench, type Row, ratioVerdict } from "./bench.ts";
 import type { ServerReady } from "./path-server.ts";
 import { interleave, type Measure, median } from "./samples.ts";
 
-const BAR = 2;
-const CONNECTIONS = 50;
+const bar = 2;
+const connections = 50;
 
 /** Some 150 ms of a server's CPU time: short enough that both sides see the same neighbours. */
-const REQUESTS = 3_000;
+const requests = 3_000;
 
 /** The way through the gateway is long, and compiled after some 20,000 requests; bare Fastify's after fewer. */
-const WARM_UP = 8;
+const warmUp = 8;
 
 const server = fileURLToPath(new URL("path-server.ts", import.meta.url));
 
@@ -25,14 +25,14 @@ export const path: Bench = {
     await using gateway = await Side.start("gateway");
     await using bare = await Side.start("bare");
     const sides: Record<"gateway" | "bare", Measure> = { gateway: () => gateway.measure(), bare: () => bare.measure() };
-    const cpu = await interleave(sides, { rounds: scale.of(15, 5), warmUp: WARM_UP });
+    const cpu = await interleave(sides, { rounds: scale.of(15, 5), warmUp });
     const ratio = median(cpu.gateway) / median(cpu.bare);
     return [
       {
         what: "CPU of a request",
         ours: microseconds(cpu.gateway),
         bare: microseconds(cpu.bare),
-        verdict: ratioVerdict(ratio, BAR),
+        verdict: ratioVerdict(ratio, bar),
       },
     ];
   },
@@ -67,12 +67,12 @@ class Side {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
       body: JSON.stringify({ url: "https://example.com/order", wait_until: "load" }),
-      connections: CONNECTIONS,
-      amount: REQUESTS,
+      connections,
+      amount: requests,
     });
     const answered = outcome["2xx"];
-    if (answered !== REQUESTS) throw new Error(`${answered} of ${REQUESTS} requests were answered with success`);
-    return ((await this.#cpu()) - before) / REQUESTS;
+    if (answered !== requests) throw new Error(`${answered} of ${requests} requests were answered with success`);
+    return ((await this.#cpu()) - before) / requests;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

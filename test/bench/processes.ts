@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Milliseconds of a tick of /proc (USER_HZ is 100 on every Linux that Node runs on). */
-const TICK_MS = 10;
+const tickMs = 10;
 
 /** What /proc says of a process. */
 export interface ProcessTimes {
@@ -25,8 +25,8 @@ function readProcess(pid: number): ProcessTimes | undefined {
     pid,
     parent: field(4),
     startedAt: field(22),
-    ownMs: (field(14) + field(15)) * TICK_MS,
-    reapedMs: (field(16) + field(17)) * TICK_MS,
+    ownMs: (field(14) + field(15)) * tickMs,
+    reapedMs: (field(16) + field(17)) * tickMs,
   };
 }
 
@@ -72,7 +72,7 @@ export function treePssBytes(root: number): number {
 export function hostBusyMs(): number {
   const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] =
     (readText("/proc/stat") ?? "").slice(0, 200).split("\n", 1)[0]?.split(/\s+/).map(Number) ?? [];
-  return (user + nice + system + irq + softirq) * TICK_MS;
+  return (user + nice + system + irq + softirq) * tickMs;
 }
 
 function readText(path: string): string | undefined {

@@ -13,10 +13,10 @@ import { Client } from "./client.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
 import { interleave, median, spread } from "./samples.ts";
 
-const BAR = 1.3;
+const bar = 1.3;
 
 /** The slot of a session is cleared behind its end, which is not what is measured here. */
-const TEARDOWN_MS = 500;
+const teardownMs = 500;
 
 /** What a profile of 20 sites adds to the creation of a session. */
 export const profileCreate: Bench = {
@@ -52,7 +52,7 @@ async function compare({ rest, client, sites, scale }: Scene, runtime: BrowserRu
   const end = async (session: string): Promise<void> => {
     await client.destroy(session);
     await awaitSaved(rest, profile);
-    await delay(TEARDOWN_MS);
+    await delay(teardownMs);
   };
   const session = await create();
   await sites.visit(rest, session, { left: "bench" });
@@ -69,7 +69,7 @@ async function compare({ rest, client, sites, scale }: Scene, runtime: BrowserRu
     what: `create with a profile, ${runtime}`,
     ours: spread(samples.ours),
     bare: spread(samples.bare),
-    verdict: ratioVerdict(median(samples.ours) / median(samples.bare), BAR),
+    verdict: ratioVerdict(median(samples.ours) / median(samples.bare), bar),
   };
 }
 

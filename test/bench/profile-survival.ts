@@ -11,7 +11,7 @@ import type { Bench, Row, Scale } from "./bench.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
 
 /** Cookies are noted beside the slot every 10 s; so long after a visit its cookies are. */
-const NOTED_MS = 11_000;
+const notedMs = 11_000;
 
 /** Milliseconds for a session that has to be created while the worker starts again, and for one whose time runs out. */
 const patience = { create: 60_000, expiry: 80_000 };
@@ -70,8 +70,8 @@ const expire: Trial["end"] = async ({ rest }, session) => {
 const trials: readonly Trial[] = [
   { what: "kill -9 of the browser, at once", end: killBrowser, afterMs: 0, runs: [10, 2] },
   { what: "kill -9 of the worker, at once", end: killWorker, afterMs: 0, runs: [10, 2] },
-  { what: "kill -9 of the browser, 11 s later", end: killBrowser, afterMs: NOTED_MS, runs: [3, 1] },
-  { what: "kill -9 of the worker, 11 s later", end: killWorker, afterMs: NOTED_MS, runs: [3, 1] },
+  { what: "kill -9 of the browser, 11 s later", end: killBrowser, afterMs: notedMs, runs: [3, 1] },
+  { what: "kill -9 of the worker, 11 s later", end: killWorker, afterMs: notedMs, runs: [3, 1] },
   { what: "expiry", end: expire, afterMs: 0, runs: [1, 1] },
 ];
 

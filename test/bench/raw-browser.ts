@@ -4,10 +4,10 @@ import type { Readable, Writable } from "node:stream";
 import { sandboxFlags } from "./browsers.ts";
 
 /** How long a browser may take to answer anything. */
-const ANSWER_MS = 30_000;
+const answerMs = 30_000;
 
 /** Without a user-data-dir: the cheapest that a headless shell can be. */
-const FLAGS = [
+const flags = [
   "--headless",
   "--remote-debugging-pipe",
   "--no-first-run",
@@ -30,7 +30,7 @@ export class RawBrowser {
   #nextId = 0;
 
   constructor(executable: string) {
-    this.process = spawn(executable, [...FLAGS, ...sandboxFlags], {
+    this.process = spawn(executable, [...flags, ...sandboxFlags], {
       stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
       detached: true,
     });
@@ -68,7 +68,7 @@ export class RawBrowser {
   }
 
   async #await(name: string): Promise<Result> {
-    const [message] = await once(this.#events, name, { signal: AbortSignal.timeout(ANSWER_MS) });
+    const [message] = await once(this.#events, name, { signal: AbortSignal.timeout(answerMs) });
     return message;
   }
 

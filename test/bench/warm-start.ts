@@ -9,16 +9,16 @@ import { interleave, type Measure, median, spread, timed } from "./samples.ts";
 import { contextSession, type SessionRun, serviceSession } from "./session-run.ts";
 import { startSite } from "./site.ts";
 
-const CREATE_BAR = 0.5;
-const WHOLE_BAR = 1;
+const createBar = 0.5;
+const wholeBar = 1;
 
 /** So far apart the pool is full again before each session. */
-const APART_MS = 2_000;
+const apartMs = 2_000;
 
 /** Sessions that find a warm browser, against a context in a browser that is warm already. */
 export const warmStart: Bench = {
   name: "warm-start",
-  title: `sessions ${APART_MS / 1_000} s apart with the pool full, against contexts in a warm headless shell`,
+  title: `sessions ${apartMs / 1_000} s apart with the pool full, against contexts in a warm headless shell`,
   async run(scale): Promise<Row[]> {
     await using site = await startSite();
     const service = await startService({ EGRESS_ALLOW: site.host });
@@ -37,8 +37,8 @@ export const warmStart: Bench = {
         rounds,
       );
       return [
-        toRow("create, against newContext + newPage by Playwright", create, CREATE_BAR),
-        toRow("create + navigate + screenshot + destroy, against raw CDP in a context", whole, WHOLE_BAR),
+        toRow("create, against newContext + newPage by Playwright", create, createBar),
+        toRow("create + navigate + screenshot + destroy, against raw CDP in a context", whole, wholeBar),
       ];
     } finally {
       await playwright.close();
@@ -54,7 +54,7 @@ function launchShell(): Promise<Browser> {
 
 function measureCreate(client: Client): Measure {
   return async () => {
-    await delay(APART_MS);
+    await delay(apartMs);
     let session = "";
     const spent = await timed(async () => {
       session = await client.create();
@@ -66,7 +66,7 @@ function measureCreate(client: Client): Measure {
 
 function measureContext(browser: Browser): Measure {
   return async () => {
-    await delay(APART_MS);
+    await delay(apartMs);
     const beganAt = performance.now();
     const context = await browser.newContext();
     await context.newPage();
@@ -78,7 +78,7 @@ function measureContext(browser: Browser): Measure {
 
 function measureWhole(run: SessionRun): Measure {
   return async () => {
-    await delay(APART_MS);
+    await delay(apartMs);
     return timed(async () => (await run()).end())();
   };
 }

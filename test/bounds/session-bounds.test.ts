@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SessionEndedReason, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { MOST_TASKS } from "../../workers/slots/session-bounds.ts";
+import { mostTasks } from "../../workers/slots/session-bounds.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { descendantsOf } from "../support/process-list.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-const MIB = 2 ** 20;
+const mib = 2 ** 20;
 
 /** Milliseconds in which a page goes over a bound, and what it was over is seen. */
 const patience = 20_000;
 
 /** Low enough that a page is over one soon, and high enough for full Chromium. */
-const bounds = { memoryBytes: 700 * MIB, tasks: 280, diskBytes: 96 * MIB };
+const bounds = { memoryBytes: 700 * mib, tasks: 280, diskBytes: 96 * mib };
 
 let site: FixtureSite;
 let worker: WorkerUnderTest;
@@ -73,6 +73,6 @@ test("the kernel bounds the tasks of a slot that has a uid of its own", () => {
   );
   expect(limits.length > 0).toBe(own === 0);
   expect(limits.map((found) => [found?.[1], found?.[2]])).toEqual(
-    limits.map(() => [String(MOST_TASKS), String(MOST_TASKS)]),
+    limits.map(() => [String(mostTasks), String(mostTasks)]),
   );
 });

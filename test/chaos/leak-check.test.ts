@@ -10,10 +10,10 @@ const waves = Number(process.env.LEAK_CHECK_WAVES ?? 3);
 const sessionsPerWave = Number(process.env.LEAK_CHECK_SESSIONS ?? 7);
 
 /** The wave after which everything has been loaded and made once, and to which later ones are compared. */
-const WARM = 2;
+const warmWaves = 2;
 
 /** How much more memory the last wave may leave than the warm one. */
-const GROWTH = 1.1;
+const allowedGrowth = 1.1;
 
 /** Milliseconds in which connections and timers that nobody uses any more have gone: those of the database's pool last. */
 const settled = 45_000;
@@ -45,7 +45,7 @@ test("waves of sessions, mistakes, disconnects and kills leave nothing behind, a
     expect(messages).toEqual([]);
     await scene.endAll();
     scene.look();
-    if (number === WARM || number === waves)
+    if (number === warmWaves || number === waves)
       snapshots.push({ gateway: await snap("gateway"), worker: await snap("worker") });
   }
 
@@ -65,8 +65,8 @@ test("waves of sessions, mistakes, disconnects and kills leave nothing behind, a
     await expect.poll(now, { timeout: settled, interval: 500 }).toEqual([]);
     const growing = async () => growth((await lookInside(scene.pids[name])).resources, before.insides.resources);
     await expect.poll(growing, { timeout: settled, interval: 2_000 }).toEqual([]);
-    expect(after.insides.heapBytes / before.insides.heapBytes, `heap of the ${name}`).toBeLessThan(GROWTH);
-    expect(after.vitals.pssBytes / before.vitals.pssBytes, `PSS of the ${name}`).toBeLessThan(GROWTH);
+    expect(after.insides.heapBytes / before.insides.heapBytes, `heap of the ${name}`).toBeLessThan(allowedGrowth);
+    expect(after.vitals.pssBytes / before.vitals.pssBytes, `PSS of the ${name}`).toBeLessThan(allowedGrowth);
   }
   expect(await scene.heldSlots()).toBe(0);
   left = await scene.stop();
@@ -83,5 +83,5 @@ function growth(now: Insides["resources"], before: Insides["resources"]): string
 function describe(name: string, before: Snapshot, after: Snapshot): string {
   const numbers = ({ vitals, insides }: Snapshot) =>
     `PSS ${(vitals.pssBytes / 1e6).toFixed(1)} MB, heap ${(insides.heapBytes / 1e6).toFixed(1)} MB, ${JSON.stringify({ ...vitals.descriptors, ...insides.resources })}`;
-  return `${name} after wave ${WARM}: ${numbers(before)}\n${name} after wave ${waves}: ${numbers(after)}`;
+  return `${name} after wave ${warmWaves}: ${numbers(before)}\n${name} after wave ${waves}: ${numbers(after)}`;
 }

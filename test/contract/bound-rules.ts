@@ -3,25 +3,19 @@ import { type FieldRules, field as fieldRules } from "@bufbuild/protovalidate/ge
 import type { Contract } from "./contract-image.ts";
 
 /** Types of Google's that a request may hold: small by themselves, or bounded by rules of their own. */
-const PLAIN = new Set(["google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.FieldMask"]);
+const plain = new Set(["google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.FieldMask"]);
 
 /** Every string, bytes, list, map, enum and mask that a client can send is bounded, down to the last message. */
 export function requestBounds(contract: Contract): string[] {
   const faults = new Set<string>();
   const seen = new Set<DescMessage>();
   const visit = (message: DescMessage) => {
-    if (seen.has(message)) {
-      return;
-    }
+    if (seen.has(message)) return;
     seen.add(message);
     for (const field of message.fields) {
       const fault = faultOf(field, hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined);
-      if (fault !== undefined) {
-        faults.add(`${field}: ${fault}`);
-      }
-      if (field.message && !field.message.typeName.startsWith("google.")) {
-        visit(field.message);
-      }
+      if (fault !== undefined) faults.add(`${field}: ${fault}`);
+      if (field.message && !field.message.typeName.startsWith("google.")) visit(field.message);
     }
   };
   for (const method of contract.methods) {
@@ -65,12 +59,8 @@ function valueFault(
       ? undefined
       : `${subject} no max_len`;
   }
-  if (type === ScalarType.BYTES) {
-    return kind === "bytes" && value.maxLen > 0n ? undefined : `${subject} no max_len`;
-  }
-  if (type === "enum") {
-    return kind === "enum" && value.definedOnly ? undefined : `${subject} no defined_only`;
-  }
+  if (type === ScalarType.BYTES) return kind === "bytes" && value.maxLen > 0n ? undefined : `${subject} no max_len`;
+  if (type === "enum") return kind === "enum" && value.definedOnly ? undefined : `${subject} no defined_only`;
   return undefined;
 }
 
@@ -80,5 +70,5 @@ function messageFault(message: DescMessage, rules: FieldRules | undefined): stri
       ? undefined
       : "does not say what it may name";
   }
-  return message.typeName.startsWith("google.") && !PLAIN.has(message.typeName) ? "has no bound" : undefined;
+  return message.typeName.startsWith("google.") && !plain.has(message.typeName) ? "has no bound" : undefined;
 }

@@ -58,6 +58,18 @@ const violations: Violation[] = [
   },
   {
     step: "lint",
+    file: "workers/planted.ts",
+    text: "export const PLANTED_MS = 1;\n",
+    complaint: "A constant is named in camelCase.",
+  },
+  {
+    step: "lint",
+    file: "gateway/planted.ts",
+    text: "export function planted(a: number): number {\n  if (a > 1) {\n    return 2;\n  }\n  return a;\n}\n",
+    complaint: "A branch of one short statement stands on one line, without braces.",
+  },
+  {
+    step: "lint",
     file: "gateway/planted.ts",
     text: "export const   wide = 'quotes'\n",
     complaint: "gateway/planted.ts format",

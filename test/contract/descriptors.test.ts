@@ -41,7 +41,7 @@ const sentences: Readonly<Record<keyof typeof rules, string>> = {
   requestBounds: "should bound every string, list, map and enum that a client can send",
 };
 
-const HEADER = `
+const header = `
 import "buf/validate/validate.proto";
 import "google/api/annotations.proto";
 import "google/protobuf/empty.proto";
@@ -64,7 +64,7 @@ async function plant(directory: string): Promise<void> {
   await cp(join(root, "proto"), directory, { recursive: true });
   await mkdir(join(directory, "planted"));
   for (const [rule, { source }] of Object.entries(plantedFaults)) {
-    const text = `syntax = "proto3";\npackage planted.${rule};\n${HEADER}\n${source}`;
+    const text = `syntax = "proto3";\npackage planted.${rule};\n${header}\n${source}`;
     await writeFile(join(directory, "planted", `${rule}.proto`), text);
   }
 }

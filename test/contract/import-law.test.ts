@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
-const SOUND: Record<string, string> = {
+const sound: Record<string, string> = {
   "src/platform/clock.ts": "export const clock = 1;",
   "src/platform/postgres/database.ts": 'import { clock } from "../clock.ts"; export const database = clock;',
   "src/gen/session_pb.ts": "export type Session = { id: string };",
@@ -28,7 +28,7 @@ let project: string;
 
 /** Writes a small project: the sound one with some files beside, or in place of, its own. */
 async function write(files: Record<string, string>): Promise<void> {
-  for (const [path, text] of Object.entries({ ...SOUND, ...files })) {
+  for (const [path, text] of Object.entries({ ...sound, ...files })) {
     await mkdir(dirname(join(project, path)), { recursive: true });
     await writeFile(join(project, path), `${text}\n`);
   }

@@ -8,7 +8,7 @@ import type { Contract } from "./contract-image.ts";
 import endpoints from "./endpoints.json" with { type: "json" };
 
 /** The four rate-limit buckets of the interface, and the one method that each but `global` belongs to. */
-const BUCKETS: Readonly<Record<string, readonly string[]>> = {
+const expectedBuckets: Readonly<Record<string, readonly string[]>> = {
   "sessions:create": ["POST /v1/sessions"],
   "agent_sessions:message": ["POST /v1/agent-sessions/{id}/message"],
   "agent_sessions:input_event": [
@@ -18,7 +18,7 @@ const BUCKETS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What a login token of a user with a second factor may do only after a step-up. */
-const STEP_UPS = new Set([
+const expectedStepUps = new Set([
   "POST /v1/api-keys",
   "POST /v1/api-keys/{id}/rotate",
   "DELETE /v1/api-keys/{id}",
@@ -31,7 +31,7 @@ const STEP_UPS = new Set([
 ]);
 
 /** The interface has them as links in mails, hence GET, but they change something. */
-const CHANGING_GETS = new Set(["/v1/status/subscribe/confirm", "/v1/status/subscribe/unsubscribe"]);
+const changingGets = new Set(["/v1/status/subscribe/confirm", "/v1/status/subscribe/unsubscribe"]);
 
 interface Route {
   readonly verb: string;
@@ -107,7 +107,7 @@ function sideEffects(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const route = routeOf(method);
     const isGet = route?.verb === "GET" && method.methodKind === "unary";
-    const changes = route !== undefined && CHANGING_GETS.has(route.path);
+    const changes = route !== undefined && changingGets.has(route.path);
     const expected = isGet ? (changes ? IDEMPOTENT : NO_SIDE_EFFECTS) : IDEMPOTENCY_UNKNOWN;
     return method.idempotency !== expected && `idempotency_level is not ${MethodOptions_IdempotencyLevel[expected]}`;
   });
@@ -145,9 +145,7 @@ function distinctRoutes(contract: Contract): string[] {
 function knownScopes(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { scope, public: isPublic, stepUp } = getOption(method, rules);
-    if (isPublic) {
-      return (scope !== "" || stepUp) && "is public and asks for a scope or a step-up";
-    }
+    if (isPublic) return (scope !== "" || stepUp) && "is public and asks for a scope or a step-up";
     return scope !== "" && !allScopes.includes(scope) && `scope ${scope} is not in src/api-keys/scopes.ts`;
   });
 }
@@ -156,9 +154,7 @@ function knownScopes(contract: Contract): string[] {
 function stepUps(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { errors, stepUp } = getOption(method, rules);
-    if (stepUp !== STEP_UPS.has(doorOf(method))) {
-      return `step_up is ${stepUp}`;
-    }
+    if (stepUp !== expectedStepUps.has(doorOf(method))) return `step_up is ${stepUp}`;
     return errors.includes("mfa-step-up-required") !== stepUp && "step_up and mfa-step-up-required do not agree";
   });
 }
@@ -176,8 +172,8 @@ function beforeAcceptance(contract: Contract): string[] {
 function knownBuckets(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { buckets } = getOption(method, rules);
-    const unknown = buckets.find((bucket) => !Object.hasOwn(BUCKETS, bucket));
-    const expected = Object.keys(BUCKETS).filter((bucket) => BUCKETS[bucket]?.includes(doorOf(method)));
+    const unknown = buckets.find((bucket) => !Object.hasOwn(expectedBuckets, bucket));
+    const expected = Object.keys(expectedBuckets).filter((bucket) => expectedBuckets[bucket]?.includes(doorOf(method)));
     return unknown !== undefined
       ? `bucket ${unknown} is not known`
       : buckets.join() !== expected.join() && `buckets are [${buckets}] and not [${expected}]`;

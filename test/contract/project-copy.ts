@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
-const NOT_COPIED = new Set([".git", "node_modules"]);
+const notCopied = new Set([".git", "node_modules"]);
 
 /**
  * Copies the project into a new temporary directory. Its node_modules is a directory of links, told to be current, so
@@ -11,7 +11,7 @@ const NOT_COPIED = new Set([".git", "node_modules"]);
  */
 export async function copyProject(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), "pilothouse-copy-"));
-  const filter = (path: string) => !NOT_COPIED.has(basename(path));
+  const filter = (path: string) => !notCopied.has(basename(path));
   await cp(root, copy, { recursive: true, preserveTimestamps: true, filter });
   const packages = join(copy, "node_modules");
   await mkdir(packages);

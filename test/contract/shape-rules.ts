@@ -5,7 +5,7 @@ import { event_type, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts"
 import type { Contract } from "./contract-image.ts";
 
 /** The event types of the interface. */
-const EVENT_TYPES = [
+const eventTypes = [
   "session.completed",
   "session.failed",
   "quota.warning_80pct",
@@ -19,7 +19,7 @@ const EVENT_TYPES = [
   "test.ping",
 ];
 
-const SECRET_NAME = /(^|_)(secret|password|token|recovery_codes)$/;
+const secretName = /(^|_)(secret|password|token|recovery_codes)$/;
 
 function fieldsOf(contract: Contract): DescField[] {
   return contract.messages.flatMap((message) => message.fields);
@@ -89,7 +89,7 @@ function updateMasks(contract: Contract): string[] {
 /** What is secret by its name is kept out of logs. */
 function secrets(contract: Contract): string[] {
   return fieldsOf(contract)
-    .filter((field) => SECRET_NAME.test(field.name) && field.proto.options?.debugRedact !== true)
+    .filter((field) => secretName.test(field.name) && field.proto.options?.debugRedact !== true)
     .map((field) => `${field}: is secret and not debug_redact`);
 }
 
@@ -97,7 +97,7 @@ function secrets(contract: Contract): string[] {
 function eventPayloads(contract: Contract): string[] {
   const found = contract.messages.map((message) => getOption(message, event_type)).filter((type) => type !== "");
   return [
-    ...EVENT_TYPES.filter((type) => !found.includes(type)).map((type) => `${type} has no payload message`),
+    ...eventTypes.filter((type) => !found.includes(type)).map((type) => `${type} has no payload message`),
     ...found.filter((type, index) => found.indexOf(type) !== index).map((type) => `${type} has two payload messages`),
   ];
 }

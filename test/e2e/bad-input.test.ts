@@ -26,9 +26,7 @@ afterEach(async () => {
 afterAll(() => service?.stop());
 
 function scene(): Scene {
-  if (!service || !sessionId) {
-    throw new Error("the scene is not set up");
-  }
+  if (!service || !sessionId) throw new Error("the scene is not set up");
   return { service, sessionId };
 }
 

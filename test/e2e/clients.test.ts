@@ -30,9 +30,7 @@ afterAll(async () => {
 });
 
 function scene(): Scene {
-  if (!service || !site || !page || !sessionId) {
-    throw new Error("the scene is not set up");
-  }
+  if (!service || !site || !page || !sessionId) throw new Error("the scene is not set up");
   return { service, site, page, sessionId };
 }
 

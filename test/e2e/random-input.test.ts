@@ -9,11 +9,11 @@ import { type RandomRequest, RandomRequests } from "./support/random-requests.ts
 
 // The same requests in every run; SEED=<number> tries others, and names a run that failed.
 const seed = Number(process.env.SEED ?? 4);
-const REQUESTS = 600;
+const requestCount = 600;
 /** How many more are made to an operation that has not been both refused and carried out. */
-const MORE = 100;
+const requestsAfter = 100;
 // Commands of one session queue, so more at a time would only wait.
-const AT_A_TIME = 4;
+const atATime = 4;
 
 let site: FixtureSite;
 let service: Service;
@@ -74,22 +74,20 @@ test(`random requests (SEED=${seed}) get no answer that the OpenAPI document doe
     }
     seen.add(`${operation.operationId} ${answer.status}`);
     const faults = answer.status === 500 ? ["it is 500"] : described.faultsOf(operation, answer);
-    if (faults.length > 0) {
-      failures.push({ ...shown, status: answer.status, text: answer.text.slice(0, 500), faults });
-    }
+    if (faults.length > 0) failures.push({ ...shown, status: answer.status, text: answer.text.slice(0, 500), faults });
     await tidy(request, answer);
   };
-  let left = REQUESTS;
+  let left = requestCount;
   const run = async (): Promise<void> => {
     while (left-- > 0) await attempt(requests.next());
   };
-  await Promise.all(Array.from({ length: AT_A_TIME }, run));
+  await Promise.all(Array.from({ length: atATime }, run));
   // Every operation was refused and, but for the end of what is kept for the others, was carried out as well.
   const operations = Object.values(document.paths).flatMap((item) => Object.entries(item));
   for (const [verb, { operationId, responses }] of operations) {
     const success = Object.keys(responses).find((status) => status.startsWith("2"));
     const wanted = [`${operationId} 400`, ...(verb === "delete" ? [] : [`${operationId} ${success}`])];
-    for (let more = MORE; more > 0 && wanted.some((answer) => !seen.has(answer)); more -= 1) {
+    for (let more = requestsAfter; more > 0 && wanted.some((answer) => !seen.has(answer)); more -= 1) {
       await attempt(requests.next(operationId));
     }
     expect([...seen]).toEqual(expect.arrayContaining(wanted));

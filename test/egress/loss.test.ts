@@ -5,7 +5,7 @@ import { startTinyproxy } from "../support/proxies.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 /** A probe comes a second after the one before it at the earliest, and busy machines take their time. */
-const SOON = { timeout: 20_000, interval: 50 };
+const soon = { timeout: 20_000, interval: 50 };
 
 let site: FixtureSite;
 let worker: WorkerUnderTest | undefined;
@@ -50,10 +50,10 @@ test("a proxy that is lost is told to the page's driver, reported once, and foun
       extensions: { net_error: "ERR_PROXY_CONNECTION_FAILED" },
     });
   }
-  await expect.poll(() => changesOf(session), SOON).toEqual([changed("verified"), changed("lost", "unreachable")]);
+  await expect.poll(() => changesOf(session), soon).toEqual([changed("verified"), changed("lost", "unreachable")]);
   expect((await session.state()).egress?.state).toBe("lost");
   await proxy.start();
-  await expect.poll(() => changesOf(session).at(-1), SOON).toEqual(changed("verified"));
+  await expect.poll(() => changesOf(session).at(-1), soon).toEqual(changed("verified"));
   expect((await session.state()).egress?.state).toBe("proxied");
   await session.navigate({ url: site.url("/plain.html") });
   expect(changesOf(session)).toHaveLength(3);
@@ -90,7 +90,7 @@ test("what leaves through all sessions is counted, those that have ended among t
   expect(during.received).toBeGreaterThanOrEqual(Number(bytesReceived));
   expect(during.refused).toBeGreaterThan(0);
   await session.destroy();
-  await expect.poll(() => browsers.free, SOON).toBe(4);
+  await expect.poll(() => browsers.free, soon).toBe(4);
   const after = await countsOf(metrics);
   expect(after.sent).toBeGreaterThanOrEqual(during.sent);
   expect(after.received).toBeGreaterThanOrEqual(during.received);

@@ -6,8 +6,8 @@ import { FixtureSite } from "../support/fixture-site.ts";
 import { freePorts } from "../support/free-port.ts";
 import {
   type Certificate,
-  LOGIN,
   makeCertificate,
+  proxyLogin,
   type RealProxy,
   startDante,
   startSquid,
@@ -88,10 +88,10 @@ const working: [what: string, proxy: () => Record<string, string>][] = [
     "tinyproxy with a login",
     () => ({ server: `http://127.0.0.1:${guarded.port}`, username: "ada", password: "sesame" }),
   ],
-  ["squid with a login", () => ({ server: `http://127.0.0.1:${squid.port}`, ...LOGIN })],
+  ["squid with a login", () => ({ server: `http://127.0.0.1:${squid.port}`, ...proxyLogin })],
   ["squid over TLS", () => ({ server: `https://localhost:${secure.port}` })],
   ["dante", () => ({ server: `socks5://localhost:${dante.port}` })],
-  ["dante with a login", () => ({ server: `socks5://127.0.0.1:${known.port}`, ...LOGIN })],
+  ["dante with a login", () => ({ server: `socks5://127.0.0.1:${known.port}`, ...proxyLogin })],
 ];
 
 test.each(working)("a session leaves through %s", async (_what, proxy) => {
@@ -119,13 +119,13 @@ const failing: [what: string, reason: string, proxy: () => Record<string, string
   [
     "squid with a wrong password",
     "auth_failed",
-    () => ({ server: `http://127.0.0.1:${squid.port}`, ...LOGIN, password: "no" }),
+    () => ({ server: `http://127.0.0.1:${squid.port}`, ...proxyLogin, password: "no" }),
   ],
   ["dante without its login", "auth_failed", () => ({ server: `socks5://127.0.0.1:${known.port}` })],
   [
     "dante with a wrong password",
     "auth_failed",
-    () => ({ server: `socks5://127.0.0.1:${known.port}`, ...LOGIN, password: "no" }),
+    () => ({ server: `socks5://127.0.0.1:${known.port}`, ...proxyLogin, password: "no" }),
   ],
   ["a proxy that refuses the tunnel", "egress_blocked", () => ({ server: `http://127.0.0.1:${refusing.port}` })],
   ["a proxy at a private address", "egress_blocked", () => ({ server: "http://127.0.0.2:3128" })],
@@ -147,8 +147,8 @@ test("a black hole is told as timeout after 10 s, and other sessions began on th
 test("proxies that failed have made no session, and no password is kept or logged anywhere", async () => {
   const { body } = await rest("/v1/sessions?limit=100");
   expect(body.data).toHaveLength(working.length);
-  expect(service?.output()).not.toContain(LOGIN.password);
+  expect(service?.output()).not.toContain(proxyLogin.password);
   // Database, logs and all: grep ends with 1 when it finds nothing.
-  expect(() => execFileSync("grep", ["-raqF", LOGIN.password, service?.dataDir ?? "/"])).toThrow(/grep/);
-  execFileSync("grep", ["-raqF", LOGIN.username, service?.dataDir ?? "/"]);
+  expect(() => execFileSync("grep", ["-raqF", proxyLogin.password, service?.dataDir ?? "/"])).toThrow(/grep/);
+  execFileSync("grep", ["-raqF", proxyLogin.username, service?.dataDir ?? "/"]);
 });

@@ -17,7 +17,7 @@ const open: { close(): unknown }[] = [];
 const nowhere = () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" }));
 
 /** What the stand-in for our resolver knows; the proxy is `proxy.example`. */
-const NAMES: Readonly<Record<string, string>> = {
+const names: Readonly<Record<string, string>> = {
   "proxy.example": "127.0.0.1",
   "public.example": "93.184.215.14",
   "private.example": "10.0.0.1",
@@ -25,7 +25,7 @@ const NAMES: Readonly<Record<string, string>> = {
   localhost: "127.0.0.1",
 };
 const resolveHere: Resolve = async (name) => {
-  const address = NAMES[name];
+  const address = names[name];
   return address === undefined ? nowhere() : [{ address, family: 4 }];
 };
 

@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
-import { type ProbeResult, WAYS } from "../isolation/way-out.ts";
-import { FORBIDDEN_ADDRESSES, runInOwnNetwork } from "../isolation/world.ts";
+import { type ProbeResult, ways } from "../isolation/way-out.ts";
+import { forbiddenAddresses, runInOwnNetwork } from "../isolation/world.ts";
 
-const PROBE = new URL("../isolation/ways-out-probe.ts", import.meta.url);
-const PROBE_MS = 90_000;
+const probe = new URL("../isolation/ways-out-probe.ts", import.meta.url);
+const probeMs = 90_000;
 
 /** What a relay must have seen of a page that tried: plain requests, and tunnels for the rest that uses a proxy. */
-const SEEN_BY_RELAY = FORBIDDEN_ADDRESSES.flatMap((address) =>
-  (["navigation", "fetch", "websocket"] as const).map((way) => `${address}:${WAYS[way].port}`),
+const seenByRelay = forbiddenAddresses.flatMap((address) =>
+  (["navigation", "fetch", "websocket"] as const).map((way) => `${address}:${ways[way].port}`),
 );
 
-const isForbidden = (request: string): boolean => FORBIDDEN_ADDRESSES.some((address) => request.includes(address));
+const isForbidden = (request: string): boolean => forbiddenAddresses.some((address) => request.includes(address));
 
 // That the same listener hears an unguarded browser every way is seen in test/isolation.
 // One runtime is enough here: what a browser asks its relay for does not depend on where that leads.
@@ -18,15 +18,15 @@ test(
   "a page behind a customer's proxy reaches no forbidden address, and the proxy is asked for none",
   async () => {
     const { arrivals, refusals, asked, reachedAllowed } = (await runInOwnNetwork(
-      PROBE,
+      probe,
       ["headless-shell", "proxy"],
-      PROBE_MS,
+      probeMs,
     )) as ProbeResult;
     expect(arrivals).toEqual([]);
-    expect(refusals).toEqual(expect.arrayContaining(SEEN_BY_RELAY));
+    expect(refusals).toEqual(expect.arrayContaining(seenByRelay));
     expect(asked.before.filter(isForbidden)).toEqual([]);
     expect(asked.after).toEqual(["GET http://elsewhere.example/"]);
     expect(reachedAllowed).toBe(true);
   },
-  PROBE_MS,
+  probeMs,
 );

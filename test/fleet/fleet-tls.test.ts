@@ -69,7 +69,7 @@ async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: st
   );
 }
 
-const UNAVAILABLE = 14;
+const unavailable = 14;
 
 describe("a gateway with certificates", () => {
   test("should take a worker of the same authority, by address and by name", async () => {
@@ -85,15 +85,15 @@ describe("a gateway with certificates", () => {
     onTestFinished(() => bare.close());
     const request = create(HeartbeatRequestSchema);
     const sent = callUnary(bare, GatewayService.method.heartbeat, request, { timeoutMs: 10_000 });
-    await expect(sent).rejects.toMatchObject({ code: UNAVAILABLE });
-    expect(await heartbeat(port, foreignTls)).toBe(UNAVAILABLE);
-    expect(await heartbeat(port, undefined)).toBe(UNAVAILABLE);
+    await expect(sent).rejects.toMatchObject({ code: unavailable });
+    expect(await heartbeat(port, foreignTls)).toBe(unavailable);
+    expect(await heartbeat(port, undefined)).toBe(unavailable);
   });
 
   test("should not be taken for one when its certificate is another's", async () => {
     const strange = { ...others.issue("gateway.test"), ca: gatewayTls.ca };
-    expect(await heartbeat(await startGateway(strange), workerTls)).toBe(UNAVAILABLE);
-    expect(await heartbeat(await startGateway(gatewayTls), workerTls, "elsewhere.test")).toBe(UNAVAILABLE);
+    expect(await heartbeat(await startGateway(strange), workerTls)).toBe(unavailable);
+    expect(await heartbeat(await startGateway(gatewayTls), workerTls, "elsewhere.test")).toBe(unavailable);
   });
 });
 
@@ -127,12 +127,12 @@ describe("a worker with certificates", () => {
   test("should obey a gateway of the same authority that knows its secret", async () => {
     const address = await startWorker();
     expect(await command(address, gatewayTls)).toBe("https://example.com/");
-    expect(await command(address, gatewayTls, "00".repeat(32))).toBe(UNAVAILABLE);
+    expect(await command(address, gatewayTls, "00".repeat(32))).toBe(unavailable);
   });
 
   test("should not hear a gateway without a certificate, or with one of another authority", async () => {
     const address = await startWorker();
-    expect(await command(address, undefined)).toBe(UNAVAILABLE);
-    expect(await command(address, foreignTls)).toBe(UNAVAILABLE);
+    expect(await command(address, undefined)).toBe(unavailable);
+    expect(await command(address, foreignTls)).toBe(unavailable);
   });
 });

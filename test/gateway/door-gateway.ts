@@ -31,7 +31,7 @@ export interface DoorGateway extends AsyncDisposable {
 }
 
 /** The bytes of which GetFile sends two: different, so that an order can be seen. */
-export const PARTS = [Buffer.alloc(100_000, "a"), Buffer.alloc(100_000, "b")] as const;
+export const bodyParts = [Buffer.alloc(100_000, "a"), Buffer.alloc(100_000, "b")] as const;
 
 /** Starts it, with an embedded PostgreSQL for its one account. */
 export async function startDoorGateway(
@@ -114,9 +114,9 @@ function implement(service: Service, followed: Set<string>): ServiceImplementati
     async *getFile(call: Call, { id }: Fields) {
       followed.add(id);
       call.signal.addEventListener("abort", () => followed.delete(id), { once: true });
-      yield create(HttpBodySchema, { contentType: "text/html", data: PARTS[0] });
+      yield create(HttpBodySchema, { contentType: "text/html", data: bodyParts[0] });
       if (id === "broken") throw new Error("the disk is gone");
-      yield create(HttpBodySchema, { data: PARTS[1] });
+      yield create(HttpBodySchema, { data: bodyParts[1] });
     },
     async *follow(call: Call, { id }: Fields) {
       followed.add(id);

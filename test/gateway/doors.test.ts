@@ -10,10 +10,10 @@ import { WebSocket } from "ws";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { addAccount } from "../e2e/support/accounts.ts";
 import { expectProblem, type Received, type Request, send } from "../e2e/support/problem.ts";
-import { type DoorGateway, PARTS, startDoorGateway } from "./door-gateway.ts";
+import { bodyParts, type DoorGateway, startDoorGateway } from "./door-gateway.ts";
 
 const run = promisify(execFile);
-const MEBIBYTE = 1024 * 1024;
+const mebibyte = 1024 * 1024;
 
 let gateway: DoorGateway;
 beforeAll(async () => {
@@ -42,8 +42,8 @@ describe("raw request bodies", () => {
   test.each(["image/png", "application/json", "text/plain; charset=latin1"])(
     "of type %s are handed on",
     async (type) => {
-      const { status, text } = await put(randomBytes(3 * MEBIBYTE), { "content-type": type });
-      expect([status, JSON.parse(text)]).toEqual([201, { content_type: type, name: "cat.png", bytes: 3 * MEBIBYTE }]);
+      const { status, text } = await put(randomBytes(3 * mebibyte), { "content-type": type });
+      expect([status, JSON.parse(text)]).toEqual([201, { content_type: type, name: "cat.png", bytes: 3 * mebibyte }]);
     },
   );
 
@@ -63,7 +63,7 @@ describe("raw request bodies", () => {
 
   test("larger than the method says are refused, before or while they come", async () => {
     const expected = { status: 400, slug: "validation-failed", detail: "body: is larger than 4 MiB" };
-    expectProblem(await put(Buffer.alloc(4 * MEBIBYTE + 1)), expected);
+    expectProblem(await put(Buffer.alloc(4 * mebibyte + 1)), expected);
     const endless = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(Buffer.alloc(65_536)) });
     expectProblem(await put(endless), expected);
   });
@@ -75,7 +75,7 @@ describe("raw request bodies", () => {
 
   test("travel in the message over Connect and gRPC, as large as the method says", async () => {
     const { input, output, parent } = gateway.method("PutFile");
-    const content = { contentType: "image/png", data: randomBytes(MEBIBYTE * 1.5) };
+    const content = { contentType: "image/png", data: randomBytes(mebibyte * 1.5) };
     const request = toBinary(input, create(input, { id: "t", name: "cat.png", content }));
     const path = `/${parent.typeName}/PutFile`;
     const answered = await fetch(`${gateway.url}${path}`, {
@@ -83,11 +83,11 @@ describe("raw request bodies", () => {
       headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/proto" },
       body: request,
     });
-    expect(fromBinary(output, await answered.bytes())).toMatchObject({ bytes: 1.5 * MEBIBYTE });
-    const tooLarge = toBinary(input, create(input, { id: "t", content: { data: Buffer.alloc(2 * MEBIBYTE) } }));
+    expect(fromBinary(output, await answered.bytes())).toMatchObject({ bytes: 1.5 * mebibyte });
+    const tooLarge = toBinary(input, create(input, { id: "t", content: { data: Buffer.alloc(2 * mebibyte) } }));
     const { error, answer } = await callGrpc(path, Buffer.from(request));
     expect(error).toBeUndefined();
-    expect(fromBinary(output, answer ?? Buffer.alloc(0))).toMatchObject({ bytes: 1.5 * MEBIBYTE });
+    expect(fromBinary(output, answer ?? Buffer.alloc(0))).toMatchObject({ bytes: 1.5 * mebibyte });
     expect((await callGrpc(path, Buffer.from(tooLarge))).error?.message).toMatch(/RESOURCE_EXHAUSTED/);
   });
 });
@@ -128,7 +128,7 @@ describe("raw answers", () => {
       "content-security-policy": "sandbox; default-src 'none'",
       "x-content-type-options": "nosniff",
     });
-    expect(Buffer.from(await response.arrayBuffer()).equals(Buffer.concat(PARTS))).toBe(true);
+    expect(Buffer.from(await response.arrayBuffer()).equals(Buffer.concat(bodyParts))).toBe(true);
   });
 
   test("that fail midway are visibly broken", async () => {
@@ -177,10 +177,10 @@ describe("WebSockets", () => {
 
   test("take messages as large as the method says", async () => {
     const { client, messages } = await open("t");
-    client.send(JSON.stringify({ text: "x".repeat(1.5 * MEBIBYTE) }));
+    client.send(JSON.stringify({ text: "x".repeat(1.5 * mebibyte) }));
     await once(client, "message");
-    expect(String(messages[0]).length).toBeGreaterThan(1.5 * MEBIBYTE);
-    client.send("x".repeat(2 * MEBIBYTE + 1));
+    expect(String(messages[0]).length).toBeGreaterThan(1.5 * mebibyte);
+    client.send("x".repeat(2 * mebibyte + 1));
     expect(await closed(client)).toBe(1009);
   });
 

@@ -7,10 +7,10 @@ import { restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 import { leaveUnfinished, type Unfinished, type UnfinishedDoor } from "./unfinished.ts";
 
-const MEBIBYTE = 1024 * 1024;
+const mebibyte = 1024 * 1024;
 // What a flood may add to the memory of the gateway.
-const MOST_ADDED = 128 * MEBIBYTE;
-const DOORS: readonly UnfinishedDoor[] = ["HTTP/1.1", "HTTP/2", "gRPC"];
+const mostAdded = 128 * mebibyte;
+const doors: readonly UnfinishedDoor[] = ["HTTP/1.1", "HTTP/2", "gRPC"];
 
 /** How much is sent. */
 export interface FloodSize {
@@ -44,13 +44,13 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
     await serves();
     const before = memory();
     const startedAt = performance.now();
-    for (const [index, door] of DOORS.entries()) {
+    for (const [index, door] of doors.entries()) {
       const address = door === "gRPC" ? service.grpcAddress : new URL(service.url).host;
       const flood = await leaveUnfinished(door, address, { count: requests, subnet: 10 + index });
       floods.push(flood);
       await serves();
-      console.log(`${door}: ${((memory() - before) / MEBIBYTE).toFixed(0)} MiB more, ${flood.open()} open`);
-      expect(memory() - before).toBeLessThan(MOST_ADDED);
+      console.log(`${door}: ${((memory() - before) / mebibyte).toFixed(0)} MiB more, ${flood.open()} open`);
+      expect(memory() - before).toBeLessThan(mostAdded);
     }
     const isOver = (): boolean => floods.every((flood) => flood.open() === 0);
     expect(await waitUntil(isOver, { timeout: 90_000, every: 250 })).toBe(true);
@@ -61,9 +61,9 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
   test(`${messages} hostile WebSocket messages, whose answers nobody reads`, { timeout: 240_000 }, async () => {
     await serves();
     const before = memory();
-    const name = "x".repeat(Math.floor(MEBIBYTE / keys) - 11);
+    const name = "x".repeat(Math.floor(mebibyte / keys) - 11);
     const hostile = `{${Array.from({ length: keys }, (_, index) => `"${name}${index}":0`).join(",")}}`;
-    expect(hostile.length).toBeLessThan(MEBIBYTE);
+    expect(hostile.length).toBeLessThan(mebibyte);
     const clients = await Promise.all(Array.from({ length: 10 }, () => openDrive(service)));
     let sent = 0;
     const sendAll = async (client: WebSocket): Promise<void> => {
@@ -87,9 +87,9 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
     await Promise.race([Promise.all(clients.map(sendAll)), isHeld]);
     over.abort();
     await watching;
-    console.log(`WebSocket: ${(most / MEBIBYTE).toFixed(0)} MiB more at most, ${sent} messages taken`);
+    console.log(`WebSocket: ${(most / mebibyte).toFixed(0)} MiB more at most, ${sent} messages taken`);
     for (const client of clients) client.terminate();
-    expect(most).toBeLessThan(MOST_ADDED);
+    expect(most).toBeLessThan(mostAdded);
   });
 }
 

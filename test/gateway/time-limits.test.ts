@@ -12,7 +12,7 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
 
-const LIMITS = { silence: 500, request: 1_500, idle: 1_500, keepAlive: 75_000 };
+const limits = { silence: 500, request: 1_500, idle: 1_500, keepAlive: 75_000 };
 
 let gateway: DoorGateway;
 let directory: string;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const files = { TLS_CERT: join(directory, "cert.pem"), TLS_KEY: join(directory, "key.pem") };
   await writeFile(files.TLS_CERT, cert);
   await writeFile(files.TLS_KEY, key);
-  gateway = await startDoorGateway(files, LIMITS);
+  gateway = await startDoorGateway(files, limits);
 });
 afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();

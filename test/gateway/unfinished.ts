@@ -5,22 +5,26 @@ import { connect, type Socket } from "node:net";
 export type UnfinishedDoor = "HTTP/1.1" | "HTTP/2" | "gRPC";
 
 // Fits into the window that a stream has before anybody reads it.
-const BODY = Buffer.alloc(48 * 1024, 0x20);
-const LENGTH = 1_000_000;
+const bodyBytes = Buffer.alloc(48 * 1024, 0x20);
+const length = 1_000_000;
 
 /** The bytes of a request without a key that promises a body of 1 MB, and sends the first 48 KiB of it. */
 function unfinishedRequest(door: UnfinishedDoor): Buffer {
   switch (door) {
     case "HTTP/1.1": {
-      const head = `POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${LENGTH}\r\n\r\n`;
-      return Buffer.concat([Buffer.from(head), BODY]);
+      const head = `POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+      return Buffer.concat([Buffer.from(head), bodyBytes]);
     }
     case "HTTP/2":
-      return http2Request("application/json", "/pilothouse.v1.SessionService/Create", BODY);
+      return http2Request("application/json", "/pilothouse.v1.SessionService/Create", bodyBytes);
     case "gRPC": {
       const prefix = Buffer.alloc(5);
-      prefix.writeUInt32BE(LENGTH, 1);
-      return http2Request("application/grpc", "/pilothouse.v1.SessionService/Create", Buffer.concat([prefix, BODY]));
+      prefix.writeUInt32BE(length, 1);
+      return http2Request(
+        "application/grpc",
+        "/pilothouse.v1.SessionService/Create",
+        Buffer.concat([prefix, bodyBytes]),
+      );
     }
   }
 }

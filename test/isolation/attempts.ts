@@ -1,14 +1,14 @@
 import type { Page } from "playwright-core";
-import { WAYS, type Way } from "./way-out.ts";
+import { type Way, ways } from "./way-out.ts";
 
 /** Lets a page try one way to one address, and resolves when the browser has given its answer, at the latest at the limit. */
 export async function attempt(page: Page, way: Way, address: string, limit: number): Promise<void> {
-  const { port } = WAYS[way];
+  const { port } = ways[way];
   if (way === "navigation") {
     await page.goto(`http://${address}:${port}/`, { timeout: limit }).catch(() => undefined);
     return;
   }
-  await page.evaluate(IN_PAGE[way], { address, port, limit });
+  await page.evaluate(inPage[way], { address, port, limit });
 }
 
 interface Aim {
@@ -18,7 +18,7 @@ interface Aim {
 }
 
 /** What runs in the page; each resolves at the browser's own verdict, or at the limit. */
-const IN_PAGE: Record<Exclude<Way, "navigation">, (aim: Aim) => Promise<unknown>> = {
+const inPage: Record<Exclude<Way, "navigation">, (aim: Aim) => Promise<unknown>> = {
   fetch: ({ address, port, limit }) =>
     fetch(`http://${address}:${port}/`, { mode: "no-cors", signal: AbortSignal.timeout(limit) }).then(
       () => "reached",

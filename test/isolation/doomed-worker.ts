@@ -2,15 +2,15 @@
 // files of its browsers lie.
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
-import { executables, keepingLog, RUNTIMES } from "./world.ts";
+import { executables, keepingLog, runtimes } from "./world.ts";
 
 /** A browser's own, its renderer's, and that of the graphics. */
-const PROCESSES = 3;
+const processes = 3;
 
-const pool = new SlotPool({ size: RUNTIMES.length, executables, log: keepingLog(), scratch: process.argv[2] });
+const pool = new SlotPool({ size: runtimes.length, executables, log: keepingLog(), scratch: process.argv[2] });
 await pool.start();
 const launched = await Promise.all(
-  RUNTIMES.map(async (runtime) => {
+  runtimes.map(async (runtime) => {
     const slot = pool.acquire();
     if (!slot) throw new Error("a new pool has too few slots");
     const { browserSession, context } = await launchBrowser(slot, { runtime });
@@ -20,7 +20,7 @@ const launched = await Promise.all(
     do {
       const { processInfo } = await browserSession.send("SystemInfo.getProcessInfo");
       pids = processInfo.map(({ id }) => id);
-    } while (pids.length < PROCESSES);
+    } while (pids.length < processes);
     return { directory: slot.directory, pids };
   }),
 );

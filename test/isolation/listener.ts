@@ -1,7 +1,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { WAY_NAMES, WAYS } from "./way-out.ts";
+import { wayNames, ways } from "./way-out.ts";
 
 /** What has arrived, each as `way address`. */
 export interface Arrivals {
@@ -14,11 +14,11 @@ export interface Arrivals {
 export async function listenEverywhere(addresses: readonly string[]): Promise<Arrivals> {
   const seen = new Set<string>();
   const { promise: complete, resolve } = Promise.withResolvers<void>();
-  for (const way of WAY_NAMES) {
-    const { port } = WAYS[way];
+  for (const way of wayNames) {
+    const { port } = ways[way];
     for (const address of addresses) {
       const note = () => {
-        if (seen.add(`${way} ${address}`).size === WAY_NAMES.length * addresses.length) resolve();
+        if (seen.add(`${way} ${address}`).size === wayNames.length * addresses.length) resolve();
       };
       const datagrams = createSocket("udp4").on("message", note);
       datagrams.bind(port, address);

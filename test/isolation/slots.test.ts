@@ -22,10 +22,10 @@ import { confineCommand } from "../../workers/slots/confinement.ts";
 import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/slots/processes.ts";
 import type { Slot } from "../../workers/slots/slot.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
-import { executables, isRoot, keepingLog, RUNTIMES } from "./world.ts";
+import { executables, isRoot, keepingLog, runtimes } from "./world.ts";
 
 const log = keepingLog();
-const ISOLATIONS = ["namespace", "flags"] as const;
+const isolations = ["namespace", "flags"] as const;
 
 async function startPool(isolation: "namespace" | "flags"): Promise<SlotPool> {
   const pool = new SlotPool({ size: 3, executables, log, ...(isolation === "flags" ? { isolation } : {}) });
@@ -73,7 +73,7 @@ function livingIn(slot: Slot, pids: Iterable<number> = []): number[] {
   ).map(({ pid }) => pid);
 }
 
-describe.each(ISOLATIONS)("with %s", (isolation) => {
+describe.each(isolations)("with %s", (isolation) => {
   let pool: SlotPool;
 
   beforeAll(async () => {
@@ -82,7 +82,7 @@ describe.each(ISOLATIONS)("with %s", (isolation) => {
 
   afterAll(() => pool.stop());
 
-  test.each(RUNTIMES)("%s runs sandboxed, without privileges and with nothing of the worker's", async (runtime) => {
+  test.each(runtimes)("%s runs sandboxed, without privileges and with nothing of the worker's", async (runtime) => {
     process.env.SECRET_OF_THE_WORKER = "hidden";
     onTestFinished(() => void delete process.env.SECRET_OF_THE_WORKER);
     expect([pool.isolation, pool.sandbox]).toEqual([isolation, "namespaces"]);
@@ -110,7 +110,7 @@ describe.each(ISOLATIONS)("with %s", (isolation) => {
     else expect(networkNamespaceOf(browser)).toBe(own);
   });
 
-  test.each(RUNTIMES)(
+  test.each(runtimes)(
     "a release leaves neither a process of %s nor a file, and then the slot is free",
     async (runtime) => {
       const free = pool.free;
@@ -139,7 +139,7 @@ describe.each(ISOLATIONS)("with %s", (isolation) => {
     expect(livingIn(slot)).toEqual([]);
   });
 
-  test.each(RUNTIMES)("a browser of %s that is killed from outside has crashed", async (runtime) => {
+  test.each(runtimes)("a browser of %s that is killed from outside has crashed", async (runtime) => {
     const launched = await launchBrowser(take(pool), { runtime });
     const [browser = 0] = [...(await pidsOf(launched))].find(([, type]) => type === "browser") ?? [];
     process.kill(browser, "SIGKILL");
@@ -248,7 +248,7 @@ function namespaceOf(confine: readonly string[]): string {
 }
 
 /** Goes down until the path is longer than the kernel takes, and shuts a directory behind itself. */
-const DIG = `
+const dig = `
 const { chmodSync, mkdirSync } = require("node:fs");
 process.chdir(process.env.HOME);
 mkdirSync("shut/inside", { recursive: true });
@@ -263,7 +263,7 @@ test("a slot is given back whatever its browser made of its directory, and count
   const pool = await startPool("namespace");
   onTestFinished(() => pool.stop());
   const slot = take(pool);
-  await runAsSlot(slot, [process.execPath, "--eval", DIG]);
+  await runAsSlot(slot, [process.execPath, "--eval", dig]);
   expect(await diskUsage(slot.directory, 2 ** 30)).toBeGreaterThan(2 ** 30);
   await slot.release();
   expect(existsSync(join(slot.directory, "shut"))).toBe(false);

@@ -1,5 +1,5 @@
 /** The ways by which a page may try to reach an address, each with a port of its own so that arrivals tell them apart. */
-export const WAYS = {
+export const ways = {
   navigation: { port: 9100, transport: "tcp" },
   fetch: { port: 9101, transport: "tcp" },
   websocket: { port: 9102, transport: "tcp" },
@@ -9,10 +9,10 @@ export const WAYS = {
 } as const;
 
 /** The name of a way out. */
-export type Way = keyof typeof WAYS;
+export type Way = keyof typeof ways;
 
 /** The names of all ways out. */
-export const WAY_NAMES: readonly Way[] = ["navigation", "fetch", "websocket", "webtransport", "stun", "turn"];
+export const wayNames: readonly Way[] = ["navigation", "fetch", "websocket", "webtransport", "stun", "turn"];
 
 /** What a run of the probe saw: arrivals as `way address`, and whether the page could reach what it is allowed to. */
 export interface ProbeResult {

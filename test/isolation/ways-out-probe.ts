@@ -13,33 +13,33 @@ import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { ProxyStandIn } from "../support/proxy-stand-in.ts";
 import { attempt } from "./attempts.ts";
 import { type Arrivals, listenEverywhere } from "./listener.ts";
-import { type ProbeResult, WAY_NAMES, WAYS } from "./way-out.ts";
-import { executables, FORBIDDEN_ADDRESSES, keepingLog } from "./world.ts";
+import { type ProbeResult, wayNames, ways } from "./way-out.ts";
+import { executables, forbiddenAddresses, keepingLog } from "./world.ts";
 
 /** An origin that the browser trusts with everything (WebTransport needs a secure one), answered without any network. */
-const SECURE_PAGE = "https://attacker.example/";
-const PLAIN_PAGE = "http://attacker.example/";
+const securePage = "https://attacker.example/";
+const plainPage = "http://attacker.example/";
 
 /** Chromium's own brake on pages that call private addresses is switched off: what holds must hold without it. */
-const EAGER_FLAGS = [
+const eagerFlags = [
   "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebRTC,LocalNetworkAccessChecksWebSockets,LocalNetworkAccessChecksWebTransport",
 ];
 
 /** How long an attempt goes on behind a guard; without one each arrives within 2 s on two busy cores. */
-const GUARDED_MS = 6_000;
+const guardedMs = 6_000;
 
 /** How long an attempt may go on without a guard, where the first arrival of each ends the wait. */
-const UNGUARDED_MS = 60_000;
+const unguardedMs = 60_000;
 
 async function tryEverything(context: BrowserContext, limit: number): Promise<void> {
   await context.route("**://attacker.example/**", (route) =>
     route.fulfill({ contentType: "text/html", body: "<p>hello" }),
   );
-  const tries = WAY_NAMES.flatMap((way) => FORBIDDEN_ADDRESSES.map((address) => ({ way, address })));
+  const tries = wayNames.flatMap((way) => forbiddenAddresses.map((address) => ({ way, address })));
   await Promise.all(
     tries.map(async ({ way, address }) => {
       const page = await context.newPage();
-      await page.goto(way === "webtransport" ? SECURE_PAGE : PLAIN_PAGE);
+      await page.goto(way === "webtransport" ? securePage : plainPage);
       await attempt(page, way, address, limit);
     }),
   );
@@ -49,11 +49,11 @@ async function probeUnguarded(runtime: BrowserRuntime, arrivals: Arrivals): Prom
   const directory = mkdtempSync(join(tmpdir(), "ways-out-"));
   const executablePath = executables[runtime];
   if (executablePath === undefined) throw new Error(`no ${runtime} is installed`);
-  const args = [...EAGER_FLAGS, ...(runtime === "chromium" ? ["--headless=new"] : [])];
+  const args = [...eagerFlags, ...(runtime === "chromium" ? ["--headless=new"] : [])];
   const env = { PATH: process.env.PATH, HOME: directory, TMPDIR: directory };
   const browser = await chromium.launch({ executablePath, args, env });
   try {
-    await Promise.race([tryEverything(await browser.newContext(), UNGUARDED_MS), arrivals.complete]);
+    await Promise.race([tryEverything(await browser.newContext(), unguardedMs), arrivals.complete]);
   } finally {
     await browser.close();
     rmSync(directory, { recursive: true, force: true });
@@ -86,14 +86,14 @@ async function probeGuarded(
     if (!slot) throw new Error("a new pool has no free slot");
     const use = { check: "check.example:443", onChange: () => undefined };
     if (guard === "proxy") slot.relay.useUpstream(create(ProxySchema, { server: `http://${server}` }), use);
-    const { context } = await launchBrowser(slot, { runtime, extraFlags: EAGER_FLAGS });
-    await tryEverything(context, GUARDED_MS);
+    const { context } = await launchBrowser(slot, { runtime, extraFlags: eagerFlags });
+    await tryEverything(context, guardedMs);
     const refusals = slot.relay.refusals.map(({ host, port }) => `${host}:${port}`);
     const seen = [...arrivals.seen].sort();
     const before = [...proxy.asked];
-    slot.relay.allow.add(`10.77.0.1:${WAYS.navigation.port}`);
+    slot.relay.allow.add(`10.77.0.1:${ways.navigation.port}`);
     const page = await context.newPage();
-    const answer = await page.goto(`http://10.77.0.1:${WAYS.navigation.port}/`);
+    const answer = await page.goto(`http://10.77.0.1:${ways.navigation.port}/`);
     if (guard === "proxy") await page.goto("http://elsewhere.example/");
     const asked = { before, after: proxy.asked.slice(before.length) };
     return { arrivals: seen, refusals, asked, reachedAllowed: answer?.status() === 200 };
@@ -105,7 +105,7 @@ async function probeGuarded(
 
 const [runtime, guard] = process.argv.slice(2);
 if (runtime !== "headless-shell" && runtime !== "chromium") throw new Error(`no such runtime: ${runtime}`);
-const arrivals = await listenEverywhere(FORBIDDEN_ADDRESSES);
+const arrivals = await listenEverywhere(forbiddenAddresses);
 const result =
   guard === "namespace" || guard === "flags" || guard === "proxy"
     ? await probeGuarded(runtime, guard, arrivals)

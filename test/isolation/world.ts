@@ -12,7 +12,7 @@ export const executables: BrowserPaths = findBrowsers({
 });
 
 /** Both runtimes: what holds for one must hold for the other. */
-export const RUNTIMES = ["headless-shell", "chromium"] as const;
+export const runtimes = ["headless-shell", "chromium"] as const;
 
 /** Whether this test runs as root; what is built must do the same for both. */
 export const isRoot = process.getuid?.() === 0;
@@ -29,7 +29,7 @@ export function keepingLog(): Log & { readonly complaints: string[] } {
  * browser looks for ways out on interfaces other than loopback only. Its addresses stand for a private network and for
  * the metadata service of a cloud.
  */
-const NETWORK = `
+const network = `
 set -e
 ip link set lo up
 ip link add wire0 type veth peer name wire1
@@ -43,13 +43,13 @@ exec setpriv --inh-caps=-all --ambient-caps=-all "$@"
 `;
 
 /** The addresses of that network which no page may reach. */
-export const FORBIDDEN_ADDRESSES = ["127.0.0.1", "10.77.0.1", "169.254.169.254"] as const;
+export const forbiddenAddresses = ["127.0.0.1", "10.77.0.1", "169.254.169.254"] as const;
 
 /** Runs a script of this folder inside such a network, as the user that we are, and gives the JSON that it prints. */
 export async function runInOwnNetwork(script: URL, parameters: readonly string[], timeoutMs: number): Promise<unknown> {
   const own = isRoot ? [] : ["--user", "--map-current-user", "--keep-caps"];
   const node = [process.execPath, "--no-warnings", script.pathname, ...parameters];
-  const child = spawn("unshare", [...own, "--net", "sh", "-c", NETWORK, "sh", ...node], {
+  const child = spawn("unshare", [...own, "--net", "sh", "-c", network, "sh", ...node], {
     stdio: ["ignore", "pipe", "pipe"],
     timeout: timeoutMs,
     killSignal: "SIGKILL",

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 
 /** Where Node's inspector listens unless told otherwise. One process of a machine can have it at a time. */
-const ADDRESS = "http://127.0.0.1:9229/json/list";
+const address = "http://127.0.0.1:9229/json/list";
 
 /** Milliseconds in which another process may have the port. */
 const patience = 60_000;
@@ -14,7 +14,7 @@ export interface Insides {
   readonly resources: Readonly<Record<string, number>>;
 }
 
-const EXPRESSION = `(() => {
+const insidesExpression = `(() => {
   const resources = {};
   for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
   return JSON.stringify({ pid: process.pid, heapBytes: process.memoryUsage().heapUsed, resources });
@@ -36,17 +36,17 @@ export async function lookInside(pid: number): Promise<Insides> {
 }
 
 async function inspect(pid: number): Promise<Insides | undefined> {
-  const [target] = (await (await fetch(ADDRESS, { signal: AbortSignal.timeout(2_000) })).json()) as {
+  const [target] = (await (await fetch(address, { signal: AbortSignal.timeout(2_000) })).json()) as {
     webSocketDebuggerUrl: string;
   }[];
   const socket = new WebSocket(target?.webSocketDebuggerUrl ?? "");
   try {
     const call = caller(socket);
-    const { pid: found, ...insides } = await evaluate<Insides & { pid: number }>(call, EXPRESSION);
+    const { pid: found, ...insides } = await evaluate<Insides & { pid: number }>(call, insidesExpression);
     if (found !== pid) return undefined;
     await call("HeapProfiler.enable");
     for (let times = 3; times > 0; times -= 1) await call("HeapProfiler.collectGarbage");
-    const { heapBytes, resources } = await evaluate<Insides>(call, EXPRESSION);
+    const { heapBytes, resources } = await evaluate<Insides>(call, insidesExpression);
     // Ends the inspector behind the answer: it would keep the port from the next process.
     await call("Runtime.evaluate", { expression: "setTimeout(() => process._debugEnd(), 50).unref()" });
     return { ...insides, heapBytes, resources };

@@ -4,7 +4,7 @@ import type { Answer } from "../support/rest.ts";
 import type { LoadScene } from "./load-scene.ts";
 
 /** Seconds until a session ends that nobody uses; the least that a client may ask for. */
-const IDLE_SECONDS = 10;
+const idleSeconds = 10;
 
 /** What a client does with a session. Throws `UnexpectedAnswer` when the service does not do its part. */
 export type SessionKind = (scene: LoadScene) => Promise<void>;
@@ -28,7 +28,7 @@ function expectStatus(what: string, answer: Answer, ...statuses: readonly number
 }
 
 async function begin({ rest }: LoadScene, body: object = {}): Promise<string> {
-  const request = { idle_timeout_seconds: IDLE_SECONDS * 6, ...body };
+  const request = { idle_timeout_seconds: idleSeconds * 6, ...body };
   return `/v1/sessions/${expectStatus("create", await rest("/v1/sessions", request), 201).body.id}`;
 }
 
@@ -79,7 +79,7 @@ export const mistaken: SessionKind = async (scene) => {
 /** Goes away while its session is launched: nobody destroys that. */
 export const impatient: SessionKind = async ({ rest }) => {
   const signal = AbortSignal.timeout(60);
-  const body = { idle_timeout_seconds: IDLE_SECONDS };
+  const body = { idle_timeout_seconds: idleSeconds };
   await rest("/v1/sessions", body, { signal }).catch(() => undefined);
 };
 
@@ -122,7 +122,7 @@ export const killed: SessionKind = async (scene) => {
 
 /** Is left alone until its idle time is over. */
 export const abandoned: SessionKind = async (scene) => {
-  await begin(scene, { idle_timeout_seconds: IDLE_SECONDS });
+  await begin(scene, { idle_timeout_seconds: idleSeconds });
 };
 
 function kill(pid: number): void {

@@ -8,20 +8,20 @@ import { type RunFaults, runSessions } from "./run.ts";
 import { abandoned, inChromium, killed, ordinary, type SessionKind } from "./session-kinds.ts";
 import { excessOf, type Vitals, vitalsOf } from "./vitals.ts";
 
-const SESSIONS = 2_000;
-const AT_ONCE = 4;
+const sessions = 2_000;
+const atOnce = 4;
 
 /** Sessions of a line of the table: of 20 one is killed, one left alone, and one runs in full Chromium. */
-const LINE = 100;
+const lineEvery = 100;
 
 /** Milliseconds between looks at whether browsers launched ahead still go: longer than demand is remembered. */
-const CALM_MS = 40_000;
+const calmMs = 40_000;
 
 /** Connections are kept for a while and closed; one descriptor lost in a hundred sessions is more than this in 2,000. */
-const SLACK = 4;
+const slack = 4;
 
 /** How much larger than after the second line a process may be in the end. */
-const GROWTH = 1.1;
+const growth = 1.1;
 
 interface Line {
   readonly gateway: Vitals & Insides;
@@ -34,23 +34,23 @@ function kindOf(index: number): SessionKind {
 }
 
 async function main(argument: string | undefined): Promise<void> {
-  const total = Number(argument ?? SESSIONS);
+  const total = Number(argument ?? sessions);
   if (!(Number.isInteger(total) && total > 0)) throw new Error("the argument is a number of sessions");
-  const scene = await LoadScene.start(2 * AT_ONCE);
+  const scene = await LoadScene.start(2 * atOnce);
   let warm: Line | undefined;
   let last: Line | undefined;
   const complaints: string[] = [];
   try {
     process.stdout.write("sessions  per s  PSS gateway  worker  postgres (MB)  descriptors  running  errors\n");
     for (let done = 0; done < total; ) {
-      const count = Math.min(LINE, total - done);
+      const count = Math.min(lineEvery, total - done);
       const beganAt = performance.now();
-      const faults = await runSessions(scene, { count, atOnce: AT_ONCE, kindOf });
+      const faults = await runSessions(scene, { count, atOnce, kindOf });
       const rate = count / ((performance.now() - beganAt) / 1_000);
       done += count;
       complaints.push(...faults.messages);
       process.stdout.write(await describe(scene, { done, rate, faults, line: await readLine(scene) }));
-      if (done === 2 * LINE) warm = await readCalm(scene);
+      if (done === 2 * lineEvery) warm = await readCalm(scene);
     }
     last = await readCalm(scene);
   } finally {
@@ -72,7 +72,7 @@ async function readCalm(scene: LoadScene): Promise<Line> {
     ({ children } = vitalsOf(scene.pids.worker));
     return children === before;
   };
-  if (!(await waitUntil(isCalm, { timeout: 5 * CALM_MS, every: CALM_MS })))
+  if (!(await waitUntil(isCalm, { timeout: 5 * calmMs, every: calmMs })))
     throw new Error("the worker does not calm down");
   return readLine(scene);
 }
@@ -106,9 +106,9 @@ function compare(warm: Line | undefined, last: Line | undefined): string[] {
   if (!warm || !last) return [];
   return (["gateway", "worker"] as const).flatMap((name) => {
     const sizes = (["pssBytes", "heapBytes"] as const)
-      .filter((size) => last[name][size] > warm[name][size] * GROWTH)
+      .filter((size) => last[name][size] > warm[name][size] * growth)
       .map((size) => `${size} ${last[name][size]} instead of ${warm[name][size]}`);
-    return [...sizes, ...excessOf(last[name], warm[name], SLACK)].map((excess) => `${name}: ${excess}`);
+    return [...sizes, ...excessOf(last[name], warm[name], slack)].map((excess) => `${name}: ${excess}`);
   });
 }
 

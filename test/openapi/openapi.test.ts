@@ -50,9 +50,7 @@ function routesOf(services: readonly ServedService[]): Route[] {
 
 function operationOf({ route }: Route): Operation {
   const operation = document.paths[route.template]?.[route.verb.toLowerCase()];
-  if (!operation) {
-    throw new Error(`${route.verb} ${route.template} is not in the document`);
-  }
+  if (!operation) throw new Error(`${route.verb} ${route.template} is not in the document`);
   return operation;
 }
 

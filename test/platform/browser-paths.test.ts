@@ -12,7 +12,7 @@ function diskOf(...files: string[]): DiskLookup {
   };
 }
 
-const DEBIAN = ["/usr/lib/chromium/chromium", "/usr/lib/chromium/chromium-headless-shell"];
+const debian = ["/usr/lib/chromium/chromium", "/usr/lib/chromium/chromium-headless-shell"];
 const downloaded = (revision: number, ...rest: string[]) => [
   `/data/browsers/chromium_headless_shell-${revision}/chrome-headless-shell-linux64/chrome-headless-shell`,
   ...rest.map((file) => `/data/browsers/chromium_headless_shell-${revision}/${file}`),
@@ -30,21 +30,21 @@ const cases: Case[] = [
   { name: "nothing on a bare machine", files: [], found: {} },
   {
     name: "Debian's real binaries",
-    files: [...DEBIAN, "/usr/bin/chromium", "/usr/bin/chromium-headless-shell"],
-    found: { chromium: DEBIAN[0] ?? "", "headless-shell": DEBIAN[1] ?? "" },
+    files: [...debian, "/usr/bin/chromium", "/usr/bin/chromium-headless-shell"],
+    found: { chromium: debian[0] ?? "", "headless-shell": debian[1] ?? "" },
   },
   { name: "no snap stub of Ubuntu", files: ["/usr/bin/chromium-browser", "/snap/bin/chromium"], found: {} },
   {
     name: "what the environment names before all else",
     env: { CHROMIUM_PATH: "/opt/mine" },
-    files: ["/opt/mine", ...DEBIAN],
-    found: { chromium: "/opt/mine", "headless-shell": DEBIAN[1] ?? "" },
+    files: ["/opt/mine", ...debian],
+    found: { chromium: "/opt/mine", "headless-shell": debian[1] ?? "" },
   },
   {
     name: "the binary behind a wrapper that the environment names",
     env: { HEADLESS_SHELL_PATH: "/usr/bin/chromium-headless-shell" },
-    files: ["/usr/bin/chromium-headless-shell", DEBIAN[1] ?? ""],
-    found: { "headless-shell": DEBIAN[1] ?? "" },
+    files: ["/usr/bin/chromium-headless-shell", debian[1] ?? ""],
+    found: { "headless-shell": debian[1] ?? "" },
   },
   {
     name: "Playwright's newest complete download before the system's",
@@ -52,14 +52,14 @@ const cases: Case[] = [
       ...downloaded(999, "INSTALLATION_COMPLETE"),
       ...downloaded(1255, "INSTALLATION_COMPLETE"),
       ...downloaded(1300),
-      ...DEBIAN,
+      ...debian,
     ],
-    found: { chromium: DEBIAN[0] ?? "", "headless-shell": downloaded(1255)[0] ?? "" },
+    found: { chromium: debian[0] ?? "", "headless-shell": downloaded(1255)[0] ?? "" },
   },
   {
     name: "Chrome on macOS, and nothing of Linux there",
     platform: "darwin",
-    files: ["/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", ...DEBIAN],
+    files: ["/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", ...debian],
     found: { chromium: "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" },
   },
 ];
@@ -71,7 +71,7 @@ describe("finds", () => {
 });
 
 test("a file that the environment names and that is not there is an error with the variable's name", () => {
-  const search = { env: { CHROMIUM_PATH: "/gone" }, dataDirectory: "/data", disk: diskOf(...DEBIAN) };
+  const search = { env: { CHROMIUM_PATH: "/gone" }, dataDirectory: "/data", disk: diskOf(...debian) };
   expect(() => findBrowsers({ ...search, platform: "linux" })).toThrow(
     "CHROMIUM_PATH names /gone, which is not an executable file.",
   );

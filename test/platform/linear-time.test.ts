@@ -21,7 +21,7 @@ import { expectLinear } from "../support/growth.ts";
 const resolvePeer = createPeers(blockListOf(["0.0.0.0/0"]), () => "");
 
 /** What a client can fill a text with, each so that some careless pattern or loop goes back and forth over it. */
-const FILLINGS = [
+const fillings = [
   "a",
   "a ",
   " ",
@@ -44,12 +44,12 @@ const FILLINGS = [
   "=&",
 ];
 
-const LONGEST = 65_536;
+const longest = 65_536;
 
 const keys = { prefix: keyPrefix, parse: parseToken };
 
 /** Everything of ours that reads a text of a client's, or of a page's, in a process that serves others. */
-const READERS: Readonly<Record<string, (text: string) => unknown>> = {
+const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "the pattern of a wait": (text) => urlGlob(text.slice(0, 2_048)),
   "an address held against a pattern": urlGlob("**a**b*/c**a*d"),
   "a selector": (text) => css(text, "selector"),
@@ -67,11 +67,11 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   JSON: (text) => JSON.parse(`{"a":${JSON.stringify(text)}}`),
 };
 
-describe.each(Object.entries(READERS))("%s is read in time that grows with its length", (_name, read) => {
-  test.each(FILLINGS)("%j", (filling) => {
+describe.each(Object.entries(readers))("%s is read in time that grows with its length", (_name, read) => {
+  test.each(fillings)("%j", (filling) => {
     const make = (length: number) => filling.repeat(Math.ceil(length / filling.length));
-    expectLinear(read, make, LONGEST);
-    expectLinear(read, (length) => `a${make(length)}b`, LONGEST);
+    expectLinear(read, make, longest);
+    expectLinear(read, (length) => `a${make(length)}b`, longest);
   });
 });
 

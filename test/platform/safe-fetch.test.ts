@@ -9,8 +9,8 @@ import { makeSelfSigned } from "../support/self-signed.ts";
 
 /** Its certificate names `fixture`, which the resolver of these tests knows. */
 const identity = makeSelfSigned();
-const HERE = { address: "127.0.0.1", family: 4 };
-const ADDRESSES: Readonly<Record<string, string>> = {
+const here = { address: "127.0.0.1", family: 4 };
+const addresses: Readonly<Record<string, string>> = {
   fixture: "127.0.0.1",
   "public.example": "93.184.215.14",
   "private.example": "10.0.0.1",
@@ -42,7 +42,7 @@ async function serve(handle: http.RequestListener): Promise<{ url: string; conne
 
 function makeFetch(options: Partial<ConstructorParameters<typeof SafeFetch>[0]> = {}): SafeFetch {
   const resolve = async (host: string) => {
-    const address = ADDRESSES[host];
+    const address = addresses[host];
     if (address === undefined) throw Object.assign(new Error(), { code: "ENOTFOUND" });
     return [{ address, family: 4 }];
   };
@@ -51,9 +51,9 @@ function makeFetch(options: Partial<ConstructorParameters<typeof SafeFetch>[0]> 
   return fetch;
 }
 
-const LONG = 20_000;
+const long = 20_000;
 function get(more: Partial<FetchRequest> = {}): FetchRequest {
-  const times = { connect: LONG, head: LONG, silence: LONG, whole: LONG };
+  const times = { connect: long, head: long, silence: long, whole: long };
   return { method: "GET", signal: new AbortController().signal, times, maxBytes: 1_000, ...more };
 }
 const within = (ms: Partial<FetchRequest["times"]>) => ({ times: { ...get().times, ...ms } });
@@ -86,7 +86,7 @@ test.each([
 });
 
 test("a name is refused when any of its addresses is private, and said to be unreachable when it has none", async () => {
-  const twoFaced = makeFetch({ resolve: async () => [{ address: "93.184.215.14", family: 4 }, HERE], allow: [] });
+  const twoFaced = makeFetch({ resolve: async () => [{ address: "93.184.215.14", family: 4 }, here], allow: [] });
   await expect(twoFaced.check("https://two-faced.example/")).rejects.toMatchObject({ reason: "refused" });
   await expect(makeFetch().check("https://nowhere.example/")).rejects.toMatchObject({ reason: "unreachable" });
   await expect(makeFetch().check("https://public.example:8443/")).resolves.toBeUndefined();
@@ -94,7 +94,7 @@ test("a name is refused when any of its addresses is private, and said to be unr
 
 test("what is connected to is the address that was checked, whatever the name says later", async () => {
   const { url } = await serve((_request, response) => void response.end("here"));
-  const answers = [[HERE], [{ address: "10.0.0.1", family: 4 }]];
+  const answers = [[here], [{ address: "10.0.0.1", family: 4 }]];
   const fetch = makeFetch({ resolve: async () => answers.shift() ?? [] });
   const { status, body } = await fetch.send(url, get());
   expect([status, await text(body)]).toEqual([200, "here"]);
@@ -217,10 +217,10 @@ test("what is wrong with the other side is told apart", async () => {
     if (request.url === "/hang-up") request.socket.destroy();
     else response.writeHead(200, { "x-large": "x".repeat(20_000) }).end();
   });
-  const untrusting = new SafeFetch({ allow: ["127.0.0.1"], resolve: async () => [HERE] });
+  const untrusting = new SafeFetch({ allow: ["127.0.0.1"], resolve: async () => [here] });
   open.push({ close: () => untrusting[Symbol.dispose]() });
   await expect(untrusting.send(url, get())).rejects.toMatchObject({ reason: "untrusted" });
-  const misnamed = makeFetch({ resolve: async () => [HERE] });
+  const misnamed = makeFetch({ resolve: async () => [here] });
   await expect(misnamed.send(url.replace("fixture", "other"), get())).rejects.toMatchObject({ reason: "untrusted" });
   const fetch = makeFetch();
   await expect(fetch.send(`${url}/hang-up`, get())).rejects.toMatchObject({ reason: "broken" });

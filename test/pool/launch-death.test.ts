@@ -3,17 +3,17 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { plainDevice } from "../../workers/device/device.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
-import { executables, keepingLog, RUNTIMES } from "../isolation/world.ts";
+import { executables, keepingLog, runtimes } from "../isolation/world.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
 
-type Runtime = (typeof RUNTIMES)[number];
+type Runtime = (typeof runtimes)[number];
 
 /** In how many parts a launch is cut, at the end of each of which a browser dies. */
-const PARTS = 16;
+const parts = 16;
 
 /** A launch whose browser has died must be over long before its deadline. */
-const DEADLINE_MS = 20_000;
-const SOON_MS = 5_000;
+const deadlineMs = 20_000;
+const soonMs = 5_000;
 
 const log = keepingLog();
 const slots = new SlotPool({ size: 2, executables, log });
@@ -28,14 +28,14 @@ afterAll(async () => {
 });
 
 /** Launches a browser, and kills it after a time; gives in milliseconds how long the launch took, and was still to take. */
-async function launch(runtime: Runtime, killAfterMs = DEADLINE_MS) {
-  await expect.poll(() => slots.free, { timeout: SOON_MS }).toBeGreaterThan(0);
+async function launch(runtime: Runtime, killAfterMs = deadlineMs) {
+  await expect.poll(() => slots.free, { timeout: soonMs }).toBeGreaterThan(0);
   const slot = slots.acquire();
   if (!slot) throw new Error("there is no free slot");
   await slot.ready;
   const beganAt = performance.now();
-  const signal = AbortSignal.timeout(DEADLINE_MS);
-  const how = { runtime, device: plainDevice(), signal, timeoutMs: DEADLINE_MS, extraFlags: [], profile: undefined };
+  const signal = AbortSignal.timeout(deadlineMs);
+  const how = { runtime, device: plainDevice(), signal, timeoutMs: deadlineMs, extraFlags: [], profile: undefined };
   const over = WarmBrowser.launch(slot, how).then(
     () => performance.now(),
     () => performance.now(),
@@ -48,13 +48,13 @@ async function launch(runtime: Runtime, killAfterMs = DEADLINE_MS) {
   return { took: overAt - beganAt, rest: overAt - killedAt };
 }
 
-test.each(RUNTIMES)(
+test.each(runtimes)(
   "a launch of %s is over soon after its browser has died, whenever that was",
   async (runtime) => {
     const { took } = await launch(runtime);
-    for (let part = 1; part <= PARTS; part += 1) {
-      const { rest } = await launch(runtime, (took * part) / PARTS);
-      expect(rest, `after ${part} parts of ${PARTS}`).toBeLessThan(SOON_MS);
+    for (let part = 1; part <= parts; part += 1) {
+      const { rest } = await launch(runtime, (took * part) / parts);
+      expect(rest, `after ${part} parts of ${parts}`).toBeLessThan(soonMs);
     }
   },
   120_000,

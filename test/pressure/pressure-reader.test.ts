@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { PressureReader } from "../../workers/pressure/pressure-reader.ts";
 
-const GIB = 2 ** 30;
+const gib = 2 ** 30;
 const meminfo = (total: number, available: number) =>
-  `MemTotal:       ${(total * GIB) / 1_024} kB\nMemFree:        1 kB\nMemAvailable:   ${(available * GIB) / 1_024} kB\n`;
+  `MemTotal:       ${(total * gib) / 1_024} kB\nMemFree:        1 kB\nMemAvailable:   ${(available * gib) / 1_024} kB\n`;
 const stall = (some: number, full: number) =>
   `some avg10=${some.toFixed(2)} avg60=0.00 avg300=0.00 total=1\nfull avg10=${full.toFixed(2)} avg60=0.00 avg300=0.00 total=1\n`;
 const version1 = "33 32 0:28 / /sys/fs/cgroup/memory rw,relatime shared:10 - cgroup cgroup rw,memory\n";
@@ -33,11 +33,11 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
       "proc/self/cgroup": "0::/pods/worker/leaf\n",
       "sys/fs/cgroup/pods/worker/leaf/memory.max": "max\n",
       "sys/fs/cgroup/pods/worker/leaf/memory.high": "max\n",
-      "sys/fs/cgroup/pods/worker/leaf/memory.current": `${GIB}\n`,
-      "sys/fs/cgroup/pods/worker/memory.max": `${4 * GIB}\n`,
+      "sys/fs/cgroup/pods/worker/leaf/memory.current": `${gib}\n`,
+      "sys/fs/cgroup/pods/worker/memory.max": `${4 * gib}\n`,
       "sys/fs/cgroup/pods/worker/memory.high": "max\n",
-      "sys/fs/cgroup/pods/worker/memory.current": `${4 * GIB}\n`,
-      "sys/fs/cgroup/pods/worker/memory.stat": `anon ${3 * GIB}\nfile ${GIB}\ninactive_file ${GIB}\nactive_file 0\n`,
+      "sys/fs/cgroup/pods/worker/memory.current": `${4 * gib}\n`,
+      "sys/fs/cgroup/pods/worker/memory.stat": `anon ${3 * gib}\nfile ${gib}\ninactive_file ${gib}\nactive_file 0\n`,
       "sys/fs/cgroup/pods/worker/memory.pressure": stall(30, 25),
     },
     { memory: 0.75, memory_stall: 0.25, cpu: 0 },
@@ -47,9 +47,9 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
     {
       ...idle,
       "proc/self/cgroup": "0::/worker\n",
-      "sys/fs/cgroup/worker/memory.max": `${8 * GIB}\n`,
-      "sys/fs/cgroup/worker/memory.high": `${2 * GIB}\n`,
-      "sys/fs/cgroup/worker/memory.current": `${1.5 * GIB}\n`,
+      "sys/fs/cgroup/worker/memory.max": `${8 * gib}\n`,
+      "sys/fs/cgroup/worker/memory.high": `${2 * gib}\n`,
+      "sys/fs/cgroup/worker/memory.current": `${1.5 * gib}\n`,
     },
     { memory: 0.75, memory_stall: 0, cpu: 0 },
   ],
@@ -59,8 +59,8 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
       ...idle,
       "proc/self/cgroup": "0::/docker/abc\n",
       "proc/self/mountinfo": "35 32 0:30 /docker/abc /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw\n",
-      "sys/fs/cgroup/memory.max": `${2 * GIB}\n`,
-      "sys/fs/cgroup/memory.current": `${1.8 * GIB}\n`,
+      "sys/fs/cgroup/memory.max": `${2 * gib}\n`,
+      "sys/fs/cgroup/memory.current": `${1.8 * gib}\n`,
     },
     { memory: 0.9, memory_stall: 0, cpu: 0 },
   ],
@@ -70,11 +70,11 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
       ...idle,
       "proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/workers/a\n0::/\n",
       "proc/self/mountinfo": version1,
-      "sys/fs/cgroup/memory/workers/a/memory.limit_in_bytes": `${2 * GIB}\n`,
-      "sys/fs/cgroup/memory/workers/a/memory.usage_in_bytes": `${2 * GIB}\n`,
-      "sys/fs/cgroup/memory/workers/a/memory.stat": `inactive_file 5\ntotal_inactive_file ${0.5 * GIB}\n`,
+      "sys/fs/cgroup/memory/workers/a/memory.limit_in_bytes": `${2 * gib}\n`,
+      "sys/fs/cgroup/memory/workers/a/memory.usage_in_bytes": `${2 * gib}\n`,
+      "sys/fs/cgroup/memory/workers/a/memory.stat": `inactive_file 5\ntotal_inactive_file ${0.5 * gib}\n`,
       "sys/fs/cgroup/memory/workers/memory.limit_in_bytes": "9223372036854771712\n",
-      "sys/fs/cgroup/memory/workers/memory.usage_in_bytes": `${2 * GIB}\n`,
+      "sys/fs/cgroup/memory/workers/memory.usage_in_bytes": `${2 * gib}\n`,
     },
     { memory: 0.75, memory_stall: 0, cpu: 0 },
   ],
@@ -84,8 +84,8 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
       ...idle,
       "proc/meminfo": meminfo(16, 1),
       "proc/self/cgroup": "0::/worker\n",
-      "sys/fs/cgroup/worker/memory.max": `${8 * GIB}\n`,
-      "sys/fs/cgroup/worker/memory.current": `${GIB}\n`,
+      "sys/fs/cgroup/worker/memory.max": `${8 * gib}\n`,
+      "sys/fs/cgroup/worker/memory.current": `${gib}\n`,
     },
     { memory: 15 / 16, memory_stall: 0, cpu: 0 },
   ],

@@ -12,8 +12,8 @@ import { startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
 
-const MIB = 2 ** 20;
-const LIMIT = 1_500 * MIB;
+const mib = 2 ** 20;
+const limit = 1_500 * mib;
 
 /** Milliseconds in which a loaded machine does what takes a second. */
 const patience = 30_000;
@@ -21,7 +21,7 @@ const patience = 30_000;
 test("a worker in a control group closes itself before a page fills it, and opens again", async () => {
   const site = await new FixtureSite().start();
   onTestFinished(() => site.stop());
-  using cgroup = new MemoryCgroup(LIMIT);
+  using cgroup = new MemoryCgroup(limit);
   await using running = await startSessionsApp({ QUEUE_MS: "1500" });
   const { INTERNAL_PORT } = await freePorts("INTERNAL_PORT");
   const env = { EGRESS_ALLOW: site.host, CLOSE_AT_MEMORY: "50", INTERNAL_PORT: String(INTERNAL_PORT) };

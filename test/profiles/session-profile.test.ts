@@ -8,7 +8,7 @@ import { SessionProfile } from "../../workers/profiles/session-profile.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog } from "../isolation/world.ts";
 
-const BROWSER_MAJOR = 150;
+const browserMajor = 150;
 
 const log = keepingLog();
 const slots = new SlotPool({ size: 1, executables, log });
@@ -40,11 +40,11 @@ async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number
     const manifest = { format: 1, engine: "chromium", browserMajor: writtenBy, cookies: [] } as const;
     await packProfile({ path: source, uid: undefined }, manifest, shelf.incomingOf(profile));
   }
-  return new SessionProfile({ shelf, slot, profile, browserMajor: BROWSER_MAJOR, log });
+  return new SessionProfile({ shelf, slot, profile, browserMajor, log });
 }
 
 test("a store that a newer browser has written is refused, and leaves the worker as it was", async () => {
-  const profile = await makeProfile("ses_newer", { writtenBy: BROWSER_MAJOR + 1 });
+  const profile = await makeProfile("ses_newer", { writtenBy: browserMajor + 1 });
   await expect(profile.restore(AbortSignal.timeout(10_000))).rejects.toMatchObject({ slug: "driver-not-integrated" });
   await profile.discard();
 });
@@ -56,7 +56,7 @@ test("a store that is not there is an error of its session alone", async () => {
 });
 
 test("a profile may be given up while it is unpacked", async () => {
-  const profile = await makeProfile("ses_given_up", { writtenBy: BROWSER_MAJOR });
+  const profile = await makeProfile("ses_given_up", { writtenBy: browserMajor });
   const launch = new AbortController();
   const restored = profile.restore(launch.signal);
   launch.abort();

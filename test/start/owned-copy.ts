@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "../..");
  * Copies the project as it stands, its packages included, into a directory that another user owns. The packages' files
  * are hard links where that is possible (660 MB otherwise), and stay ours: their user needs to read them only.
  */
-const COPY = `
+const copyScript = `
 set -e
 tar --create --exclude=./node_modules --exclude=./.git . | tar --extract --directory "$1"
 chown --recursive "$2" "$1"
@@ -22,6 +22,6 @@ find "$1/node_modules" -type d -exec chown "$2" {} +
 export async function copyProjectFor(owner: { readonly uid: number; readonly gid: number }): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), "pilothouse-copy-"));
   await chmod(copy, 0o755);
-  await promisify(execFile)("sh", ["-c", COPY, "sh", copy, `${owner.uid}:${owner.gid}`], { cwd: root });
+  await promisify(execFile)("sh", ["-c", copyScript, "sh", copy, `${owner.uid}:${owner.gid}`], { cwd: root });
   return copy;
 }

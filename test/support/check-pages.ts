@@ -25,18 +25,18 @@ const form = (inner: string) =>
   ${inner}<button id=submit>Sign in</button></form>`;
 const frame = (src: string, size: string) => `<iframe class=check src="${src}" style="border:0;${size}"></iframe>`;
 
-const TURNSTILE =
+const turnstile =
   "https://challenges.cloudflare.com/cdn-cgi/challenge-platform/h/b/turnstile/if/ov2/av0/rcv/a/0x4A/light/fbE/new/normal/auto/";
-const CHECKBOX = "width:304px;height:78px";
-const PUZZLE = "width:400px;height:580px";
+const checkbox = "width:304px;height:78px";
+const puzzle = "width:400px;height:580px";
 
 /** Each vendor's check in the shapes in which it comes. */
-export const CHECK_PAGES: Readonly<Record<string, CheckPage>> = {
+export const checkPages: Readonly<Record<string, CheckPage>> = {
   "a Turnstile in a closed shadow root": {
     kind: "turnstile",
     html: `<!DOCTYPE html><title>Comment</title><body style="margin:0"><div id=box></div><form><input type=hidden
       name=cf-turnstile-response></form><script>const root = box.attachShadow({ mode: "closed" });
-      setTimeout(() => { root.innerHTML = '${frame(TURNSTILE, "width:300px;height:65px")}' }, 100)</script>
+      setTimeout(() => { root.innerHTML = '${frame(turnstile, "width:300px;height:65px")}' }, 100)</script>
       ${fill("cf-turnstile-response")}`,
     pass: { x: 100, y: 30 },
   },
@@ -57,7 +57,7 @@ export const CHECK_PAGES: Readonly<Record<string, CheckPage>> = {
   },
   "a reCAPTCHA checkbox": {
     kind: "recaptcha",
-    html: form(`${frame("https://www.google.com/recaptcha/api2/anchor?ar=1&k=6L&size=normal", CHECKBOX)}
+    html: form(`${frame("https://www.google.com/recaptcha/api2/anchor?ar=1&k=6L&size=normal", checkbox)}
       <textarea name=g-recaptcha-response style="display:none"></textarea>${fill("g-recaptcha-response")}`),
     pass: passInFrame,
   },
@@ -66,7 +66,7 @@ export const CHECK_PAGES: Readonly<Record<string, CheckPage>> = {
     html: form(`<iframe src="https://www.recaptcha.net/recaptcha/enterprise/anchor?k=6L&size=invisible"
       style="width:256px;height:60px"></iframe><textarea name=g-recaptcha-response hidden></textarea>
       <div id=popup style="visibility:hidden;position:absolute;top:-10000px">
-      ${frame("https://www.recaptcha.net/recaptcha/enterprise/bframe?hl=en&k=6L", PUZZLE)}</div>
+      ${frame("https://www.recaptcha.net/recaptcha/enterprise/bframe?hl=en&k=6L", puzzle)}</div>
       <script>document.querySelector("form").onsubmit = () => {
         fetch("https://www.recaptcha.net/recaptcha/enterprise/payload?p=1", { mode: "no-cors" });
         popup.style.visibility = "visible"; popup.style.top = "20px"; return false };
@@ -76,14 +76,14 @@ export const CHECK_PAGES: Readonly<Record<string, CheckPage>> = {
   },
   "an hCaptcha checkbox": {
     kind: "hcaptcha",
-    html: form(`${frame("https://newassets.hcaptcha.com/captcha/v1/4b0/static/hcaptcha.html#frame=checkbox&id=0&sitekey=1", CHECKBOX)}
+    html: form(`${frame("https://newassets.hcaptcha.com/captcha/v1/4b0/static/hcaptcha.html#frame=checkbox&id=0&sitekey=1", checkbox)}
       <textarea name=h-captcha-response style="display:none"></textarea>${fill("h-captcha-response")}`),
     pass: passInFrame,
   },
   "the puzzle of an hCaptcha inside another frame": {
     kind: "hcaptcha",
     html: `<!DOCTYPE html><title>Pay</title><h1>Checkout</h1><iframe id=outer style="width:600px;height:620px"></iframe>
-      <script>outer.srcdoc = \`<body>${frame("https://newassets.hcaptcha.com/captcha/v1/4b0/static/hcaptcha.html#frame=challenge&id=0", PUZZLE)}
+      <script>outer.srcdoc = \`<body>${frame("https://newassets.hcaptcha.com/captcha/v1/4b0/static/hcaptcha.html#frame=challenge&id=0", puzzle)}
       <script>addEventListener("message", () => document.querySelector("iframe").remove())<\\/script>\`</script>`,
     pass: { selector: "#pass", frame: ["#outer", "iframe.check"] },
   },
@@ -146,7 +146,7 @@ export const CHECK_PAGES: Readonly<Record<string, CheckPage>> = {
 };
 
 /** Hosts that the pages embed. */
-export const CHECK_HOSTS = [
+export const checkHosts = [
   "challenges.cloudflare.com",
   "www.google.com",
   "www.recaptcha.net",

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 
-const START_MS = 60_000;
-const STOP_MS = 45_000;
+const startMs = 60_000;
+const stopMs = 45_000;
 
 /** What a process of a deployment is. */
 export interface DeployedProcessOptions {
@@ -53,7 +53,7 @@ export class DeployedProcess {
       });
     }
     const isReady = await waitUntil(async () => this.#hasEnded || (await this.isReady()), {
-      timeout: START_MS,
+      timeout: startMs,
       every: 50,
     });
     if (!isReady || this.#hasEnded) throw new Error(`${program} did not become ready:\n${this.#printed}`);
@@ -101,7 +101,7 @@ export class DeployedProcess {
     child.kill(signal);
     // One that a test has stopped could not heed it.
     child.kill("SIGCONT");
-    const deadline = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+    const deadline = setTimeout(() => child.kill("SIGKILL"), stopMs);
     await ended;
     clearTimeout(deadline);
   }

@@ -116,8 +116,10 @@ export class Deployment implements AsyncDisposable {
     for (let index = 0; index < workers; index += 1) {
       // Each begins with another gateway, so that none is everybody's.
       const turn = index % addresses.length;
-      const GATEWAYS = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
-      this.workers.push(await this.#makeWorker(index, { GATEWAYS, WORKER_SLOTS: String(slots), ...env.workerEnv }));
+      const gateways = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
+      this.workers.push(
+        await this.#makeWorker(index, { GATEWAYS: gateways, WORKER_SLOTS: String(slots), ...env.workerEnv }),
+      );
     }
     const starts = [...this.gateways, ...this.workers].map((each) => each.start());
     const [key] = await Promise.all([this.createKey("deployment"), ...starts]);

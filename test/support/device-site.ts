@@ -25,10 +25,10 @@ export interface DeviceWord {
 /** Headers of a request by which a site could know the device. */
 type DeviceHeaders = Readonly<Record<string, string | undefined>>;
 
-const HEADERS = ["user-agent", "accept-language", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
+const headerNames = ["user-agent", "accept-language", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
 
 /** Runs in documents and workers alike. */
-const DESCRIBE = `async () => {
+const describe = `async () => {
   const { userAgent, appVersion, platform, language, languages, userAgentData, maxTouchPoints, webdriver } = navigator;
   const { locale, timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const high = ["architecture", "bitness", "formFactors", "fullVersionList", "model", "platformVersion"];
@@ -40,20 +40,20 @@ const DESCRIBE = `async () => {
     ratio: devicePixelRatio, screen: screen.width + "x" + screen.height };
 }`;
 
-const SCRIPTS: Readonly<Record<string, string>> = {
-  "/worker.js": `(${DESCRIBE})().then((word) => { fetch("/by-worker"); postMessage(word) })`,
-  "/shared.js": `onconnect = ({ ports }) => (${DESCRIBE})().then((word) => { fetch("/by-shared"); ports[0].postMessage(word) })`,
+const scripts: Readonly<Record<string, string>> = {
+  "/worker.js": `(${describe})().then((word) => { fetch("/by-worker"); postMessage(word) })`,
+  "/shared.js": `onconnect = ({ ports }) => (${describe})().then((word) => { fetch("/by-shared"); ports[0].postMessage(word) })`,
   "/service.js": `addEventListener("activate", (event) => event.waitUntil(clients.claim()));
-    addEventListener("message", (event) => event.waitUntil((${DESCRIBE})().then(async (word) => {
+    addEventListener("message", (event) => event.waitUntil((${describe})().then(async (word) => {
       await fetch("/by-service"); event.source.postMessage(word) })))`,
 };
 
-const CHILD = `<!DOCTYPE html><script>(${DESCRIBE})().then((word) =>
+const child = `<!DOCTYPE html><script>(${describe})().then((word) =>
   (opener ?? parent).postMessage({ name: new URLSearchParams(location.search).get("name"), word }, "*"))</script>`;
 
 const page = (other: string) => `<!DOCTYPE html><meta name=viewport content="width=device-width"><title>Device</title>
 <script>(async () => {
-  const words = { page: await (${DESCRIBE})() };
+  const words = { page: await (${describe})() };
   const hear = (name) => new Promise((resolve) => addEventListener("message", ({ data }) => {
     if (data.name === name) resolve(words[name] = data.word);
   }));
@@ -116,10 +116,10 @@ export class DeviceSite {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = "/", headers } = request;
-    const script = SCRIPTS[url];
-    this.headers.set(url, Object.fromEntries(HEADERS.map((name) => [name, headers[name]?.toString()])));
+    const script = scripts[url];
+    this.headers.set(url, Object.fromEntries(headerNames.map((name) => [name, headers[name]?.toString()])));
     if (url === "/words") this.#words.resolve(JSON.parse(await text(request)));
     response.setHeader("content-type", script ? "text/javascript" : "text/html");
-    response.end(script ?? (url.startsWith("/child") ? CHILD : page(`http://${this.hosts[1]}`)));
+    response.end(script ?? (url.startsWith("/child") ? child : page(`http://${this.hosts[1]}`)));
   }
 }

@@ -7,7 +7,7 @@ const pages = new URL("pages/", import.meta.url);
 type Answer = (request: IncomingMessage, response: ServerResponse, url: URL) => void;
 
 /** What the site answers besides the files of `pages/`. */
-const ANSWERS: Readonly<Record<string, Answer>> = {
+const answers: Readonly<Record<string, Answer>> = {
   "/auth": (_request, response) => {
     response.writeHead(401, { "www-authenticate": 'Basic realm="fixture"', "content-type": "text/html" });
     response.end("<title>Unauthorized</title>who are you?");
@@ -88,7 +88,7 @@ export class FixtureSite {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const url = new URL(request.url ?? "/", "http://fixture");
     this.requests.push(`${request.method} ${url.pathname}`);
-    const answer = ANSWERS[url.pathname];
+    const answer = answers[url.pathname];
     if (answer) answer(request, response, url);
     else this.#sendPage(url, response);
   }

@@ -3,11 +3,11 @@ import { createServer } from "node:net";
 // Below the ports that systems give to outgoing connections (32768 and up on Linux), so that none of those takes a port
 // between the look and its use. Each of vitest's processes looks in a range of its own, and so does a nested run of
 // another user.
-const RANGE = 1_000;
+const range = 1_000;
 const pool = Number(process.env.VITEST_POOL_ID ?? 0) % 5;
 const user = process.getuid?.() === 0 ? 0 : 1;
-const first = 20_000 + (user * 5 + pool) * RANGE;
-let next = process.pid % RANGE;
+const first = 20_000 + (user * 5 + pool) * range;
+let next = process.pid % range;
 
 /** Finds loopback ports that nothing listens on, all different. */
 export async function freePorts<const Names extends readonly string[]>(
@@ -21,14 +21,12 @@ export async function freePorts<const Names extends readonly string[]>(
 }
 
 async function freePort(): Promise<number> {
-  for (let tries = 0; tries < RANGE; tries += 1) {
+  for (let tries = 0; tries < range; tries += 1) {
     const port = first + next;
-    next = (next + 1) % RANGE;
-    if (await isFree(port)) {
-      return port;
-    }
+    next = (next + 1) % range;
+    if (await isFree(port)) return port;
   }
-  throw new Error(`no port from ${first} to ${first + RANGE - 1} is free`);
+  throw new Error(`no port from ${first} to ${first + range - 1} is free`);
 }
 
 function isFree(port: number): Promise<boolean> {

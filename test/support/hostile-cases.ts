@@ -1,6 +1,6 @@
 import { dialogCases } from "./hostile-dialogs.ts";
 import { elementCases } from "./hostile-elements.ts";
-import { go, goesOn, type HostileCase, SHORT, SHORT_MS, state, tap, timedOut, titled } from "./hostile-step.ts";
+import { go, goesOn, type HostileCase, short, shortMs, state, tap, timedOut, titled } from "./hostile-step.ts";
 
 const pages: readonly HostileCase[] = [
   {
@@ -122,7 +122,7 @@ const loads: readonly HostileCase[] = [
   },
   {
     name: "answers in time for a site that does not",
-    steps: [go("/silent", timedOut(/not loaded/), SHORT), goesOn],
+    steps: [go("/silent", timedOut(/not loaded/), short), goesOn],
   },
 ];
 
@@ -131,7 +131,7 @@ const renderers: readonly HostileCase[] = [
     name: "gets out of an endless script that a tap starts",
     steps: [
       go("/endless.html"),
-      tap("#now", { problem: { slug: "session-timeout" }, withinMs: SHORT_MS }, SHORT),
+      tap("#now", { problem: { slug: "session-timeout" }, withinMs: shortMs }, short),
       { operation: "state", answer: { title: "Endless", loading: true, scroll: undefined }, withinMs: 1_200 },
       goesOn,
     ],
@@ -143,7 +143,7 @@ const renderers: readonly HostileCase[] = [
   {
     name: "gets out of a page whose script never lets it load",
     steps: [
-      go("/endless-load.html", { problem: { slug: "session-timeout" }, withinMs: SHORT_MS }, SHORT),
+      go("/endless-load.html", { problem: { slug: "session-timeout" }, withinMs: shortMs }, short),
       {
         operation: "wait",
         request: { condition: { kind: "text", text: "x" }, timeout_ms: 500 },

@@ -1,4 +1,4 @@
-import { go, goesOn, type HostileCase, SHORT, SHORT_MS, tap, timedOut, titled } from "./hostile-step.ts";
+import { go, goesOn, type HostileCase, short, shortMs, tap, timedOut, titled } from "./hostile-step.ts";
 
 /** What elements do while a command aims at them. */
 export const elementCases: readonly HostileCase[] = [
@@ -8,11 +8,11 @@ export const elementCases: readonly HostileCase[] = [
   },
   {
     name: "says that an element keeps moving",
-    steps: [go("/targets.html"), tap("#restless", timedOut(/keeps moving/), SHORT), goesOn],
+    steps: [go("/targets.html"), tap("#restless", timedOut(/keeps moving/), short), goesOn],
   },
   {
     name: "says what an element is covered by",
-    steps: [go("/targets.html"), tap("#covered", timedOut(/covered by <div id="cover">/), SHORT), goesOn],
+    steps: [go("/targets.html"), tap("#covered", timedOut(/covered by <div id="cover">/), short), goesOn],
   },
   {
     name: "taps an element when its cover has gone",
@@ -20,7 +20,7 @@ export const elementCases: readonly HostileCase[] = [
   },
   {
     name: "says that an element is disabled",
-    steps: [go("/targets.html"), tap("#disabled", timedOut(/disabled/), SHORT), goesOn],
+    steps: [go("/targets.html"), tap("#disabled", timedOut(/disabled/), short), goesOn],
   },
   {
     name: "taps an element once it is enabled",
@@ -28,18 +28,18 @@ export const elementCases: readonly HostileCase[] = [
   },
   {
     name: "says that an element is not visible",
-    steps: [go("/targets.html"), tap("#hidden", timedOut(/not visible/), SHORT), goesOn],
+    steps: [go("/targets.html"), tap("#hidden", timedOut(/not visible/), short), goesOn],
   },
   {
     name: "says that an element is not there",
-    steps: [go("/targets.html"), tap("#nowhere", timedOut(/no element matches/), SHORT), goesOn],
+    steps: [go("/targets.html"), tap("#nowhere", timedOut(/no element matches/), short), goesOn],
   },
   {
     name: "notices that an element leaves while it is tapped",
     steps: [
       go("/targets.html"),
-      tap("#leaves", { withinMs: SHORT_MS }, SHORT),
-      tap("#leaves", timedOut(/no element matches/), SHORT),
+      tap("#leaves", { withinMs: shortMs }, short),
+      tap("#leaves", timedOut(/no element matches/), short),
       goesOn,
     ],
   },
@@ -57,6 +57,6 @@ export const elementCases: readonly HostileCase[] = [
   },
   {
     name: "says that a frame is not there",
-    steps: [go("/nested.html"), tap("#in-frame", timedOut(/action\.frame\[0\]/), SHORT, ["#nowhere"]), goesOn],
+    steps: [go("/nested.html"), tap("#in-frame", timedOut(/action\.frame\[0\]/), short, ["#nowhere"]), goesOn],
   },
 ];

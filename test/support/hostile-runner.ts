@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { HostileCase, Step } from "./hostile-step.ts";
 
 /** How long a state may take to become what is expected. */
-const STATE_MS = 10_000;
+const stateMs = 10_000;
 
 /** What a step was answered: members of the answer, or of the problem, named as in REST. */
 export interface Outcome {
@@ -37,7 +37,7 @@ function runStep(step: Step, driver: HostileDriver, base: string): Promise<Outco
 }
 
 async function pollState(step: Step, driver: HostileDriver, base: string): Promise<Outcome> {
-  const endsAt = performance.now() + STATE_MS;
+  const endsAt = performance.now() + stateMs;
   for (;;) {
     const outcome = await driver.run("state", {});
     if (performance.now() > endsAt || isAsExpected(step, outcome, base)) return outcome;

@@ -51,15 +51,15 @@ export const state = (answer: Json): Step => ({ operation: "state", answer, with
 export const titled = (title: string): Expectation => ({ answer: { title } });
 
 /** The timeout of steps that are to run into it: time enough for a busy machine to see why. */
-export const SHORT = { timeout_ms: 2_500 };
+export const short = { timeout_ms: 2_500 };
 
 /** When they have to be answered at the latest. */
-export const SHORT_MS = SHORT.timeout_ms + 750;
+export const shortMs = short.timeout_ms + 750;
 
 /** A timeout of `SHORT`, in time and explained. */
 export const timedOut = (detail: RegExp): Expectation => ({
   problem: { slug: "session-timeout", detail },
-  withinMs: SHORT_MS,
+  withinMs: shortMs,
 });
 
 /** Looks until the active page has this title. */

@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readProcess } from "../../workers/slots/processes.ts";
 import { findScratch } from "../../workers/slots/scratch.ts";
-import { BLOCK_SIZE } from "../../workers/slots/uid-range.ts";
+import { blockSize } from "../../workers/slots/uid-range.ts";
 import { descendantsOf, isStillThere, type ListedProcess, listProcesses, openFilesOf } from "./process-list.ts";
 
 /** Where workers of root keep the locks of their blocks of slots, and the first uid of the first block. */
@@ -95,15 +95,15 @@ function leftInBlock(block: number): string[] {
     });
     // Whoever has the lock by now has cleared the block first; what we started and still lives is found above.
     if (status !== 0) return [];
-    const from = firstUid + block * BLOCK_SIZE;
-    const uids = Array.from({ length: BLOCK_SIZE }, (_, slot) => from + slot);
+    const from = firstUid + block * blockSize;
+    const uids = Array.from({ length: blockSize }, (_, slot) => from + slot);
     const directories = uids
       .map((uid) => join(findScratch(true), `pilothouse-${uid}`))
       .filter((path) => existsSync(path));
     const records = readdirSync(join(locks, `block-${block}`)).map((name) => `record ${name} of block ${block}`);
     const processes = readdirSync("/proc")
       .map((name) => readProcess(Number(name)))
-      .filter((entry) => entry !== undefined && entry.uid >= from && entry.uid < from + BLOCK_SIZE)
+      .filter((entry) => entry !== undefined && entry.uid >= from && entry.uid < from + blockSize)
       .map((entry) => `process ${entry?.pid} of uid ${entry?.uid}`);
     return [...directories.map((directory) => `directory ${directory}`), ...records, ...processes];
   } finally {

@@ -2,7 +2,7 @@
  * Pages that are no bot check, by name: the markup of each body, its title being the name. Those with addresses of
  * vendors embed, load or mention what checks are made of.
  */
-export const ORDINARY_PAGES: Readonly<Record<string, string>> = {
+export const ordinaryPages: Readonly<Record<string, string>> = {
   "Sign in": `<h1>Sign in</h1><form><input type=email><input type=password><button>Sign in</button></form>`,
   "Sign in with an invisible badge": `<form><input type=email><input type=password><button>Go</button></form>
     <div class=grecaptcha-badge style="width:256px;height:60px;position:fixed;bottom:14px;right:0">
@@ -85,7 +85,7 @@ export const ORDINARY_PAGES: Readonly<Record<string, string>> = {
 };
 
 /** Hosts that the pages embed. */
-export const ORDINARY_HOSTS = [
+export const ordinaryHosts = [
   "challenges.cloudflare.com",
   "www.google.com",
   "www.recaptcha.net",

@@ -8,14 +8,14 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { freePorts } from "./free-port.ts";
 
 /** Name and password that the proxies with a login take. */
-export const LOGIN = { username: "ada", password: "p4ss:word é" } as const;
+export const proxyLogin = { username: "ada", password: "p4ss:word é" } as const;
 
 const isRoot = process.getuid?.() === 0;
 
 /** Who proxies run as when they are started by root. */
-const NOBODY = { uid: 65_534, gid: 65_534, name: "nobody" };
+const nobody = { uid: 65_534, gid: 65_534, name: "nobody" };
 
-const START_MS = 15_000;
+const startMs = 15_000;
 
 /** A proxy from Debian, on a loopback port of its own. */
 export class RealProxy {
@@ -39,7 +39,7 @@ export class RealProxy {
     const child = spawn(program, parameters, { env, stdio: "ignore", detached: true });
     this.#process = child;
     const isThere = async () => child.exitCode !== null || (await listens(this.port));
-    if (!(await waitUntil(isThere, { timeout: START_MS, every: 20 }))) {
+    if (!(await waitUntil(isThere, { timeout: startMs, every: 20 }))) {
       throw new Error(`${program} does not listen:\n${this.log()}`);
     }
     if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}:\n${this.log()}`);
@@ -99,7 +99,7 @@ export async function startTinyproxy(options: { login?: string; tunnelsTo?: numb
 export async function startSquid({ login, tunnelsTo, tls }: HttpProxyOptions = {}): Promise<RealProxy> {
   const { port } = await freePorts("port");
   const directory = makeDirectory();
-  const { username, password } = LOGIN;
+  const { username, password } = proxyLogin;
   // Apache's own hash of passwords, which is what the helper reads.
   if (login) writeFileSync(join(directory, "users"), `${username}:${hash("-apr1", password)}\n`, { mode: 0o644 });
   const where = `127.0.0.1:${port}`;
@@ -111,7 +111,7 @@ export async function startSquid({ login, tunnelsTo, tls }: HttpProxyOptions = {
     `cache_log ${directory}/cache.log`,
     `coredump_dir ${directory}`,
     "pinger_enable off",
-    ...(isRoot ? [`cache_effective_user ${NOBODY.name}`] : []),
+    ...(isRoot ? [`cache_effective_user ${nobody.name}`] : []),
     ...(login ? [`auth_param basic program /usr/lib/squid/basic_ncsa_auth ${directory}/users`] : []),
     ...(tunnelsTo === undefined ? [] : [`acl tunnels port ${tunnelsTo}`, "http_access deny CONNECT !tunnels"]),
     ...(login ? ["acl known proxy_auth REQUIRED", "http_access allow known"] : ["http_access allow localhost"]),
@@ -135,12 +135,12 @@ export async function startDante({ login = false } = {}): Promise<RealProxy> {
     "clientmethod: none",
     `socksmethod: ${login ? "username" : "none"}`,
     "user.privileged: root",
-    `user.unprivileged: ${isRoot ? NOBODY.name : "root"}`,
+    `user.unprivileged: ${isRoot ? nobody.name : "root"}`,
     "client pass { from: 127.0.0.0/8 to: 0.0.0.0/0 }",
     "socks pass { from: 127.0.0.0/8 to: 0.0.0.0/0 log: connect error }",
   ];
   writeFileSync(join(directory, "conf"), `${lines.join("\n")}\n`);
-  const { username, password } = LOGIN;
+  const { username, password } = proxyLogin;
   const known = readFileSync("/etc/passwd", "utf8");
   writeFileSync(join(directory, "passwd"), `${known}${username}:x:65533:65533::/:/usr/sbin/nologin\n`);
   writeFileSync(join(directory, "shadow"), `${username}:${hash("-6", password)}:20000:0:99999:7:::\n`);
@@ -178,7 +178,7 @@ function makeDirectory(): string {
   const log = join(directory, "log");
   writeFileSync(log, "");
   chmodSync(directory, 0o755);
-  if (isRoot) for (const path of [directory, log]) chownSync(path, NOBODY.uid, NOBODY.gid);
+  if (isRoot) for (const path of [directory, log]) chownSync(path, nobody.uid, nobody.gid);
   return directory;
 }
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { freePorts } from "./free-port.ts";
 
-const START_MS = 15_000;
+const startMs = 15_000;
 
 /** A real Redis on a loopback port of its own, which keeps nothing. */
 export class RedisServer {
@@ -38,7 +38,7 @@ export class RedisServer {
   async restart(): Promise<void> {
     const options = ["--port", String(this.#port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
     this.#process = spawn("redis-server", [...options, "--dir", this.#directory], { stdio: "ignore" });
-    const answers = await waitUntil(() => this.#answers(), { timeout: START_MS, every: 10 });
+    const answers = await waitUntil(() => this.#answers(), { timeout: startMs, every: 10 });
     if (!answers) throw new Error("redis-server did not start");
   }
 

@@ -8,30 +8,30 @@ function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from([tag, ...size]), content]);
 }
 
-const SEQUENCE = 0x30;
+const sequence = 0x30;
 const hex = (text: string) => Buffer.from(text, "hex");
-const COMMON_NAME = hex("0603550403");
-const ECDSA_WITH_SHA256 = der(SEQUENCE, hex("06082a8648ce3d040302"));
+const commonName = hex("0603550403");
+const ecdsaWithSha256 = der(sequence, hex("06082a8648ce3d040302"));
 
 /** Makes a key and a certificate that nobody has signed but itself, for servers on loopback. */
 export function makeSelfSigned(): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const name = der(SEQUENCE, der(0x31, der(SEQUENCE, COMMON_NAME, der(0x0c, Buffer.from("fixture")))));
+  const name = der(sequence, der(0x31, der(sequence, commonName, der(0x0c, Buffer.from("fixture")))));
   const time = (years: number) => {
     const at = new Date(Date.now() + years * 365 * 86_400_000).toISOString();
     return der(0x17, Buffer.from(`${at.replaceAll(/\D/g, "").slice(2, 14)}Z`));
   };
   const body = der(
-    SEQUENCE,
+    sequence,
     der(0x02, Buffer.concat([hex("01"), randomBytes(8)])),
-    ECDSA_WITH_SHA256,
+    ecdsaWithSha256,
     name,
-    der(SEQUENCE, time(-1), time(1)),
+    der(sequence, time(-1), time(1)),
     name,
     publicKey.export({ type: "spki", format: "der" }),
   );
   const signature = der(0x03, hex("00"), sign("sha256", body, privateKey));
-  const lines = der(SEQUENCE, body, ECDSA_WITH_SHA256, signature)
+  const lines = der(sequence, body, ecdsaWithSha256, signature)
     .toString("base64")
     .match(/.{1,64}/g);
   return {

@@ -21,8 +21,8 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-const START_MS = 60_000;
-const STOP_MS = 45_000;
+const startMs = 60_000;
+const stopMs = 45_000;
 
 /** Starts a service of its own for a test; `env` adds to its environment, `directory` is where its data is put. */
 export async function startService(env: Record<string, string> = {}, directory?: string): Promise<Service> {
@@ -46,7 +46,7 @@ async function run(
   });
   await new Promise<void>((resolve, reject) => {
     const fail = (why: string): void => reject(new Error(`the service ${why}:\n${printed}`));
-    const deadline = setTimeout(() => fail(`was not ready within ${START_MS} ms`), START_MS);
+    const deadline = setTimeout(() => fail(`was not ready within ${startMs} ms`), startMs);
     gateway.once("exit", (code) => fail(`ended with ${code}`));
     const hear = (text: Buffer): void => {
       printed += text.toString();
@@ -78,12 +78,10 @@ async function run(
 }
 
 async function end(process: ChildProcess): Promise<void> {
-  if (process.exitCode !== null || process.signalCode !== null) {
-    return;
-  }
+  if (process.exitCode !== null || process.signalCode !== null) return;
   const ended = once(process, "exit");
   process.kill("SIGTERM");
-  const deadline = setTimeout(() => process.kill("SIGKILL"), STOP_MS);
+  const deadline = setTimeout(() => process.kill("SIGKILL"), stopMs);
   await ended;
   clearTimeout(deadline);
 }

@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take a minute or more: begun late, one of them would keep the suite waiting while other workers idle. */
-const SLOWEST = [
+const slowest = [
   "start/unprivileged",
   "e2e/hostile",
   "start/start",
@@ -17,8 +17,8 @@ export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const usual = await super.sort(files);
     const rank = ({ moduleId }: TestSpecification): number => {
-      const found = SLOWEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-      return found < 0 ? SLOWEST.length : found;
+      const found = slowest.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+      return found < 0 ? slowest.length : found;
     };
     return usual.toSorted((a, b) => rank(a) - rank(b));
   }

@@ -4,7 +4,7 @@ import { createServer } from "node:https";
 import { makeSelfSigned } from "./self-signed.ts";
 
 /** Flags of browsers that are to visit the site: its certificate is its own. */
-export const VENDOR_SITE_FLAGS = ["--ignore-certificate-errors"];
+export const vendorSiteFlags = ["--ignore-certificate-errors"];
 
 /** A page of the site: its markup, where `https://host/...` of others leads to this machine, and what comes with it. */
 export interface VendorPage {
@@ -14,7 +14,7 @@ export interface VendorPage {
 }
 
 /** What every frame of every vendor shows: a button that says to the page around it that the check was passed. */
-const FRAME = `<!DOCTYPE html><body style="margin:0"><button id=pass style="width:100%;height:60px"
+const frame = `<!DOCTYPE html><body style="margin:0"><button id=pass style="width:100%;height:60px"
   onclick="parent.postMessage('passed', '*')">I am human</button>`;
 
 /**
@@ -30,7 +30,7 @@ export class VendorSite {
     this.#pages = pages;
     this.#plain = createPlain((request, response) => this.#answer(request, response));
     this.#vendors = createServer(makeSelfSigned(), (_request, response) => {
-      response.writeHead(200, { "content-type": "text/html", "access-control-allow-origin": "*" }).end(FRAME);
+      response.writeHead(200, { "content-type": "text/html", "access-control-allow-origin": "*" }).end(frame);
     });
   }
 
@@ -65,7 +65,7 @@ export class VendorSite {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const { pathname } = new URL(request.url ?? "/", "http://site");
     const isCleared = request.headers.cookie?.includes("cleared=1") === true;
-    const page = isCleared ? CLEARED : this.#pages.get(pathname);
+    const page = isCleared ? cleared : this.#pages.get(pathname);
     const headers = { "content-type": "text/html; charset=utf-8", ...page?.headers };
     // Two slashes before a host are how a page of the site writes an address of somebody else's.
     const html = page?.html.replaceAll(/https:\/\/([a-z0-9.-]+)\//g, `https://$1:${portOf(this.#vendors)}/`);
@@ -74,7 +74,7 @@ export class VendorSite {
 }
 
 /** What a page gives to whoever has passed its check; it asks again the next time. */
-const CLEARED: VendorPage = {
+const cleared: VendorPage = {
   html: "<!DOCTYPE html><title>Cleared</title><h1>Welcome</h1><p>Here is what you came for.",
   headers: { "set-cookie": "cleared=; Max-Age=0; Path=/" },
 };

@@ -45,7 +45,7 @@ import { type SessionBounds, sessionBounds } from "../../workers/slots/session-b
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 
 /** How long any call of a test may take. */
-const CALL_MS = 90_000;
+const callMs = 90_000;
 
 const silent: Log = {
   info: () => undefined,
@@ -264,7 +264,7 @@ export class DrivenSession {
   }
 
   #call({ signal }: GrpcCallOptions): GrpcCallOptions {
-    return { metadata: this.#metadata, timeoutMs: CALL_MS, ...(signal && { signal }) };
+    return { metadata: this.#metadata, timeoutMs: callMs, ...(signal && { signal }) };
   }
 
   #context({ idempotencyKey = "", controlEpoch = 0n, waitMs = 0 }: Options) {

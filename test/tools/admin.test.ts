@@ -23,8 +23,8 @@ afterAll(() => database[Symbol.asyncDispose]());
 /** Runs the command on the test's database. */
 function admin(...args: readonly string[]) {
   const sockets = encodeURIComponent(`${database.directory}/postgres/run`);
-  const DATABASE_URL = `postgres://localhost/postgres?user=postgres&host=${sockets}`;
-  const options = { env: { ...process.env, DATABASE_URL }, encoding: "utf8", timeout: 30_000 } as const;
+  const databaseUrl = `postgres://localhost/postgres?user=postgres&host=${sockets}`;
+  const options = { env: { ...process.env, DATABASE_URL: databaseUrl }, encoding: "utf8", timeout: 30_000 } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, ["tools/admin.ts", ...args], options);
   return { status, stdout, stderr };
 }

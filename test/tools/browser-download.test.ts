@@ -7,7 +7,7 @@ import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-path
 import { canStart, installByPlaywright } from "../../tools/browser-install.ts";
 import { storedZip } from "./stored-zip.ts";
 
-const SCRIPT = "#!/bin/sh\necho Chromium 1.2.3\n";
+const script = "#!/bin/sh\necho Chromium 1.2.3\n";
 
 let server: Server;
 let dataDirectory: string;
@@ -24,7 +24,7 @@ function startHost(): Server {
     const ffmpeg = /^\/builds\/ffmpeg\/\d+\/(ffmpeg-\w+?)(?:-arm64)?\.zip$/.exec(path);
     const file = browser ? `${browser[1]}/${browser[2]}` : ffmpeg?.[1];
     if (file === undefined) response.writeHead(404).end();
-    else response.end(storedZip(file, SCRIPT));
+    else response.end(storedZip(file, script));
   });
 }
 

@@ -14,7 +14,7 @@ interface Case {
   plan: InstallPlan;
 }
 
-const BOTH = ["chromium", "chromium-headless-shell"];
+const both = ["chromium", "chromium-headless-shell"];
 
 const cases: Case[] = [
   {
@@ -30,7 +30,7 @@ const cases: Case[] = [
     system: "debian",
     isRoot: true,
     answers: false,
-    plan: { by: "apt", browsers: BOTH },
+    plan: { by: "apt", browsers: both },
   },
   {
     name: "only what is missing",
@@ -45,14 +45,14 @@ const cases: Case[] = [
     system: "ubuntu",
     isRoot: true,
     answers: true,
-    plan: { by: "playwright", browsers: BOTH, withDependencies: true },
+    plan: { by: "playwright", browsers: both, withDependencies: true },
   },
   {
     name: "Playwright's alone as an ordinary user",
     system: "debian",
     isRoot: false,
     answers: true,
-    plan: { by: "playwright", browsers: BOTH, withDependencies: false },
+    plan: { by: "playwright", browsers: both, withDependencies: false },
   },
   {
     name: "nobody's where the download host does not answer",

@@ -1,27 +1,27 @@
 import { crc32 } from "node:zlib";
 
-const LOCAL_HEADER = 0x04034b50;
-const CENTRAL_HEADER = 0x02014b50;
-const END_OF_DIRECTORY = 0x06054b50;
+const localHeader = 0x04034b50;
+const centralHeader = 0x02014b50;
+const endOfDirectory = 0x06054b50;
 /** A regular file that everybody may execute, in the upper half of the external attributes (made by Unix). */
-const EXECUTABLE = (0o100755 << 16) >>> 0;
+const executable = (0o100755 << 16) >>> 0;
 
 /** Makes a ZIP archive of one executable file, stored without compression. */
 export function storedZip(name: string, content: string): Buffer {
   const path = Buffer.from(name);
   const data = Buffer.from(content);
   const local = Buffer.alloc(30);
-  local.writeUInt32LE(LOCAL_HEADER, 0);
+  local.writeUInt32LE(localHeader, 0);
   local.writeUInt16LE(20, 4);
   writeSizes(local, 14, path, data);
   const central = Buffer.alloc(46);
-  central.writeUInt32LE(CENTRAL_HEADER, 0);
+  central.writeUInt32LE(centralHeader, 0);
   central.writeUInt16LE((3 << 8) | 20, 4);
   central.writeUInt16LE(20, 6);
   writeSizes(central, 16, path, data);
-  central.writeUInt32LE(EXECUTABLE, 38);
+  central.writeUInt32LE(executable, 38);
   const end = Buffer.alloc(22);
-  end.writeUInt32LE(END_OF_DIRECTORY, 0);
+  end.writeUInt32LE(endOfDirectory, 0);
   end.writeUInt16LE(1, 8);
   end.writeUInt16LE(1, 10);
   end.writeUInt32LE(central.length + path.length, 12);

@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 /** Actions on form.html, and the title by which it tells what it has seen. */
-const DESKTOP: readonly (readonly [string, Record<string, unknown>, string])[] = [
+const desktop: readonly (readonly [string, Record<string, unknown>, string])[] = [
   ["taps an element", { kind: "tap", selector: "#go" }, "click go 1"],
   ["taps twice", { kind: "tap", selector: "#go", count: 2 }, "click go 2"],
   ["taps with the right button", { kind: "tap", selector: "#go", button: 2 }, "menu go"],
@@ -56,7 +56,7 @@ describe.each(["headless-shell", "chromium"])("an interact in %s", (runtime) => 
   /** Reads a part of the page by the one means that a client has. */
   const snapshot = async () => (await session.capture({ kind: 2 })).data.toString();
 
-  test.each(DESKTOP)("%s", async (_name, action, title) => {
+  test.each(desktop)("%s", async (_name, action, title) => {
     const { answer, problem } = await act(action);
     expect(problem).toBeUndefined();
     if (title !== "") expect(answer?.title).toBe(title);

@@ -21,7 +21,7 @@ const desk = { touchPoints: 0, hasTouchEvents: false, coarse: false, hover: true
 const hints = (platform: string, mobile: boolean) => ({ platform, mobile });
 
 /** What a page of each archetype says; `hints: undefined` is a browser that has none. */
-const ARCHETYPES = {
+const archetypes = {
   "desktop-chrome": { ...desk, platform: "Linux x86_64", ratio: 1, screen: "1920x1080", hints: hints("Linux", false) },
   "desktop-chrome-hidpi": {
     ...desk,
@@ -42,13 +42,13 @@ const ARCHETYPES = {
   "desktop-firefox": { ...desk, platform: "Win32", ratio: 1, screen: "1920x1080", hints: undefined },
 } as const;
 
-type ArchetypeName = keyof typeof ARCHETYPES;
+type ArchetypeName = keyof typeof archetypes;
 
 /** A service worker's own script is asked for by the browser itself, which nobody can tell what device it is on. */
-const BROWSERS_OWN = "/service.js";
+const browsersOwn = "/service.js";
 
 /** What full Chromium tells cross-site frames of, whatever is emulated: a screen of its own. */
-const SCREEN = ["ratio", "screen"] as const;
+const screen = ["ratio", "screen"] as const;
 
 async function visit(archetype: ArchetypeName, runtime: string): Promise<Readonly<Record<string, DeviceWord>>> {
   const session = await worker.open({ archetype, runtime, locale: "de-DE", timezone: "Asia/Tokyo" });
@@ -62,14 +62,14 @@ function without(word: DeviceWord, names: readonly (keyof DeviceWord)[]) {
   return Object.fromEntries(Object.entries(word).filter(([name]) => !names.some((other) => other === name)));
 }
 
-const both = Object.keys(ARCHETYPES).map((name) => ["headless-shell", name as ArchetypeName] as const);
+const both = Object.keys(archetypes).map((name) => ["headless-shell", name as ArchetypeName] as const);
 const some = (["desktop-chrome", "pixel-7", "iphone-15"] as const).map((name) => ["chromium", name] as const);
 
 describe.each([...both, ...some])("in %s, %s", (runtime, archetype) => {
   test("says the same of itself everywhere", { timeout: 60_000 }, async () => {
     const { page, ...others } = await visit(archetype, runtime);
     if (!page) throw new Error("the page has said nothing");
-    const { hints: expectedHints, ...expected } = ARCHETYPES[archetype];
+    const { hints: expectedHints, ...expected } = archetypes[archetype];
     const place = { language: "de-DE", languages: "de-DE", locale: "de-DE", timezone: "Asia/Tokyo", offset: -540 };
     expect(page).toMatchObject({ ...expected, ...place, webdriver: true });
     if (expectedHints) expect(page.hints).toMatchObject(expectedHints);
@@ -77,7 +77,7 @@ describe.each([...both, ...some])("in %s, %s", (runtime, archetype) => {
     expect(page.userAgent).not.toContain("Headless");
     expect(JSON.stringify(page.hints ?? {})).not.toContain("Headless");
     for (const [name, word] of Object.entries(others)) {
-      const leftOut = runtime === "chromium" && name === "otherFrame" ? SCREEN : [];
+      const leftOut = runtime === "chromium" && name === "otherFrame" ? screen : [];
       expect(page, name).toMatchObject(without(word, leftOut));
       expect(Object.hasOwn(word, "hints"), name).toBe(Object.hasOwn(page, "hints"));
     }
@@ -92,7 +92,7 @@ function expectHeaders({ userAgent, hints }: DeviceWord): void {
   const documents = ["/", ...[...site.headers.keys()].filter((path) => path.startsWith("/child"))];
   expect(documents).toHaveLength(5);
   for (const [path, headers] of site.headers) {
-    if (path === BROWSERS_OWN) continue;
+    if (path === browsersOwn) continue;
     expect(headers, path).toMatchObject({ "user-agent": userAgent, "accept-language": "de-DE" });
     if (!hints) expect(headers["sec-ch-ua"] ?? headers["sec-ch-ua-platform"], path).toBeUndefined();
     if (!hints || !documents.includes(path)) continue;

@@ -4,19 +4,19 @@ import { Failure, fail } from "../../src/platform/errors.ts";
 import { type Aim, css, locateFirst, notParsed, selectorsOf } from "./selectors.ts";
 
 /** How long finding out more about a failure may take: less than the grace that a command has after its timeout. */
-const INQUIRY_MS = 120;
+const inquiryMs = 120;
 
-const DETAIL_LENGTH = 300;
+const detailLength = 300;
 
 /** Colours of Playwright's call log. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for
-const COLOURS = /\u001b\[\d+m/g;
+const colours = /\u001b\[\d+m/g;
 
-const CRASHED = /(?:Target|Page) crashed/;
-const CLOSED = /(?:Target page, context or browser|Target|Browser|Page|Frame) (?:has been closed|closed|was detached)/;
-const PERFORMED = /performing \w+ action/;
-const NET_ERROR = /net::(ERR_[A-Z0-9_]+)/;
-const NOT_CSS =
+const crashed = /(?:Target|Page) crashed/;
+const closed = /(?:Target page, context or browser|Target|Browser|Page|Frame) (?:has been closed|closed|was detached)/;
+const performed = /performing \w+ action/;
+const netErrorPattern = /net::(ERR_[A-Z0-9_]+)/;
+const notCss =
   /while parsing (?:css )?selector|is not a valid selector|Unknown pseudo-class|Malformed selector|unexpected symbol/i;
 
 /** Turns what Playwright threw while it acted on an element into the failure that the client sees. */
@@ -24,7 +24,7 @@ export async function elementFailure(thrown: unknown, page: Page, aims: readonly
   const failure = pageFailure(thrown);
   if (failure) return failure;
   const message = messageOf(thrown);
-  if (NOT_CSS.test(message)) return blameSelector(page, aims);
+  if (notCss.test(message)) return blameSelector(page, aims);
   if (isTimeout(thrown)) return fail("session-timeout", {}, { detail: await explainTimeout(message, page, aims) });
   return fail("driver-error", {}, { detail: firstLine(message), cause: thrown });
 }
@@ -33,18 +33,18 @@ export async function elementFailure(thrown: unknown, page: Page, aims: readonly
 export function pageFailure(thrown: unknown): Failure | undefined {
   if (thrown instanceof Failure) return thrown;
   const message = messageOf(thrown);
-  if (CRASHED.test(message)) return crashedFailure();
+  if (crashed.test(message)) return crashedFailure();
   const netError = netErrorOf(thrown);
   if (netError !== undefined) return netFailure(netError);
-  if (CLOSED.test(message)) return fail("driver-error", { target_closed: true }, { detail: "the page has closed" });
+  if (closed.test(message)) return fail("driver-error", { target_closed: true }, { detail: "the page has closed" });
   return undefined;
 }
 
 /** Whether a page has closed when an action had reached it already, as a popup does by a button of its own. */
 export function hasClosedByIt(thrown: unknown, page: Page, aims: readonly Aim[]): boolean {
   const message = messageOf(thrown);
-  const isPerformed = aims.length === 0 || PERFORMED.test(message);
-  return CLOSED.test(message) && isPerformed && page.context().browser()?.isConnected() === true;
+  const isPerformed = aims.length === 0 || performed.test(message);
+  return closed.test(message) && isPerformed && page.context().browser()?.isConnected() === true;
 }
 
 /** What is answered while the renderer of a page is gone. */
@@ -61,7 +61,7 @@ export function netFailure(netError: string, proxyFault?: string): Failure {
 
 /** Chromium's name for why a load failed, if that is what was thrown. */
 export function netErrorOf(thrown: unknown): string | undefined {
-  return NET_ERROR.exec(messageOf(thrown))?.[1];
+  return netErrorPattern.exec(messageOf(thrown))?.[1];
 }
 
 /** Whether Playwright has given up at its timeout. */
@@ -71,7 +71,7 @@ export function isTimeout(thrown: unknown): boolean {
 
 /** What Playwright said, without colours. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message.replaceAll(COLOURS, "") : String(thrown);
+  return thrown instanceof Error ? thrown.message.replaceAll(colours, "") : String(thrown);
 }
 
 /** The sentence of what Playwright said, without its call log and the name of its method. */
@@ -79,7 +79,7 @@ function firstLine(message: string): string {
   const [line = ""] = message.split("\n");
   return line
     .replace(/^[a-zA-Z]+\.[a-zA-Z]+: /, "")
-    .slice(0, DETAIL_LENGTH)
+    .slice(0, detailLength)
     .toWellFormed();
 }
 
@@ -91,7 +91,7 @@ async function blameSelector(page: Page, aims: readonly Aim[]): Promise<Failure>
       .locator(css(selector, field))
       .count()
       .then(() => "", messageOf);
-    if (NOT_CSS.test(await within(complaint, INQUIRY_MS, ""))) return asFailureOf(notParsed(field));
+    if (notCss.test(await within(complaint, inquiryMs, ""))) return asFailureOf(notParsed(field));
   }
   return asFailureOf(notParsed(selectors.at(-1)?.field ?? "selector"));
 }
@@ -101,7 +101,7 @@ function asFailureOf(error: Error): Failure {
 }
 
 /** What Playwright's log says last of an element that could not be acted on, and how we say it. */
-const HINDRANCES: readonly (readonly [RegExp, (match: RegExpMatchArray) => string])[] = [
+const hindrances: readonly (readonly [RegExp, (match: RegExpMatchArray) => string])[] = [
   // From the line's beginning: the log quotes selectors too, and one full of `<` would be tried from each of them.
   [/^[^<\n]*(<[^\n]{1,200}>)[^\n]*intercepts pointer events/gm, ([, cover]) => `the element is covered by ${cover}`],
   [/element is not enabled/g, () => "the element is disabled"],
@@ -120,7 +120,7 @@ async function explainTimeout(message: string, page: Page, aims: readonly Aim[])
 /** Says what Playwright's log names last as being in the way. */
 export function lastHindrance(log: string): string | undefined {
   let last: { at: number; sentence: string } | undefined;
-  for (const [pattern, say] of HINDRANCES) {
+  for (const [pattern, say] of hindrances) {
     const match = [...log.matchAll(pattern)].at(-1);
     if (match && (last === undefined || match.index > last.at)) last = { at: match.index, sentence: say(match) };
   }
@@ -137,12 +137,12 @@ async function explainAbsence(page: Page, aims: readonly Aim[]): Promise<string>
     const found = await countWithin(page, aim);
     if (found === undefined) return "the page does not answer";
     if (found === 0) return "no element matches the selector";
-    const isVisible = await within(locateFirst(page, aim).isVisible(), INQUIRY_MS, true);
+    const isVisible = await within(locateFirst(page, aim).isVisible(), inquiryMs, true);
     if (!isVisible) return "the element is not visible";
   }
   return "the element was not ready in time";
 }
 
 function countWithin(page: Page, aim: Aim): Promise<number | undefined> {
-  return within(locateFirst(page, aim).count(), INQUIRY_MS, undefined);
+  return within(locateFirst(page, aim).count(), inquiryMs, undefined);
 }

@@ -13,16 +13,16 @@ import { isTimeout, messageOf, netErrorOf, netFailure, pageFailure } from "./bro
 import { limits } from "./scene.ts";
 
 /** How long the old document may keep a navigation from starting before its renderer is asked whether it lives. */
-const PROBE_AFTER_MS = 1_000;
+const probeAfterMs = 1_000;
 
 /** How long a living renderer may take to say so. */
-const PROBE_MS = 1_000;
+const probeMs = 1_000;
 
 /** How long giving up a navigation may take, which is less than the grace after a command's timeout. */
-const STOP_MS = 100;
+const stopMs = 100;
 
 /** Where full Chromium goes when a page cannot be shown. */
-const ERROR_PAGE = "chrome-error:";
+const errorPage = "chrome-error:";
 
 /** What a navigation works with. */
 export interface NavigateScene {
@@ -75,7 +75,7 @@ async function load(scene: NavigateScene, url: string, waitUntil: LoadState): Pr
     const message = messageOf(thrown);
     if (message.includes("Download is starting")) return undefined;
     // The browser's own page about the failure of the navigation before has come late, and in between.
-    if (message.includes(`another navigation to "${ERROR_PAGE}`)) return load(scene, url, waitUntil);
+    if (message.includes(`another navigation to "${errorPage}`)) return load(scene, url, waitUntil);
     if (message.includes("interrupted by another navigation")) {
       // The page sent itself elsewhere while it loaded: that is where the navigation ends.
       await page.waitForLoadState(waitUntil === "commit" ? "domcontentloaded" : waitUntil, limits({ progress }));
@@ -124,9 +124,9 @@ function watchForHang(page: Page, cdp: Promise<CdpSession>, over: AbortSignal): 
     const alive = await answers(cdp);
     if (over.aborted) return;
     if (!alive) resolve("hung");
-    else timer = setTimeout(probe, PROBE_AFTER_MS);
+    else timer = setTimeout(probe, probeAfterMs);
   };
-  timer = setTimeout(probe, PROBE_AFTER_MS);
+  timer = setTimeout(probe, probeAfterMs);
   page.on("framenavigated", onNavigated);
   over.addEventListener("abort", stop, { once: true });
   return promise;
@@ -136,7 +136,7 @@ function watchForHang(page: Page, cdp: Promise<CdpSession>, over: AbortSignal): 
 async function stopLoading({ cdp }: SessionPage): Promise<void> {
   await within(
     cdp.then((session) => session.send("Page.stopLoading")),
-    STOP_MS,
+    stopMs,
     undefined,
   );
 }
@@ -155,7 +155,7 @@ function answers(cdp: Promise<CdpSession>): Promise<boolean> {
       () => true,
       () => true,
     ),
-    PROBE_MS,
+    probeMs,
     false,
   );
 }

@@ -5,13 +5,13 @@ import { limits, type Scene } from "./scene.ts";
 import { locateVisible } from "./selectors.ts";
 
 /** A page that follows the pointer needs to see it on its way, not only at its ends. */
-const DRAG_STEPS = 10;
+const dragSteps = 10;
 
 /** One move of a finger per frame. */
-const FRAME_MS = 16;
+const frameMs = 16;
 
 /** How long a swipe takes unless the request says otherwise. */
-const SWIPE_MS = 300;
+const swipeMs = 300;
 
 interface Point {
   x: number;
@@ -24,7 +24,7 @@ export function drag(scene: Scene, { from, to }: Drag): Promise<void> {
 }
 
 /** Moves one finger from one place to another; without a touch screen it is a drag of that duration. */
-export async function swipe(scene: Scene, { from, to, durationMs = SWIPE_MS }: Swipe): Promise<void> {
+export async function swipe(scene: Scene, { from, to, durationMs = swipeMs }: Swipe): Promise<void> {
   if (!scene.hasTouch) return dragMouse(scene, from, to, durationMs);
   const { progress } = scene;
   const start = await findPoint(scene, from, "action.from");
@@ -65,7 +65,7 @@ async function eachStep(
   { progress }: Scene,
   move: (point: Point) => Promise<unknown>,
 ): Promise<void> {
-  const steps = Math.max(DRAG_STEPS, Math.round(durationMs / FRAME_MS));
+  const steps = Math.max(dragSteps, Math.round(durationMs / frameMs));
   const beganAt = performance.now();
   for (let step = 1; step <= steps; step += 1) {
     const share = step / steps;

@@ -3,7 +3,7 @@ import { limits, type Scene } from "./scene.ts";
 import { locateVisible } from "./selectors.ts";
 
 /** How long a turn of the wheel may take to show; a page that has nothing to scroll shows nothing. */
-const SETTLE_MS = 500;
+const settleTime = 500;
 
 /** Scrolls an element, or by the wheel whatever is in the middle of the viewport. Answers when it has been applied. */
 export async function scroll(scene: Scene, { selector, frame, dx, dy }: Scroll): Promise<void> {
@@ -16,7 +16,7 @@ export async function scroll(scene: Scene, { selector, frame, dx, dy }: Scroll):
   await progress.race(page.mouse.move(viewport.width / 2, viewport.height / 2));
   const before = await progress.race(page.evaluate(readOffsets));
   await progress.race(page.mouse.wheel(dx, dy));
-  await progress.race(page.evaluate(settleOffsets, { before, settleMs: SETTLE_MS }));
+  await progress.race(page.evaluate(settleOffsets, { before, settleMs: settleTime }));
 }
 
 /** Runs in the page. */

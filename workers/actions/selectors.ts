@@ -11,7 +11,7 @@ export interface Aim {
 }
 
 /** Playwright chains engines with `>>`; CSS knows it only inside strings. */
-const STRINGS_AND_ESCAPES = /\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'/g;
+const stringsAndEscapes = /\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'/g;
 
 /** Locates the first visible match. It waits for one: an element that nobody sees cannot be acted on. */
 export function locateVisible(page: Page, aim: Aim): Locator {
@@ -34,7 +34,7 @@ export function selectorsOf(aim: Aim): { selector: string; field: string }[] {
 
 /** Gives a selector in the form in which Playwright takes it for CSS and nothing else. */
 export function css(selector: string, field: string): string {
-  if (selector.replaceAll(STRINGS_AND_ESCAPES, "").includes(">>")) throw notParsed(field);
+  if (selector.replaceAll(stringsAndEscapes, "").includes(">>")) throw notParsed(field);
   return `css=${selector}`;
 }
 

@@ -6,7 +6,7 @@ import { limits, type Scene } from "./scene.ts";
 import { locateVisible } from "./selectors.ts";
 
 /** How often an element that cannot take text yet is looked at again. */
-const POLL_MS = 50;
+const pollMs = 50;
 
 /** Types text into an element or into whatever has the focus: at once, or key by key when there is a delay. */
 export async function typeText(scene: Scene, request: Type): Promise<void> {
@@ -43,8 +43,8 @@ async function focusForTyping({ progress }: Scene, element: Locator): Promise<vo
   while (!progress.signal.aborted) {
     hindrance = await element.evaluate(takeFocus, undefined, limits({ progress }));
     if (hindrance === "") return;
-    if (progress.remaining() <= POLL_MS) break;
-    await progress.race(new Promise((resolve) => setTimeout(resolve, POLL_MS)));
+    if (progress.remaining() <= pollMs) break;
+    await progress.race(new Promise((resolve) => setTimeout(resolve, pollMs)));
   }
   throw fail("session-timeout", {}, { detail: `the element ${hindrance}` });
 }

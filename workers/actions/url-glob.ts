@@ -1,5 +1,5 @@
 /** Longest address that a pattern is held against, as long as those that navigate takes; a page can give itself 2 MiB. */
-const MAX_ADDRESS = 8_192;
+const maxAddress = 8_192;
 
 /**
  * Makes the test of a url condition: `*` stands for any characters but `/`, `**` for any, all else for itself.
@@ -24,7 +24,7 @@ export function urlGlob(glob: string): (address: string) => boolean {
   }
   const end = place;
   return (address) => {
-    if (address.length > MAX_ADDRESS) return false;
+    if (address.length > maxAddress) return false;
     let reached = 1n;
     for (let at = 0; at < address.length && reached !== 0n; at += 1) {
       const character = address.charAt(at);

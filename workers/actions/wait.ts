@@ -63,7 +63,7 @@ function attached(scene: Scene, element: Locator): Promise<void> {
   return element.waitFor({ ...limits(scene), state: "attached" });
 }
 
-const ELEMENT_STATES: Readonly<Record<number, string>> = {
+const elementStates: Readonly<Record<number, string>> = {
   [ElementState.HIDDEN]: "hidden",
   [ElementState.ATTACHED]: "attached",
   [ElementState.DETACHED]: "detached",
@@ -72,7 +72,7 @@ const ELEMENT_STATES: Readonly<Record<number, string>> = {
 function unmet(condition: Condition): string {
   switch (condition.case) {
     case "selector":
-      return `the element did not become ${ELEMENT_STATES[condition.value.state] ?? "visible"} within the timeout`;
+      return `the element did not become ${elementStates[condition.value.state] ?? "visible"} within the timeout`;
     case "url":
       return "the address of the page did not match within the timeout";
     case "text":

@@ -5,13 +5,13 @@ import { DiskWatch, type MeasuredDirectory } from "./disk-watch.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
 /** Milliseconds between looks (0.6 % of a core for 16 sessions), and while a session has more than half of its memory. */
-const LOOK_MS = 1_500;
-const ALERT_MS = 200;
+const lookMs = 1_500;
+const alertMs = 200;
 
 /** Milliseconds between exact weighings of one session: each takes a core for up to 200 ms, though not ours. */
-const WEIGH_MS = 500;
+const weighMs = 500;
 
-const MIB = 2 ** 20;
+const mib = 2 ** 20;
 
 /** What a session can take too much of. */
 export type BoundName = "memory" | "tasks" | "disk";
@@ -62,7 +62,7 @@ export class BoundsWatchdog {
       },
       () => undefined,
     );
-    this.#lookIn(LOOK_MS);
+    this.#lookIn(lookMs);
   }
 
   /** Looks no more. */
@@ -92,7 +92,7 @@ export class BoundsWatchdog {
       this.#over(attended, "disk", inMebibytes(bytes)),
     );
     const { memoryBytes } = this.#options.bounds;
-    this.#lookIn(usages.some((usage) => usage.memoryBytes > memoryBytes / 2) ? ALERT_MS : LOOK_MS);
+    this.#lookIn(usages.some((usage) => usage.memoryBytes > memoryBytes / 2) ? alertMs : lookMs);
   }
 
   #judge(attended: Attended, usage: SlotUsage): void {
@@ -103,7 +103,7 @@ export class BoundsWatchdog {
 
   async #weigh(attended: Attended, usage: SlotUsage): Promise<void> {
     const { memoryBytes } = this.#options.bounds;
-    if (performance.now() - attended.weighedAt < WEIGH_MS) return;
+    if (performance.now() - attended.weighedAt < weighMs) return;
     attended.weighedAt = performance.now();
     const exact = await exactMemory(usage);
     if (exact > memoryBytes) this.#over(attended, "memory", inMebibytes(exact));
@@ -124,5 +124,5 @@ export class BoundsWatchdog {
 
 function inMebibytes(bytes: number): string {
   if (!Number.isFinite(bytes)) return "what cannot be counted";
-  return `${Math.round(bytes / MIB)} MiB`;
+  return `${Math.round(bytes / mib)} MiB`;
 }

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
 
 /** Size of a block in `stat(2)`, whatever the file system's own is. */
-const BLOCK = 512;
+const block = 512;
 
 /** What an entry counts as at least: a million empty files are as much of a burden, and take as long to walk. */
-const LEAST_BYTES = 32 * 1_024;
+const leastBytes = 32 * 1_024;
 
 /** Entries looked at before others get their turn, 10 µs each. */
-const AT_ONCE = 500;
+const atOnce = 500;
 
 /**
  * Adds up what a directory's files take on disk, links not followed, and stops as soon as it is more than `bound`. What
@@ -25,7 +25,7 @@ export async function diskUsage(directory: string, bound: number): Promise<numbe
       bytes += sizeOf(path, directories);
       if (bytes > bound) break;
       seen += 1;
-      if (seen % AT_ONCE === 0) await breathe();
+      if (seen % atOnce === 0) await breathe();
     }
   }
   return bytes;
@@ -36,7 +36,7 @@ function sizeOf(path: string, directories: string[]): number {
     // Whatever has gone meanwhile counts as nothing.
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isDirectory()) directories.push(path);
-    return found ? Math.max(found.blocks * BLOCK, LEAST_BYTES) : 0;
+    return found ? Math.max(found.blocks * block, leastBytes) : 0;
   } catch {
     return Number.POSITIVE_INFINITY;
   }

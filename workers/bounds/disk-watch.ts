@@ -2,10 +2,10 @@ import { statfsSync } from "node:fs";
 import { diskUsage } from "./disk-usage.ts";
 
 /** How often a directory is measured although its disk shows no change: a browser's 500 files take 5 ms. */
-const IDLE_MS = 30_000;
+const idleMs = 30_000;
 
 /** The part of the bound by which the disk's free space shrinks before all directories are measured at once. */
-const STEP = 16;
+const step = 16;
 
 /** A directory that is measured. */
 export interface MeasuredDirectory {
@@ -34,7 +34,7 @@ export class DiskWatch {
     this.#running = true;
     try {
       const areAllDue = this.#hasShrunk(directories[0]?.directory);
-      const due = ({ measuredAt }: Directory) => areAllDue || now - (measuredAt ?? 0) >= IDLE_MS;
+      const due = ({ measuredAt }: Directory) => areAllDue || now - (measuredAt ?? 0) >= idleMs;
       for (const entry of directories.filter(due)) {
         entry.measuredAt = now;
         const bytes = await diskUsage(entry.directory, this.#bound);
@@ -50,7 +50,7 @@ export class DiskWatch {
     if (directory === undefined) return false;
     const free = freeBytes(directory);
     if (free === undefined) return false;
-    const isLess = this.#free - free >= this.#bound / STEP;
+    const isLess = this.#free - free >= this.#bound / step;
     this.#free = isLess ? free : Math.max(free, this.#free);
     return isLess;
   }

@@ -22,7 +22,7 @@ export interface SlotUsage {
 }
 
 /** After so many counts strangers are looked at again: a pid may have become another's. */
-const FORGET_AFTER = 10;
+const forgetAfter = 10;
 
 /** Longer than any status of a process. */
 const buffer = Buffer.alloc(8_192);
@@ -36,7 +36,7 @@ export class SlotCensus {
   /** Gives the usage of each occupant, in their order. */
   count(occupants: readonly Occupant[]): SlotUsage[] {
     this.#counts += 1;
-    const before = this.#counts % FORGET_AFTER === 0 ? new Set<number>() : this.#strangers;
+    const before = this.#counts % forgetAfter === 0 ? new Set<number>() : this.#strangers;
     this.#strangers = new Set();
     const usages = occupants.map(() => ({ pids: [] as number[], tasks: 0, memoryBytes: 0 }));
     const byUid = indexOf(occupants, ({ uid }) => uid);

@@ -4,13 +4,13 @@ import { fail } from "../../src/platform/errors.ts";
 import type { ImageSize } from "./image-size.ts";
 
 /** The largest capture. */
-export const MAX_BYTES = 64 * 1024 * 1024;
+export const maxBytes = 64 * 1024 * 1024;
 
 /** Captures above this wait in a file for their reader, who may be slow. */
-const MEMORY_BYTES = 8 * 1024 * 1024;
+const memoryBytes = 8 * 1024 * 1024;
 
 /** Size of the parts in which a capture is sent. */
-const CHUNK_BYTES = 256 * 1024;
+const chunkBytes = 256 * 1024;
 
 /** The bytes of a capture before they are stored, in the parts in which they came. */
 export interface RawCapture {
@@ -38,15 +38,15 @@ export class Captured {
   /** Keeps a capture; a large one goes into the directory. */
   static async keep(raw: RawCapture, directory: string): Promise<Captured> {
     const bytes = raw.parts.reduce((sum, part) => sum + part.length, 0);
-    if (bytes > MAX_BYTES) throw tooLarge(bytes);
-    return new Captured(raw, bytes, bytes > MEMORY_BYTES ? await writeUnnamed(raw.parts, directory) : undefined);
+    if (bytes > maxBytes) throw tooLarge(bytes);
+    return new Captured(raw, bytes, bytes > memoryBytes ? await writeUnnamed(raw.parts, directory) : undefined);
   }
 
   /** Gives the bytes in chunks of 256 KiB. */
   async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
     if (!this.#file) return yield* sliced(this.#parts);
     for (let at = 0; at < this.bytes; ) {
-      const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, at);
+      const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at);
       if (bytesRead === 0) throw new Error("a capture's file is shorter than what was written");
       at += bytesRead;
       yield buffer.subarray(0, bytesRead);
@@ -60,7 +60,7 @@ export class Captured {
 
 /** What is answered when a capture would be above 64 MiB. */
 export function tooLarge(bytes: number): Error {
-  const detail = `the capture has ${bytes} bytes, and at most ${MAX_BYTES} are possible`;
+  const detail = `the capture has ${bytes} bytes, and at most ${maxBytes} are possible`;
   return fail("driver-error", { capture_bytes: bytes }, { detail });
 }
 
@@ -80,6 +80,6 @@ async function writeUnnamed(parts: readonly Buffer[], directory: string): Promis
 
 function* sliced(parts: readonly Buffer[]): Generator<Uint8Array, void, undefined> {
   for (const part of parts) {
-    for (let at = 0; at < part.length; at += CHUNK_BYTES) yield part.subarray(at, at + CHUNK_BYTES);
+    for (let at = 0; at < part.length; at += chunkBytes) yield part.subarray(at, at + chunkBytes);
   }
 }

@@ -22,9 +22,9 @@ export interface SerializedDocument {
  * these is written here, without recursion; all else is left to the browser, which is many times as fast.
  */
 export function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
-  const VOID = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
-  const RAW_TEXT = /^(?:style|script|xmp|iframe|noembed|noframes|plaintext|noscript)$/;
-  const FIXED_TYPES = /^(?:file|password|checkbox|radio|button|submit|reset|image|hidden)$/;
+  const voidTags = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
+  const rawTextTags = /^(?:style|script|xmp|iframe|noembed|noframes|plaintext|noscript)$/;
+  const fixedTypes = /^(?:file|password|checkbox|radio|button|submit|reset|image|hidden)$/;
   const overrides = new Map<Element, Record<string, string | null>>();
   const contents = new Map<Element, string>();
   const opened = new Set<Node>();
@@ -52,7 +52,7 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
   const noteInput = (input: HTMLInputElement) => {
     if (input.type === "checkbox" || input.type === "radio") {
       if (input.checked !== input.hasAttribute("checked")) override(input, { checked: input.checked ? "" : null });
-    } else if (!FIXED_TYPES.test(input.type) && input.value !== (input.getAttribute("value") ?? "")) {
+    } else if (!fixedTypes.test(input.type) && input.value !== (input.getAttribute("value") ?? "")) {
       override(input, { value: input.value });
     }
   };
@@ -114,7 +114,7 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
     if (node instanceof Comment) return write(`<!--${node.data}-->`);
     if (!(node instanceof Text)) return;
     const parent = node.parentElement;
-    write(parent && RAW_TEXT.test(parent.localName) ? node.data : escapeText(node.data));
+    write(parent && rawTextTags.test(parent.localName) ? node.data : escapeText(node.data));
   };
   const writeDoctype = ({ name, publicId, systemId }: DocumentType) => {
     const publicPart = publicId ? ` PUBLIC "${publicId}"` : "";
@@ -130,7 +130,7 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
   pushChildren(document);
   const writeOpened = (element: Element) => {
     writeStart(element);
-    if (VOID.test(element.localName)) return;
+    if (voidTags.test(element.localName)) return;
     stack.push(`</${nameOf(element)}>`);
     const content = contents.get(element);
     if (content !== undefined) return write(content);

@@ -1,22 +1,22 @@
 import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../actions/scene.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
-import { MAX_BYTES, type RawCapture, tooLarge } from "./captured.ts";
+import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
 import { type SerializedDocument, serializeDocument } from "./dom-script.ts";
 import { encodeText, escapeAttribute } from "./text-parts.ts";
 
 /** The world in which our script sees the document, and the page does not see our script. */
-const WORLD = "snapshot";
+const worldName = "snapshot";
 
 /** Characters that the browser's pipe carries in one message without anyone else's waiting for it. */
-const SLICE_LENGTH = 4 * 1024 * 1024;
+const sliceLength = 4 * 1024 * 1024;
 
 /** How long the document of a frame may take: one that hangs is left out, the rest is still worth having. */
-const FRAME_MS = 5_000;
+const frameMs = 5_000;
 
 /** Frames nested deeper, or more of them, are left out. */
-const MAX_DEPTH = 8;
-const MAX_FRAMES = 200;
+const maxDepth = 8;
+const maxFrames = 200;
 
 /** Writes the document as it is now: with form values, open shadow roots and the documents of its frames. */
 export async function snapshotDom(scene: Scene): Promise<RawCapture> {
@@ -48,7 +48,7 @@ class DomSnapshot {
     try {
       const html = await this.#read(document);
       this.#length += html.length;
-      if (this.#length > MAX_BYTES) throw tooLarge(this.#length);
+      if (this.#length > maxBytes) throw tooLarge(this.#length);
       return await this.#inline(document, html, depth);
     } finally {
       document.evaluate(`delete globalThis[${JSON.stringify(this.#token)}]`, true).catch(() => undefined);
@@ -63,9 +63,9 @@ class DomSnapshot {
     for (const part of parts) {
       const end = part.indexOf(";");
       const child = await this.#writeChild(document, Number(part.slice(0, end)), depth + 1);
-      const escaped = await escapeAttribute(child, MAX_BYTES - length);
+      const escaped = await escapeAttribute(child, maxBytes - length);
       length += escaped.length + part.length;
-      if (length > MAX_BYTES) throw tooLarge(length);
+      if (length > maxBytes) throw tooLarge(length);
       written.push(escaped, part.slice(end + 1));
     }
     return written.join("");
@@ -73,23 +73,23 @@ class DomSnapshot {
 
   async #writeChild(parent: OpenDocument, index: number, depth: number): Promise<string> {
     this.#frames += 1;
-    if (depth > MAX_DEPTH || this.#frames > MAX_FRAMES) return "";
+    if (depth > maxDepth || this.#frames > maxFrames) return "";
     const write = async () => {
       const { objectId } = await parent.evaluate(`written.frames[${index}]`, false);
       if (objectId === undefined) return "";
       const { node } = await parent.cdp.send("DOM.describeNode", { objectId });
       return node.frameId === undefined ? "" : await this.write(node.frameId, depth);
     };
-    return within(write(), FRAME_MS, "");
+    return within(write(), frameMs, "");
   }
 
   async #open(frameId: string): Promise<OpenDocument> {
     const { progress, sessionPage } = this.#scene;
     const cdp = await progress.race(sessionPage.cdpOf(frameId));
-    const world = { frameId, worldName: WORLD };
+    const world = { frameId, worldName };
     const { executionContextId: contextId } = await progress.race(cdp.send("Page.createIsolatedWorld", world));
     const name = `globalThis[${JSON.stringify(this.#token)}]`;
-    const options = JSON.stringify({ token: this.#token, limit: MAX_BYTES });
+    const options = JSON.stringify({ token: this.#token, limit: maxBytes });
     return {
       cdp,
       evaluate: async (about, returnByValue) => {
@@ -106,11 +106,11 @@ class DomSnapshot {
   async #read(document: OpenDocument): Promise<string> {
     const slices: string[] = [];
     for (let from = 0; ; ) {
-      const about = `({ length: written.length, html: (${sliceHtml})(written.html, ${from}, ${SLICE_LENGTH}) })`;
+      const about = `({ length: written.length, html: (${sliceHtml})(written.html, ${from}, ${sliceLength}) })`;
       const { value } = await document.evaluate(about, true);
       // The boundary where what our own script gives gets its type.
       const { length, html } = value as Pick<SerializedDocument, "length" | "html">;
-      if (length > MAX_BYTES) throw tooLarge(length);
+      if (length > maxBytes) throw tooLarge(length);
       slices.push(html);
       from += html.length;
       if (html === "" || from >= length) return slices.join("");

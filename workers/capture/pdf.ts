@@ -1,10 +1,10 @@
 import { CaptureFormat, type CaptureRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import type { Scene } from "../actions/scene.ts";
-import { MAX_BYTES, type RawCapture, tooLarge } from "./captured.ts";
+import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
 
 /** Width and height in inches, upright. */
-const PAPERS: Readonly<Record<string, readonly [number, number]>> = {
+const papers: Readonly<Record<string, readonly [number, number]>> = {
   a3: [11.7, 16.54],
   a4: [8.27, 11.7],
   a5: [5.83, 8.27],
@@ -14,14 +14,14 @@ const PAPERS: Readonly<Record<string, readonly [number, number]>> = {
 };
 
 /** Bytes asked of the browser at once. */
-const READ_BYTES = 1024 * 1024;
+const readBytes = 1024 * 1024;
 
 /** Prints the page. */
 export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
   if (request.format !== CaptureFormat.UNSPECIFIED) {
     throw failFields("validation-failed", { format: "does not apply to a PDF" });
   }
-  const [paperWidth, paperHeight] = PAPERS[request.paper ?? "a4"] ?? PAPERS.a4 ?? [8.27, 11.7];
+  const [paperWidth, paperHeight] = papers[request.paper ?? "a4"] ?? papers.a4 ?? [8.27, 11.7];
   const { progress, sessionPage } = scene;
   const cdp = await progress.race(sessionPage.cdp);
   const printed = cdp.send("Page.printToPDF", {
@@ -44,10 +44,10 @@ async function readStream({ progress, sessionPage }: Scene, handle: string): Pro
   let bytes = 0;
   try {
     for (let isAtEnd = false; !isAtEnd; ) {
-      const part = await progress.race(cdp.send("IO.read", { handle, size: READ_BYTES }));
+      const part = await progress.race(cdp.send("IO.read", { handle, size: readBytes }));
       const data = Buffer.from(part.data, part.base64Encoded ? "base64" : "latin1");
       bytes += data.length;
-      if (bytes > MAX_BYTES) throw tooLarge(bytes);
+      if (bytes > maxBytes) throw tooLarge(bytes);
       parts.push(data);
       isAtEnd = part.eof;
     }

@@ -8,9 +8,9 @@ import type { RawCapture } from "./captured.ts";
 import { readImageSize } from "./image-size.ts";
 
 /** Right after a load the compositor has nothing to give once in a while: seen in a third of first tries. */
-const TRIES = 5;
+const tries = 5;
 
-const DEFAULT_QUALITY = 80;
+const defaultQuality = 80;
 
 /** A part of the document in CSS pixels. */
 interface Clip {
@@ -29,7 +29,7 @@ export async function takeScreenshot(scene: Scene, request: CaptureRequest): Pro
   const options = {
     format,
     // 36 % more bytes for 40 % less time.
-    ...(format === "png" ? { optimizeForSpeed: true } : { quality: request.quality ?? DEFAULT_QUALITY }),
+    ...(format === "png" ? { optimizeForSpeed: true } : { quality: request.quality ?? defaultQuality }),
     ...(clip && { clip: { ...clip, scale: 1 }, captureBeyondViewport: true }),
   };
   const bytes = await shoot(scene, cdp, options);
@@ -41,7 +41,7 @@ async function shoot(
   cdp: CdpSession,
   options: Parameters<typeof cdp.send<"Page.captureScreenshot">>[1],
 ): Promise<Buffer> {
-  for (let left = TRIES; ; left -= 1) {
+  for (let left = tries; ; left -= 1) {
     try {
       const { data } = await progress.race(cdp.send("Page.captureScreenshot", options));
       return Buffer.from(data, "base64");
@@ -60,13 +60,13 @@ async function findClip(scene: Scene, cdp: CdpSession, request: CaptureRequest):
 }
 
 /** How long the element of a capture may take to appear: as long as that of an interact. */
-const ELEMENT_MS = 5_000;
+const elementMs = 5_000;
 
 async function clipOfElement(scene: Scene, cdp: CdpSession, selector: string, frame: readonly string[]): Promise<Clip> {
   const aim = { selector, frame, path: "" };
   try {
     const element = locateVisible(scene.page, aim);
-    const timeout = Math.min(scene.progress.remaining(), ELEMENT_MS);
+    const timeout = Math.min(scene.progress.remaining(), elementMs);
     await element.scrollIntoViewIfNeeded({ timeout });
     const box = await element.boundingBox({ timeout });
     if (!box) throw fail("driver-error", {}, { detail: "the element has left the page" });

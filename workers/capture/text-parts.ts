@@ -1,12 +1,12 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import { MAX_BYTES, tooLarge } from "./captured.ts";
+import { maxBytes, tooLarge } from "./captured.ts";
 
 /** Characters that are worked on before other sessions get their turn: 2 ms for the slowest kind of work. */
-const SLICE_LENGTH = 1024 * 1024;
+const sliceLength = 1024 * 1024;
 
 /** Turns a long text into bytes, slice by slice. */
 export async function encodeText(text: string): Promise<Buffer[]> {
-  if (text.length > MAX_BYTES) throw tooLarge(text.length);
+  if (text.length > maxBytes) throw tooLarge(text.length);
   const parts: Buffer[] = [];
   for (const slice of slices(text)) {
     if (parts.push(Buffer.from(slice, "utf8")) > 1) await breathe();
@@ -30,8 +30,8 @@ export async function escapeAttribute(text: string, limit: number): Promise<stri
 /** Cuts a text into slices that do not end between the two halves of a character. */
 function* slices(text: string): Generator<string, void, undefined> {
   for (let from = 0; from < text.length; ) {
-    const last = text.charCodeAt(from + SLICE_LENGTH - 1);
-    const to = from + SLICE_LENGTH - (last >= 0xd800 && last <= 0xdbff ? 1 : 0);
+    const last = text.charCodeAt(from + sliceLength - 1);
+    const to = from + sliceLength - (last >= 0xd800 && last <= 0xdbff ? 1 : 0);
     yield text.slice(from, to);
     from = to;
   }

@@ -3,7 +3,7 @@ import type { Device } from "./device.ts";
 import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
 
 /** What a device without a person before it shows, whatever the machine's own settings are. */
-const MEDIA = [
+const media = [
   { name: "prefers-color-scheme", value: "light" },
   { name: "prefers-reduced-motion", value: "no-preference" },
   { name: "forced-colors", value: "none" },
@@ -11,7 +11,7 @@ const MEDIA = [
 ];
 
 /** The two runtimes come with different ones. */
-const FONTS = {
+const fonts = {
   standard: "Times New Roman",
   fixed: "Monospace",
   serif: "Times New Roman",
@@ -115,7 +115,7 @@ function showScreen(session: Session, { viewport, archetype }: Device, own: Size
     // Without it nothing is told of popups.
     session.send("Page.enable"),
     session.send("Emulation.setFocusEmulationEnabled", { enabled: true }),
-    session.send("Page.setFontFamilies", { fontFamilies: FONTS }).catch(unlessSet),
+    session.send("Page.setFontFamilies", { fontFamilies: fonts }).catch(unlessSet),
     session.send("Emulation.setDeviceMetricsOverride", {
       mobile: archetype.isMobile,
       width,
@@ -142,7 +142,7 @@ function dressDocument(session: Session, outfit: Outfit): Commands {
   return [
     // To switch it off where it is off takes the mouse away from popups and frames.
     ...(archetype.hasTouch ? [session.send("Emulation.setTouchEmulationEnabled", { enabled: true })] : []),
-    session.send("Emulation.setEmulatedMedia", { features: MEDIA }),
+    session.send("Emulation.setEmulatedMedia", { features: media }),
     identify(session, outfit),
     session.send("Emulation.setLocaleOverride", { locale }).catch(unlessSet),
     session.send("Emulation.setTimezoneOverride", { timezoneId: timezone }).catch(unlessSet),

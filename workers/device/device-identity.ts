@@ -41,17 +41,17 @@ interface System {
 }
 
 /** Systems by a mark of their user agents; the first that fits. */
-const SYSTEMS: readonly System[] = [
+const systems: readonly System[] = [
   { mark: /Windows/, platform: "Win32", name: "Windows", architecture: "x86", bitness: "64" },
   { mark: /Android ([\d.]+)/, platform: "Linux armv81", name: "Android", architecture: "", bitness: "" },
   { mark: /iPhone/, platform: "iPhone", name: "iOS", architecture: "", bitness: "" },
   { mark: /iPad/, platform: "iPad", name: "iOS", architecture: "", bitness: "" },
   { mark: /Mac OS X ([\d_.]+)/, platform: "MacIntel", name: "macOS", architecture: "x86", bitness: "64" },
 ];
-const LINUX: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", architecture: "x86", bitness: "64" };
+const linux: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", architecture: "x86", bitness: "64" };
 
 /** What a Chromium gives beside its own name, so that sites do not rely on the list's first member. */
-const GREASE: Brand = { brand: "Not:A-Brand", version: "8" };
+const greaseBrand: Brand = { brand: "Not:A-Brand", version: "8" };
 
 /** The user agent of an archetype in a browser of a version: one that claims to be Chromium is the one that it is. */
 function userAgentOf(archetype: Archetype, major: number): string {
@@ -64,7 +64,7 @@ function userAgentOf(archetype: Archetype, major: number): string {
 export function makeIdentity(archetype: Archetype, browserVersion: string, locale: string): DeviceIdentity {
   const major = Number.parseInt(browserVersion, 10);
   const userAgent = userAgentOf(archetype, major);
-  const system = SYSTEMS.find(({ mark }) => mark.test(userAgent)) ?? LINUX;
+  const system = systems.find(({ mark }) => mark.test(userAgent)) ?? linux;
   const isChromium = /\bChrome\//.test(userAgent);
   return {
     userAgent,
@@ -78,14 +78,14 @@ function hintsOf(userAgent: string, system: System, fullVersion: string): Client
   const [major = ""] = fullVersion.split(".");
   const names = ["Chromium", ...(userAgent.includes("Edg/") ? ["Microsoft Edge"] : [])];
   const list = (version: string, grease: string) => [
-    { ...GREASE, version: grease },
+    { ...greaseBrand, version: grease },
     ...names.map((brand) => ({ brand, version })),
   ];
   const isAndroid = system.name === "Android";
   const mobile = /\bMobile\b/.test(userAgent);
   return {
-    brands: list(major, GREASE.version),
-    fullVersionList: list(fullVersion, `${GREASE.version}.0.0.0`),
+    brands: list(major, greaseBrand.version),
+    fullVersionList: list(fullVersion, `${greaseBrand.version}.0.0.0`),
     platform: system.name,
     platformVersion: versionOf(userAgent, system),
     architecture: system.architecture,

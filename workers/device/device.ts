@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { BrowserPlan } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Viewport, ViewportSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import { type Archetype, DEFAULT_DEVICE, findArchetype } from "../../src/platform/browsers/archetypes.ts";
+import { type Archetype, defaultDevice, findArchetype } from "../../src/platform/browsers/archetypes.ts";
 
 /** The device that a session emulates. */
 export interface Device {
@@ -21,9 +21,9 @@ export function makeDevice({ archetype: name, ...plan }: Pick<BrowserPlan, keyof
 }
 
 /** The device of a session whose creator chose an archetype at the most: browsers are launched ahead for it. */
-export function plainDevice(name: string = DEFAULT_DEVICE.archetype): Device {
+export function plainDevice(name: string = defaultDevice.archetype): Device {
   const archetype = archetypeOf(name);
-  const { locale, timezone } = DEFAULT_DEVICE;
+  const { locale, timezone } = defaultDevice;
   const { viewport: size, deviceScaleFactor } = archetype;
   return { archetype, viewport: create(ViewportSchema, { ...size, deviceScaleFactor }), locale, timezone };
 }

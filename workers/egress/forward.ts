@@ -5,7 +5,7 @@ import { loginRefused } from "./proxy-failure.ts";
 import type { Exit } from "./way-out.ts";
 
 /** Headers that belong to one connection and not to the request or answer that travels over it (RFC 9110, section 7.6.1). */
-const CONNECTION_HEADERS = new Set([
+const connectionHeaders = new Set([
   "connection",
   "keep-alive",
   "proxy-authenticate",
@@ -18,10 +18,10 @@ const CONNECTION_HEADERS = new Set([
 ]);
 
 /** What Chromium accepts of a site's headers; Node's own limit of 16 KiB would break sites with large cookies. */
-export const MAX_HEADER_BYTES = 256 * 1024;
+export const maxHeaderBytes = 256 * 1024;
 
 /** How long a proxy may be silent before it is asked whether it still works; the request goes on. */
-const SILENCE_MS = 10_000;
+const silenceMs = 10_000;
 
 /** One plain http request of a page, and the way to its checked target. */
 export interface Forwarding {
@@ -40,7 +40,7 @@ export interface Forwarding {
  */
 export function forwardRequest({ request, response, target, exit, onFailure }: Forwarding): void {
   const outgoing = http.request(outgoingOptions(request, target, exit));
-  const silence = setTimeout(() => exit.onSilence?.(), SILENCE_MS);
+  const silence = setTimeout(() => exit.onSilence?.(), silenceMs);
   const fail = (error: Error) => {
     if (!response.headersSent && !response.destroyed) onFailure(error);
     response.destroy();
@@ -88,7 +88,7 @@ function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Ex
     headers,
     setHost: false,
     insecureHTTPParser: true,
-    maxHeaderSize: MAX_HEADER_BYTES,
+    maxHeaderSize: maxHeaderBytes,
     agent,
     ...(lookup && { lookup }),
   };
@@ -105,7 +105,7 @@ function endToEndHeaders(raw: readonly string[]): string[] {
     const name = raw[index] ?? "";
     const value = raw[index + 1] ?? "";
     const key = name.toLowerCase();
-    const isFraming = CONNECTION_HEADERS.has(key) || (isCoded && key === "content-length");
+    const isFraming = connectionHeaders.has(key) || (isCoded && key === "content-length");
     if (!isFraming && isSendable(name, value)) kept.push(name, value);
   }
   return kept;

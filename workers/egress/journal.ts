@@ -2,7 +2,7 @@ import { formatTarget, type Target } from "../../src/platform/outgoing/address-r
 import { ProxyFailure } from "./proxy-failure.ts";
 
 /** How many entries a journal keeps: a page that hammers a refused address must not grow the worker. */
-const CAPACITY = 256;
+const capacity = 256;
 
 /** One request of a page that did not reach its target; times are milliseconds since 1970. */
 export interface JournalEntry extends Target {
@@ -25,7 +25,7 @@ export class Journal<Entry extends JournalEntry> {
   }
 
   add(entry: Entry): void {
-    if (this.#entries.push(entry) > CAPACITY) this.#entries.shift();
+    if (this.#entries.push(entry) > capacity) this.#entries.shift();
   }
 
   /** Gives the newest entry for a target that is not older than `since`. */
@@ -35,7 +35,7 @@ export class Journal<Entry extends JournalEntry> {
   }
 }
 
-const NET_ERRORS: Record<string, string> = {
+const netErrors: Record<string, string> = {
   ENOTFOUND: "ERR_NAME_NOT_RESOLVED",
   EAI_AGAIN: "ERR_NAME_NOT_RESOLVED",
   ECONNREFUSED: "ERR_CONNECTION_REFUSED",
@@ -53,5 +53,5 @@ export function netErrorOf(error: unknown): string {
   // Several addresses tried in turn end in an AggregateError, whose first cause tells most.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   const code = first instanceof Error && "code" in first ? String(first.code) : "";
-  return NET_ERRORS[code] ?? "ERR_CONNECTION_FAILED";
+  return netErrors[code] ?? "ERR_CONNECTION_FAILED";
 }

@@ -1,7 +1,7 @@
 import type http from "node:http";
 import type { Socket } from "node:net";
 import type { Target } from "../../src/platform/outgoing/address-rules.ts";
-import { PROBE_MS } from "./proxy-check.ts";
+import { probeMs } from "./proxy-check.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import { admitThroughProxy, type EgressGuard } from "./resolver.ts";
 import type { Upstream } from "./upstream.ts";
@@ -9,7 +9,7 @@ import { type EgressChange, UpstreamWatch } from "./upstream-watch.ts";
 import { DialingAgent, type Exit, type WayOut } from "./way-out.ts";
 
 /** How long a proxy may take to reach a site: a page then hears of it before its navigation's own 30 s are over. */
-const TUNNEL_MS = 20_000;
+const tunnelMs = 20_000;
 
 /** What a proxied way out is made of. */
 export interface ProxiedWayOptions {
@@ -37,9 +37,9 @@ export class ProxiedWay implements WayOut {
     const { upstream, check, onChange } = options;
     this.#watch = new UpstreamWatch({
       onChange,
-      probe: async (signal) => void (await upstream.tunnel(check, { signal, timeoutMs: PROBE_MS })).destroy(),
+      probe: async (signal) => void (await upstream.tunnel(check, { signal, timeoutMs: probeMs })).destroy(),
     });
-    const ask = { signal: this.#closing.signal, timeoutMs: TUNNEL_MS };
+    const ask = { signal: this.#closing.signal, timeoutMs: tunnelMs };
     const isSocks = upstream.protocol === "socks5";
     this.#agent = new DialingAgent((target) => (isSocks ? upstream.tunnel(target, ask) : upstream.connect(ask)));
   }
@@ -68,7 +68,7 @@ export class ProxiedWay implements WayOut {
   }
 
   async #connect(target: Target, signal: AbortSignal): Promise<Socket> {
-    return await this.#options.upstream.tunnel(target, { signal, timeoutMs: TUNNEL_MS });
+    return await this.#options.upstream.tunnel(target, { signal, timeoutMs: tunnelMs });
   }
 
   #judge(error: unknown): void {

@@ -6,7 +6,7 @@ import type { EgressGuard } from "./resolver.ts";
 import { Upstream } from "./upstream.ts";
 
 /** How long a proxy may take to answer, by itself and where the caller waits longer. */
-export const PROBE_MS = 10_000;
+export const probeMs = 10_000;
 
 /** Asks a proxy for a tunnel, as a session's launch would; fails with `proxy-validation-failed`. */
 export async function checkProxy(guard: EgressGuard, command: CheckProxyCommand, signal: AbortSignal): Promise<void> {
@@ -14,7 +14,7 @@ export async function checkProxy(guard: EgressGuard, command: CheckProxyCommand,
   const target = parseTarget(command.target);
   if (!proxy || !target) throw failFields("validation-failed", { [proxy ? "target" : "proxy"]: "is required" });
   try {
-    const ask = { signal, timeoutMs: Math.min(timeoutMs || PROBE_MS, PROBE_MS) };
+    const ask = { signal, timeoutMs: Math.min(timeoutMs || probeMs, probeMs) };
     (await new Upstream(proxy, guard).tunnel(target, ask)).destroy();
   } catch (thrown) {
     if (!(thrown instanceof ProxyFailure)) throw thrown;

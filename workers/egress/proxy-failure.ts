@@ -2,7 +2,7 @@
 export type ProxyFailureReason = "unreachable" | "auth_failed" | "timeout" | "egress_blocked";
 
 /** Chromium's names for the same, had it used the proxy itself. */
-const NET_ERRORS: Record<ProxyFailureReason, string> = {
+const netErrors: Record<ProxyFailureReason, string> = {
   unreachable: "ERR_PROXY_CONNECTION_FAILED",
   auth_failed: "ERR_PROXY_AUTH_REQUESTED",
   timeout: "ERR_PROXY_CONNECTION_FAILED",
@@ -26,7 +26,7 @@ export class ProxyFailure extends Error {
   }
 
   get netError(): string {
-    return NET_ERRORS[this.reason];
+    return netErrors[this.reason];
   }
 }
 

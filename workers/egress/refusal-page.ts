@@ -1,7 +1,7 @@
 import { formatTarget, isMetadataHost, type Target } from "../../src/platform/outgoing/address-rules.ts";
 
 /** The header by which an answer of the relay's own is told from one of the site's. */
-export const BLOCKED_HEADER = "x-pilothouse-blocked";
+export const blockedHeader = "x-pilothouse-blocked";
 
 /** Makes the page that a browser shows instead of a refused address, with the operator's remedy where that is the reader. */
 export function refusalPage(target: Target, showRemedy: boolean): string {

@@ -13,11 +13,11 @@ import {
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { Log } from "../log.ts";
 import { DirectWay } from "./direct-way.ts";
-import { forwardRequest, MAX_HEADER_BYTES } from "./forward.ts";
+import { forwardRequest, maxHeaderBytes } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorOf } from "./journal.ts";
 import { ProxiedWay } from "./proxied-way.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
-import { BLOCKED_HEADER, refusalPage } from "./refusal-page.ts";
+import { blockedHeader, refusalPage } from "./refusal-page.ts";
 import { type EgressGuard, takeTurns } from "./resolver.ts";
 import { type EgressBytes, SocketTally } from "./socket-tally.ts";
 import { joinSockets } from "./tunnel.ts";
@@ -57,7 +57,7 @@ export class Relay {
   readonly #refusals = new Journal<JournalEntry>();
   readonly #failures = new Journal<EgressFailure>();
   /** Listens nowhere: it is handed the browser's connections. An upload may take longer than Node's 5 minutes. */
-  readonly #server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requestTimeout: 0 });
+  readonly #server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0 });
   readonly #connections = new Set<Socket>();
   readonly #direct: DirectWay;
   #way: WayOut;
@@ -160,7 +160,7 @@ export class Relay {
     if (!exit) return endConnect(browser, "502 Bad Gateway");
     if (exit === "refused") {
       this.#noteRefusal(target);
-      return endConnect(browser, `403 Forbidden\r\n${BLOCKED_HEADER}: egress`);
+      return endConnect(browser, `403 Forbidden\r\n${blockedHeader}: egress`);
     }
     const gone = new AbortController();
     const onClose = () => gone.abort();
@@ -204,7 +204,7 @@ export class Relay {
   #refuseRequest(target: Target, response: ServerResponse): void {
     this.#noteRefusal(target);
     response.writeHead(403, {
-      [BLOCKED_HEADER]: "egress",
+      [blockedHeader]: "egress",
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
       connection: "close",

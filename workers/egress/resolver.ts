@@ -4,23 +4,23 @@ import type { AddressRules, Target } from "../../src/platform/outgoing/address-r
 import { nameTimeout, type Resolve, resolveName } from "../../src/platform/outgoing/target-resolution.ts";
 
 /** How long a page behind a proxy waits for a name that the proxy resolves anyway. */
-const PROXIED_LOOKUP_MS = 3_000;
+const proxiedLookupMs = 3_000;
 
 /** How many names one session resolves at once. */
-const LOOKUPS_AT_ONCE = 3;
+const lookupsAtOnce = 3;
 
 /** Threads for what is not slow: files, and compression. */
-const OTHER_THREADS = 8;
+const otherThreads = 8;
 
 /** What libuv grants at most. */
-const MAX_THREADS = 1_024;
+const maxThreads = 1_024;
 
 /**
  * How many threads a worker asks Node for (UV_THREADPOOL_SIZE, four unless set). Names resolve on half of them at most,
  * and a name whose server is silent holds one for seconds: no session may keep the others from theirs.
  */
 export function threadsFor(slots: number): number {
-  return Math.min(2 * LOOKUPS_AT_ONCE * slots + OTHER_THREADS, MAX_THREADS);
+  return Math.min(2 * lookupsAtOnce * slots + otherThreads, maxThreads);
 }
 
 /** What decides where pages may go. */
@@ -46,7 +46,7 @@ export async function admitThroughProxy(
   // A name that is late is not let through: whoever owns it could be late on purpose, and then say what they like.
   const addresses = await unlessLate(
     resolve(target.host).catch(() => []),
-    PROXIED_LOOKUP_MS,
+    proxiedLookupMs,
     () => Promise.reject(nameTimeout(target.host)),
   );
   if (addresses.length === 0) return !isPrivateName(target.host);
@@ -63,7 +63,7 @@ export function takeTurns(resolve: Resolve = resolveName): Resolve {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (host) => {
-    if (running >= LOOKUPS_AT_ONCE) await new Promise<void>((proceed) => waiting.push(proceed));
+    if (running >= lookupsAtOnce) await new Promise<void>((proceed) => waiting.push(proceed));
     else running += 1;
     try {
       return await resolve(host);

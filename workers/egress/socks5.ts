@@ -8,13 +8,13 @@ export interface ProxyLogin {
   readonly password: string;
 }
 
-const VERSION = 5;
-const METHOD = { none: 0, login: 2, refused: 255 } as const;
-const CONNECT = 1;
-const ADDRESS = { ipv4: 1, name: 3, ipv6: 4 } as const;
+const socksVersion = 5;
+const methodCodes = { none: 0, login: 2, refused: 255 } as const;
+const connect = 1;
+const address = { ipv4: 1, name: 3, ipv6: 4 } as const;
 
 /** What a proxy may answer instead of a tunnel (RFC 1928, section 6). */
-const REPLIES: Readonly<Record<number, string>> = {
+const replies: Readonly<Record<number, string>> = {
   1: "general failure",
   2: "not allowed",
   3: "network unreachable",
@@ -30,15 +30,15 @@ const REPLIES: Readonly<Record<number, string>> = {
  * Ours because the package `socks` tells a refused login from a refused target only by the prose of its errors.
  */
 export async function openSocks5Tunnel(socket: Socket, target: Target, login: ProxyLogin | undefined): Promise<void> {
-  const methods = login ? [METHOD.none, METHOD.login] : [METHOD.none];
-  socket.write(Buffer.from([VERSION, methods.length, ...methods]));
+  const methods = login ? [methodCodes.none, methodCodes.login] : [methodCodes.none];
+  socket.write(Buffer.from([socksVersion, methods.length, ...methods]));
   const [version, method] = await read(socket, 2);
-  if (version !== VERSION) throw new ProxyFailure("unreachable", "does not speak SOCKS5");
-  if (method === METHOD.login && login) await logIn(socket, login);
-  else if (method !== METHOD.none) throw loginRefused();
-  socket.write(Buffer.concat([Buffer.from([VERSION, CONNECT, 0]), encodeTarget(target)]));
+  if (version !== socksVersion) throw new ProxyFailure("unreachable", "does not speak SOCKS5");
+  if (method === methodCodes.login && login) await logIn(socket, login);
+  else if (method !== methodCodes.none) throw loginRefused();
+  socket.write(Buffer.concat([Buffer.from([socksVersion, connect, 0]), encodeTarget(target)]));
   const [, reply = 1, , family] = await read(socket, 4);
-  if (reply !== 0) throw tunnelRefused(formatTarget(target), REPLIES[reply] ?? `reply ${reply}`);
+  if (reply !== 0) throw tunnelRefused(formatTarget(target), replies[reply] ?? `reply ${reply}`);
   await read(socket, (await boundLength(socket, family)) + 2);
 }
 
@@ -51,21 +51,21 @@ async function logIn(socket: Socket, { username, password }: ProxyLogin): Promis
 
 function encodeTarget({ host, port }: Target): Buffer {
   const encodedPort = Buffer.from([port >> 8, port & 255]);
-  if (isIPv4(host)) return Buffer.concat([Buffer.from([ADDRESS.ipv4, ...host.split(".").map(Number)]), encodedPort]);
+  if (isIPv4(host)) return Buffer.concat([Buffer.from([address.ipv4, ...host.split(".").map(Number)]), encodedPort]);
   if (isIPv6(host)) {
     const bytes = ipv6Groups(host).flatMap((group) => [group >> 8, group & 255]);
-    return Buffer.concat([Buffer.from([ADDRESS.ipv6, ...bytes]), encodedPort]);
+    return Buffer.concat([Buffer.from([address.ipv6, ...bytes]), encodedPort]);
   }
   const name = Buffer.from(host);
   if (name.length > 255) throw tunnelRefused(formatTarget({ host, port }), "a name longer than 255 bytes");
-  return Buffer.concat([Buffer.from([ADDRESS.name, name.length]), name, encodedPort]);
+  return Buffer.concat([Buffer.from([address.name, name.length]), name, encodedPort]);
 }
 
 /** Length of the address that follows: where the proxy's own connection begins, which is of no use to us. */
 async function boundLength(socket: Socket, family: number | undefined): Promise<number> {
-  if (family === ADDRESS.ipv4) return 4;
-  if (family === ADDRESS.ipv6) return 16;
-  if (family === ADDRESS.name) return (await read(socket, 1))[0] ?? 0;
+  if (family === address.ipv4) return 4;
+  if (family === address.ipv6) return 16;
+  if (family === address.name) return (await read(socket, 1))[0] ?? 0;
   throw new ProxyFailure("unreachable", "does not speak SOCKS5");
 }
 

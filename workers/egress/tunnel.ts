@@ -2,7 +2,7 @@ import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 
 /** How long a connection to a target may take, as long as Chromium itself would wait for a proxy's answer. */
-const CONNECT_MS = 30_000;
+const connectMs = 30_000;
 
 /** Connects to a checked address of a target; the signal is that of the browser's side going away. */
 export function connectTarget(target: Target, lookup: LookupFunction, signal: AbortSignal): Promise<Socket> {
@@ -11,7 +11,7 @@ export function connectTarget(target: Target, lookup: LookupFunction, signal: Ab
     const stop = (error: Error) => socket.destroy(error);
     const timer = setTimeout(
       () => stop(Object.assign(new Error("connecting timed out"), { code: "ETIMEDOUT" })),
-      CONNECT_MS,
+      connectMs,
     );
     const onAbort = () => stop(new Error("the browser has gone"));
     const settle = () => {

@@ -6,7 +6,7 @@ import type { Reports } from "../reports/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
 
 /** How often it is looked for reports, in milliseconds. */
-const LOOK_MS = 100;
+const lookMs = 100;
 
 /** Sends reports to a gateway, in their order, one batch at a time. */
 export class ReportSender {
@@ -35,7 +35,7 @@ export class ReportSender {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await this.#sendAll();
-      await pause(LOOK_MS, signal);
+      await pause(lookMs, signal);
     }
   }
 

@@ -2,10 +2,10 @@ import type { Frame } from "playwright-core";
 import type { CheckFrame } from "./vendors.ts";
 
 /** How long a field may take to tell its value. */
-const FIELD_MS = 500;
+const fieldMs = 500;
 
 /** A document has one field for each widget; more are not looked at. */
-const MAX_FIELDS = 5;
+const maxFields = 5;
 
 /**
  * Says whether a check's frame is before the person's eyes and still to be passed. Playwright looks at it from its
@@ -33,9 +33,9 @@ async function isShown(frame: Frame, minWidth: number, minHeight: number): Promi
 
 async function isAnswered(parent: Frame, answer: string): Promise<boolean> {
   const fields = parent.locator(`css=${answer}`);
-  const count = Math.min(await fields.count(), MAX_FIELDS);
+  const count = Math.min(await fields.count(), maxFields);
   for (let index = 0; index < count; index += 1) {
-    if ((await fields.nth(index).inputValue({ timeout: FIELD_MS })) !== "") return true;
+    if ((await fields.nth(index).inputValue({ timeout: fieldMs })) !== "") return true;
   }
   return false;
 }

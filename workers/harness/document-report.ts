@@ -1,10 +1,10 @@
 import type { CdpSession } from "../wire/cdp-session.ts";
 
 /** The world in which our script sees the document, and the page does not see our script. */
-const WORLD = "harness";
+const world = "harness";
 
 /** Milliseconds after which the browser ends the script: it takes 1 on an ordinary page. */
-const SCRIPT_MS = 500;
+const scriptMs = 500;
 
 /** What a document shows of whether it is a check. */
 export interface DocumentReport {
@@ -28,13 +28,13 @@ export interface DocumentReport {
  * when it has loaded. Asked for ahead, the report comes with the load, and not two rounds to a busy renderer later.
  */
 export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
-  const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: WORLD });
+  const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: world });
   const { result, exceptionDetails } = await cdp.send("Runtime.evaluate", {
     expression: when === "now" ? `(${describeDocument})()` : `(${awaitLoad})().then(${describeDocument})`,
     contextId: executionContextId,
     awaitPromise: when === "load",
     returnByValue: true,
-    timeout: SCRIPT_MS,
+    timeout: scriptMs,
   });
   if (exceptionDetails) throw new Error(`the document cannot be described: ${exceptionDetails.text}`);
   return result.value;
@@ -50,13 +50,13 @@ async function awaitLoad(): Promise<void> {
  * in every world, so what is asked of the document is asked through its prototype.
  */
 function describeDocument(): DocumentReport {
-  const MAX_TEXT = 1_500;
-  const MAX_NODES = 1_000;
-  const MAX_LINE = 200;
-  const SILENT = /^(?:script|style|noscript|template|option|title)$/i;
+  const maxText = 1_500;
+  const maxNodes = 1_000;
+  const maxLine = 200;
+  const silentTags = /^(?:script|style|noscript|template|option|title)$/i;
   const all = (selector: string): Element[] => [...Document.prototype.querySelectorAll.call(document, selector)];
   const isVisible = (element: Element) => element.checkVisibility({ visibilityProperty: true });
-  const lineOf = (element: Element) => (element.textContent ?? "").replace(/\s+/g, " ").trim().slice(0, MAX_LINE);
+  const lineOf = (element: Element) => (element.textContent ?? "").replace(/\s+/g, " ").trim().slice(0, maxLine);
 
   const readText = (root: Element): string | undefined => {
     const walker = Document.prototype.createTreeWalker.call(document, root, NodeFilter.SHOW_TEXT);
@@ -64,12 +64,12 @@ function describeDocument(): DocumentReport {
     let nodes = 0;
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       nodes += 1;
-      if (nodes > MAX_NODES) return undefined;
+      if (nodes > maxNodes) return undefined;
       const parent = node.parentElement;
       const line = (node.nodeValue ?? "").trim();
-      if (line === "" || !parent || SILENT.test(parent.localName) || !isVisible(parent)) continue;
+      if (line === "" || !parent || silentTags.test(parent.localName) || !isVisible(parent)) continue;
       text += `${line} `;
-      if (text.length > MAX_TEXT) return undefined;
+      if (text.length > maxText) return undefined;
     }
     return text;
   };

@@ -1,7 +1,7 @@
 import { within } from "../../src/platform/deadline.ts";
 
 /** Looks that events ask for are this far apart, whatever a page does to raise events. */
-const SPACING_MS = 250;
+const spacingMs = 250;
 
 /** Decides when a page is looked at: never twice at a time, and not again before there is a reason to. */
 export class LookTimer {
@@ -34,7 +34,7 @@ export class LookTimer {
   follow([first, ...following]: readonly number[]): void {
     this.#following = following;
     if (first === undefined) this.#cancel();
-    else this.#askFor(Math.max(performance.now() + first, this.#endedAt + SPACING_MS));
+    else this.#askFor(Math.max(performance.now() + first, this.#endedAt + spacingMs));
   }
 
   /** Resolves at the end of the next look, or when the time is up. */

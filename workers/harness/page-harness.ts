@@ -10,31 +10,31 @@ import { isAboutBeingHuman } from "./purpose.ts";
 import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";
 
 /** How long one look at a page may take: 3 ms on a quiet machine, for ever behind an endless script. */
-const LOOK_MS = 1_000;
+const lookMs = 1_000;
 
 /** How long after a document has loaded its report may come that was asked for ahead: `document.open` makes it never come. */
-const AHEAD_MS = 100;
+const aheadMs = 100;
 
 /** How long a navigation waits for a vendor's script, when one was asked for, to show what it makes of the page. */
-const VENDOR_VERDICT_MS = 500;
+const vendorVerdictMs = 500;
 
 /** A document that loads is looked at after these times, until it can be judged. */
-const LOADING_MS = [300, 1_000, 3_000];
+const loadingMs = [300, 1_000, 3_000];
 
 /** After a vendor was asked for something the page changes without an event: a widget grows, a hidden puzzle is shown. */
-const VENDOR_MS = [100, 400, 1_000, 3_000];
+const vendorMs = [100, 400, 1_000, 3_000];
 
 /** How often a check that is shown is looked at: that it has been passed raises no event. */
-const SHOWN_MS = 500;
+const shownMs = 500;
 
 /** The same while the page does not answer, so that what is asked of it does not pile up. */
-const SILENT_MS = 5_000;
+const silentMs = 5_000;
 
 /** How long a document may load before it counts that it shows no check. */
-const PATIENCE_MS = 5_000;
+const patienceMs = 5_000;
 
 /** How many frames of one page are looked at. */
-const MAX_FRAMES = 10;
+const maxFrames = 10;
 
 /** A bot check on a page. */
 export interface Sighting {
@@ -93,15 +93,15 @@ export class PageHarness {
     const beganAt = performance.now();
     const left = (ms: number) => beganAt + ms - performance.now();
     if (this.#judged !== this.#generation) this.#timer.now();
-    while (this.#judged !== this.#generation && left(LOOK_MS) > 0) await this.#timer.nextEnd(left(LOOK_MS));
-    while (this.#isVendorNear && !this.sighting && left(VENDOR_VERDICT_MS) > 0) {
-      await this.#timer.nextEnd(left(VENDOR_VERDICT_MS));
+    while (this.#judged !== this.#generation && left(lookMs) > 0) await this.#timer.nextEnd(left(lookMs));
+    while (this.#isVendorNear && !this.sighting && left(vendorVerdictMs) > 0) {
+      await this.#timer.nextEnd(left(vendorVerdictMs));
     }
   }
 
   /** The page was acted on: a frame that is there already may be shown now, without a request. */
   touch(): void {
-    if (this.#frames.size > 0) this.#timer.follow(VENDOR_MS);
+    if (this.#frames.size > 0) this.#timer.follow(vendorMs);
   }
 
   /** Looks no more. */
@@ -114,7 +114,7 @@ export class PageHarness {
     if (request.isNavigationRequest()) this.#isDocumentComing = true;
     if (!isVendorAddress(request.url())) return;
     this.#isVendorNear = true;
-    this.#timer.follow(VENDOR_MS);
+    this.#timer.follow(vendorMs);
   }
 
   #onNavigated(frame: Frame): void {
@@ -122,7 +122,7 @@ export class PageHarness {
       this.#generation += 1;
       this.#committedAt = performance.now();
       this.#isVendorNear = false;
-      this.#timer.follow(LOADING_MS);
+      this.#timer.follow(loadingMs);
       this.#hasLoaded = false;
       this.#atLoad = this.#isDocumentComing ? this.#report("load").catch(() => undefined) : undefined;
       this.#isDocumentComing = false;
@@ -131,7 +131,7 @@ export class PageHarness {
     const check = checkFrameOf(frame.url());
     const wasCheck = this.#frames.delete(frame);
     if (check) this.#frames.set(frame, check);
-    if (check || wasCheck) this.#timer.follow(VENDOR_MS);
+    if (check || wasCheck) this.#timer.follow(vendorMs);
   }
 
   #onLoad(): void {
@@ -149,19 +149,19 @@ export class PageHarness {
   async #takeReport(): Promise<DocumentReport | undefined> {
     const ahead = this.#hasLoaded ? this.#atLoad : undefined;
     if (ahead) this.#atLoad = undefined;
-    return within(ahead ?? Promise.resolve(undefined), AHEAD_MS, undefined);
+    return within(ahead ?? Promise.resolve(undefined), aheadMs, undefined);
   }
 
   async #look(): Promise<void> {
     const generation = this.#generation;
-    const seen = await within(this.#judge(), LOOK_MS, undefined);
+    const seen = await within(this.#judge(), lookMs, undefined);
     if (generation !== this.#generation) return;
     if (seen) {
       this.#judged = generation;
       this.#conclude(seen);
       if (!seen.isLoading && !this.#isVendorNear && this.#frames.size === 0) this.#timer.follow([]);
     }
-    if (this.sighting) this.#timer.after(seen ? SHOWN_MS : SILENT_MS);
+    if (this.sighting) this.#timer.after(seen ? shownMs : silentMs);
   }
 
   async #judge(): Promise<Look> {
@@ -178,7 +178,7 @@ export class PageHarness {
   }
 
   async #unsolvedFrame(): Promise<ChallengeKind | undefined> {
-    for (const [frame, check] of [...this.#frames].slice(0, MAX_FRAMES)) {
+    for (const [frame, check] of [...this.#frames].slice(0, maxFrames)) {
       // A frame may go while it is looked at.
       if (await isUnsolved(frame, check).catch(() => false)) return check.kind;
     }
@@ -189,7 +189,7 @@ export class PageHarness {
     const url = shownAddress(this.#options.page.url());
     if (kind === undefined) {
       // A check that reloads itself shows nothing for a moment.
-      const isPending = isLoading && performance.now() - this.#committedAt < PATIENCE_MS;
+      const isPending = isLoading && performance.now() - this.#committedAt < patienceMs;
       if (!isPending) this.#see(undefined);
     } else if (this.sighting?.url !== url) {
       // The first name stands while the page does: Cloudflare's own page comes to show a Turnstile, say.

@@ -1,13 +1,13 @@
 import type { DocumentReport } from "./document-report.ts";
 
 /** More links than these are the navigation of a site. */
-const MAX_LINKS = 8;
+const maxLinks = 8;
 
 /** A page this short may say it in its text alone; a longer one says it in its title or a heading. */
-const SHORT_TEXT = 400;
+const shortText = 400;
 
 /** What a page says that wants an act of a person. */
-const DEMANDS: readonly RegExp[] = [
+const demands: readonly RegExp[] = [
   /\b(?:verify|confirm|prove)(?: to us)?(?: that)? you(?:'re|’re| are)(?: really)? (?:a |not a )?(?:human|real person|robot|bot)\b/i,
   /\b(?:verify|confirm|make sure|checking if)(?: that)? you(?:'re|’re| are) not (?:a )?(?:ro)?bot\b/i,
   /^are you (?:a )?(?:human|robot|real person)\b/i,
@@ -22,7 +22,7 @@ const DEMANDS: readonly RegExp[] = [
 ];
 
 /** What a page says that looks at its visitor by itself. */
-const WAITS: readonly RegExp[] = [
+const waits: readonly RegExp[] = [
   /\bchecking (?:your browser before|if the site connection is secure)\b/i,
   /\bverifying (?:that )?you are (?:a )?human\b/i,
 ];
@@ -30,10 +30,10 @@ const WAITS: readonly RegExp[] = [
 /** Says whether a document's purpose is to find out whether its visitor is human. */
 export function isAboutBeingHuman(report: DocumentReport): boolean {
   const { title, headings, text, controls, links, hasForm } = report;
-  if (text === undefined || links > MAX_LINKS || hasForm) return false;
-  const lines = text.length <= SHORT_TEXT ? [title, ...headings, text] : [title, ...headings];
-  if (says(lines, WAITS)) return true;
-  return controls > 0 && says(lines, DEMANDS);
+  if (text === undefined || links > maxLinks || hasForm) return false;
+  const lines = text.length <= shortText ? [title, ...headings, text] : [title, ...headings];
+  if (says(lines, waits)) return true;
+  return controls > 0 && says(lines, demands);
 }
 
 function says(lines: readonly string[], patterns: readonly RegExp[]): boolean {

@@ -31,7 +31,7 @@ interface FrameRule extends CheckFrame {
  * Which frames are checks, by address. A vendor's widget that waits for a click or a puzzle is one; its invisible
  * variants, sensors, embeds and documentation are not.
  */
-const FRAME_RULES: readonly FrameRule[] = [
+const frameRules: readonly FrameRule[] = [
   {
     kind: "turnstile",
     host: /^challenges\.cloudflare\.com$/,
@@ -101,12 +101,12 @@ const FRAME_RULES: readonly FrameRule[] = [
 ];
 
 /** What checks are loaded from. It says that a check may come, not that there is one. */
-const VENDOR_ADDRESS =
+const vendorAddress =
   /^https?:\/\/(?:challenges\.cloudflare\.com|[^/]*\bhcaptcha\.com|[^/]*\.captcha-delivery\.com|captcha\.(?:px-cdn|px-cloud|perimeterx)\.net|[^/]*\.(?:arkoselabs|funcaptcha)\.com|[^/]+\/recaptcha|[^/]+\/cdn-cgi\/challenge-platform)(?::\d+)?\//;
 
 /** Says whether an address belongs to one who makes checks; it is asked of every request, so it does not parse. */
 export function isVendorAddress(url: string): boolean {
-  return VENDOR_ADDRESS.test(url);
+  return vendorAddress.test(url);
 }
 
 /** Finds what check a frame of this address is, if it is shown. */
@@ -115,7 +115,7 @@ export function checkFrameOf(address: string): CheckFrame | undefined {
   const url = URL.parse(address);
   if (!url) return undefined;
   const rest = address.slice(address.indexOf(url.host) + url.host.length);
-  return FRAME_RULES.find(
+  return frameRules.find(
     (rule) => rule.host.test(url.hostname) && rule.address.test(rest) && rule.unless?.test(rest) !== true,
   );
 }

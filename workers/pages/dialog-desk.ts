@@ -6,13 +6,13 @@ import type { EventFeed } from "./event-feed.ts";
 import { shownAddress } from "./shown-text.ts";
 
 /** How many dialogs `state` shows. */
-const KEPT = 10;
+const keptDialogs = 10;
 
 /** How much of a dialog's message is kept. */
-const MESSAGE_LENGTH = 1_000;
+const messageLength = 1_000;
 
 /** What is answered: a page may tell something and may be left, but nobody has agreed to anything. */
-const ACCEPTED = new Set(["alert", "beforeunload"]);
+const accepted = new Set(["alert", "beforeunload"]);
 
 /** Answers whatever a page asks the person before it, at once and by policy, and keeps the last of it. */
 export class DialogDesk {
@@ -40,9 +40,9 @@ export class DialogDesk {
 
   /** Keeps a dialog with the answer it was given. */
   record(kind: string, message: string, answer: "accepted" | "dismissed"): void {
-    const kept = message.slice(0, MESSAGE_LENGTH).toWellFormed();
+    const kept = message.slice(0, messageLength).toWellFormed();
     this.#dialogs.push(create(DialogSchema, { kind, message: kept, answer, at: timestampNow() }));
-    if (this.#dialogs.length > KEPT) this.#dialogs.shift();
+    if (this.#dialogs.length > keptDialogs) this.#dialogs.shift();
     this.#feed.publish(SessionDialogEventSchema, { kind, message: kept, answer });
   }
 
@@ -54,7 +54,7 @@ export class DialogDesk {
   }
 
   #answer(dialog: BrowserDialog): void {
-    const isAccepted = ACCEPTED.has(dialog.type());
+    const isAccepted = accepted.has(dialog.type());
     this.record(dialog.type(), dialog.message(), isAccepted ? "accepted" : "dismissed");
     // The page may have gone meanwhile, and its dialog with it.
     (isAccepted ? dialog.accept() : dialog.dismiss()).catch(() => undefined);

@@ -6,16 +6,16 @@ import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 
 /** How many files and bytes a session may download. */
-const MAX_FILES = 20;
-const MAX_BYTES = 100 * 1024 * 1024;
+const maxFiles = 20;
+const maxBytes = 100 * 1024 * 1024;
 
 /** How many downloads `state` shows. */
-const KEPT = 10;
+const kept = 10;
 
 /** How often running downloads are measured: at 1 GiB/s that lets 200 MiB more through. */
-const MEASURE_MS = 200;
+const measureMs = 200;
 
-const NAME_LENGTH = 255;
+const nameLength = 255;
 
 interface Entry {
   readonly shown: Download;
@@ -65,15 +65,15 @@ export class DownloadShelf {
   }
 
   #take({ guid, suggestedFilename }: WireEvents["Browser.downloadWillBegin"]): void {
-    const fileName = suggestedFilename.slice(0, NAME_LENGTH).toWellFormed();
+    const fileName = suggestedFilename.slice(0, nameLength).toWellFormed();
     const shown = create(DownloadSchema, { fileName, status: "running" });
     this.#shown.push(shown);
-    if (this.#shown.length > KEPT) this.#shown.shift();
+    if (this.#shown.length > kept) this.#shown.shift();
     this.#count += 1;
     const entry = { shown, guid };
-    if (this.#count > MAX_FILES) return void this.#refuse(entry);
+    if (this.#count > maxFiles) return void this.#refuse(entry);
     this.#running.set(guid, entry);
-    this.#timer ??= setInterval(() => void this.#measure(), MEASURE_MS);
+    this.#timer ??= setInterval(() => void this.#measure(), measureMs);
   }
 
   async #finish({ guid, shown }: Entry, isWhole: boolean): Promise<void> {
@@ -94,7 +94,7 @@ export class DownloadShelf {
     const total = sizes.reduce((sum, size) => sum + size, 0);
     const [only, another] = this.#running.values();
     if (only && !another) only.shown.bytes = BigInt(Math.max(0, total - this.#finishedBytes()));
-    if (total > MAX_BYTES) for (const entry of this.#running.values()) void this.#refuse(entry);
+    if (total > maxBytes) for (const entry of this.#running.values()) void this.#refuse(entry);
   }
 
   #finishedBytes(): number {

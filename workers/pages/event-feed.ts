@@ -4,7 +4,7 @@ import { type Event, EventSchema } from "../../src/gen/pilothouse/v1/common_pb.t
 import { eventPayload } from "../../src/platform/event-payload.ts";
 
 /** How many events a slow reader may fall behind before it loses the oldest. */
-const CAPACITY = 200;
+const capacity = 200;
 
 /** Makes an event for the session that reads it: a warm browser has seen things before it was given to one. */
 type EventMaker = (sessionId: string) => Event;
@@ -35,7 +35,7 @@ export class EventFeed {
     const make: EventMaker = (sessionId) =>
       create(EventSchema, { ...eventPayload(payload, fill(payload, sessionId, said)), createdAt });
     for (const reader of this.#readers) {
-      if (reader.pending.push(make) > CAPACITY) reader.pending.shift();
+      if (reader.pending.push(make) > capacity) reader.pending.shift();
       reader.wake();
     }
   }

@@ -4,13 +4,13 @@ import { fail } from "../../src/platform/errors.ts";
 import { type PageBrowser, SessionPage } from "./session-page.ts";
 
 /** How many pages a session may have: a page that opens popups without end must not take the machine. */
-const MAX_PAGES = 32;
+const maxPages = 32;
 
 /** How long a tab that is of no use any more may take to close. */
-const CLOSE_MS = 5_000;
+const closeMs = 5_000;
 
 /** How long a page may take to open: some 10 ms on a quiet machine, and for ever when its renderer dies meanwhile. */
-const OPEN_MS = 15_000;
+const openMs = 15_000;
 
 /** What becomes known of a session's pages. */
 export interface PageListener {
@@ -80,7 +80,7 @@ export class PageBook {
     if (!isCrashed) await sessionPage.crash();
     const old = sessionPage.replaceTab(page);
     this.#listener.onTab(sessionPage);
-    void within(old.close(), CLOSE_MS, undefined);
+    void within(old.close(), closeMs, undefined);
   }
 
   /** Opens no page any more when the last one closes. */
@@ -95,8 +95,8 @@ export class PageBook {
 
   /** Takes up a page that the browser opened by itself. */
   #adopt(page: Page): void {
-    if (this.#pages.length >= MAX_PAGES) {
-      void within(page.close(), CLOSE_MS, undefined);
+    if (this.#pages.length >= maxPages) {
+      void within(page.close(), closeMs, undefined);
       return;
     }
     if (!page.isClosed()) this.#add(page);
@@ -139,7 +139,7 @@ export class PageBook {
       this.#announced = announced;
       let page: Page | undefined;
       try {
-        page = await raceSignal(this.#context.newPage(), AbortSignal.timeout(OPEN_MS));
+        page = await raceSignal(this.#context.newPage(), AbortSignal.timeout(openMs));
         return page;
       } finally {
         this.#announced = undefined;

@@ -1,13 +1,13 @@
 import type { Page, Request, Response } from "playwright-core";
 import { fail } from "../../src/platform/errors.ts";
-import { BLOCKED_HEADER } from "../egress/refusal-page.ts";
+import { blockedHeader } from "../egress/refusal-page.ts";
 import type { Progress } from "./progress.ts";
 
 /** How long a page has to be without a request for its network to count as idle. */
-const IDLE_MS = 500;
+const idleMs = 500;
 
 /** Streams stay open for as long as the page likes: they say nothing about whether it is done. */
-const ENDLESS_TYPES = new Set(["eventsource", "websocket"]);
+const endlessTypes = new Set(["eventsource", "websocket"]);
 
 /** What is known of the last answer to a navigation of a page's main frame. */
 export interface DocumentAnswer {
@@ -41,11 +41,11 @@ export class PageTraffic {
   async idle(progress: Progress): Promise<void> {
     for (;;) {
       const quietFor = this.#inFlight.size > 0 ? 0 : performance.now() - this.#quietSince;
-      if (quietFor >= IDLE_MS) return;
+      if (quietFor >= idleMs) return;
       const left = progress.remaining();
       if (left <= 1)
         throw fail("session-timeout", {}, { detail: "the network did not become idle within the timeout" });
-      const pause = Math.min(Math.max(IDLE_MS - quietFor, 10), left);
+      const pause = Math.min(Math.max(idleMs - quietFor, 10), left);
       await progress.race(new Promise((resolve) => setTimeout(resolve, pause)));
     }
   }
@@ -63,7 +63,7 @@ export class PageTraffic {
 
   #onRequest(request: Request): void {
     if (this.#isDocument(request)) this.requestedUrl = request.url();
-    if (ENDLESS_TYPES.has(request.resourceType())) return;
+    if (endlessTypes.has(request.resourceType())) return;
     this.#inFlight.add(request);
   }
 
@@ -74,7 +74,7 @@ export class PageTraffic {
   #onResponse(response: Response): void {
     if (!this.#isDocument(response.request())) return;
     const headers = response.headers();
-    const looksBlocked = headers[BLOCKED_HEADER] !== undefined;
+    const looksBlocked = headers[blockedHeader] !== undefined;
     const isMitigated = headers["cf-mitigated"] === "challenge";
     this.answer = { url: response.url(), status: response.status(), looksBlocked, isMitigated };
   }

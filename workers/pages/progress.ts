@@ -2,7 +2,7 @@ import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 
 /** How long after its timeout a command is cut off, whatever the browser does: time for the browser's own, better answer. */
-const WATCHDOG_MS = 250;
+const watchdogMs = 250;
 
 /** The time that a command has, and what may cut it short. First argument of everything that waits for a browser. */
 export interface Progress {
@@ -22,7 +22,7 @@ export class CommandProgress implements Progress {
 
   constructor(timeoutMs: number, signals: readonly AbortSignal[]) {
     this.#endsAt = performance.now() + timeoutMs;
-    this.#deadline = new Deadline(timeoutMs + WATCHDOG_MS, () => timeoutFailure(timeoutMs), signals);
+    this.#deadline = new Deadline(timeoutMs + watchdogMs, () => timeoutFailure(timeoutMs), signals);
     this.signal = this.#deadline.signal;
   }
 

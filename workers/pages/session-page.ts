@@ -6,7 +6,7 @@ import { PageTraffic } from "./page-traffic.ts";
 import { shownAddress, shownText } from "./shown-text.ts";
 
 /** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
-const TITLE_MS = 500;
+const titleMs = 500;
 
 /** What a page asks of its browser. */
 export interface PageBrowser {
@@ -69,7 +69,7 @@ export class SessionPage {
     const asked = this.#tab.targetId.then((targetId) =>
       this.#browser.browserSession.send("Target.getTargetInfo", { targetId }),
     );
-    const answer = await within(asked, TITLE_MS, undefined);
+    const answer = await within(asked, titleMs, undefined);
     const title = answer?.targetInfo.title ?? "";
     // Chromium gives a document without a title its address for one, the way tabs show it.
     return isAddress(title, this.page.url()) ? "" : shownText(title);
@@ -86,7 +86,7 @@ export class SessionPage {
   /** Crashes the renderer: the only thing that an endless script listens to. */
   async crash(): Promise<void> {
     const cdp = await this.#tab.cdp;
-    await within(cdp.send("Page.crash"), TITLE_MS, undefined);
+    await within(cdp.send("Page.crash"), titleMs, undefined);
   }
 }
 

@@ -11,19 +11,19 @@ import type { SessionBrowser } from "./session-browser.ts";
 import { WarmBrowser } from "./warm-browser.ts";
 
 /** How long a launch ahead of demand may take. */
-const LAUNCH_MS = 30_000;
+const launchMs = 30_000;
 
 /** How often the pool is fitted to demand when nobody asks, and how long it waits after a launch that failed. */
-const TICK_MS = 5_000;
+const tickMs = 5_000;
 
 /**
  * How long after a session has its browser the next one is launched: a launch holds the worker for some 20 ms and takes
  * a core for 200, which the session's first page wants as well.
  */
-const SOON_MS = 400;
+const soonMs = 400;
 
 /** The runtime of sessions whose creator names none. */
-const DEFAULT: BrowserRuntime = "headless-shell";
+const defaultRuntime: BrowserRuntime = "headless-shell";
 
 /** How a session came to its browser: by one that was launched ahead, or by a launch. */
 export type Readiness = "adopted" | "launched";
@@ -82,7 +82,7 @@ export class BrowserPool {
     this.#options = options;
     // The default runtime first: the slots may not do for all.
     const runtimes = [...options.runtimes].sort(
-      (first, second) => Number(second === DEFAULT) - Number(first === DEFAULT),
+      (first, second) => Number(second === defaultRuntime) - Number(first === defaultRuntime),
     );
     this.#demand = new Map(
       runtimes.map((runtime, index) => [runtime, new Demand(Number(index === 0), options.most)] as const),
@@ -102,7 +102,7 @@ export class BrowserPool {
 
   /** Begins to launch ahead. */
   start(): void {
-    this.#timer ??= setInterval(() => this.#fit(), TICK_MS);
+    this.#timer ??= setInterval(() => this.#fit(), tickMs);
     this.#fit();
   }
 
@@ -130,7 +130,7 @@ export class BrowserPool {
       this.#soon ??= setTimeout(() => {
         this.#soon = undefined;
         this.#fit();
-      }, SOON_MS);
+      }, soonMs);
     }
   }
 
@@ -240,12 +240,12 @@ export class BrowserPool {
     if (!slot) return false;
     const given = new AbortController();
     const unwanted = AbortSignal.any([this.#stopping.signal, given.signal]);
-    const signal = AbortSignal.any([unwanted, AbortSignal.timeout(LAUNCH_MS)]);
-    const wish = { runtime, device: this.#device, signal, timeoutMs: LAUNCH_MS };
+    const signal = AbortSignal.any([unwanted, AbortSignal.timeout(launchMs)]);
+    const wish = { runtime, device: this.#device, signal, timeoutMs: launchMs };
     const warm = this.#launchIn(slot, wish).catch((error: unknown) => {
       if (unwanted.aborted) return undefined;
       this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
-      this.#quietUntil = performance.now() + TICK_MS;
+      this.#quietUntil = performance.now() + tickMs;
       return undefined;
     });
     const launching: Launching = { runtime, warm, isClaimed: false, abort: () => given.abort() };

@@ -1,8 +1,8 @@
 /** How far back demand is looked at, in milliseconds. */
-const WINDOW_MS = 30_000;
+const windowMs = 30_000;
 
 /** As many browsers are kept as were asked for in 5 s: in that time a worker launches some ten. */
-const SHARE = 5_000 / WINDOW_MS;
+const share = 5_000 / windowMs;
 
 /** Says how many browsers of a kind are worth keeping warm, by what was asked for lately. */
 export class Demand {
@@ -23,7 +23,7 @@ export class Demand {
 
   /** Gives how many to keep warm now. */
   target(now: number): number {
-    this.#asked = this.#asked.filter((at) => now - at < WINDOW_MS);
-    return Math.min(this.#most, Math.max(this.#least, Math.ceil(this.#asked.length * SHARE)));
+    this.#asked = this.#asked.filter((at) => now - at < windowMs);
+    return Math.min(this.#most, Math.max(this.#least, Math.ceil(this.#asked.length * share)));
   }
 }

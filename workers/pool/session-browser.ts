@@ -22,7 +22,7 @@ import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
 
 /** How much of a line that a page writes to its console is passed on. */
-const CONSOLE_LENGTH = 2_000;
+const consoleLength = 2_000;
 
 /** A session's browser with all that looks after it. */
 export class SessionBrowser {
@@ -127,7 +127,7 @@ export class SessionBrowser {
   }
 
   #onConsole(message: ConsoleMessage): void {
-    const text = message.text().slice(0, CONSOLE_LENGTH).toWellFormed();
+    const text = message.text().slice(0, consoleLength).toWellFormed();
     this.feed.publish(SessionConsoleEventSchema, { level: message.type(), text });
   }
 }

@@ -8,7 +8,7 @@ import type { Slot } from "../slots/slot.ts";
 import { SessionBrowser } from "./session-browser.ts";
 
 /** How long a browser may take to show that it lives before a session has it; it takes 1 ms on a quiet machine. */
-const PROOF_MS = 2_000;
+const proofMs = 2_000;
 
 /** How to launch a browser in a slot. */
 export interface WarmLaunch {
@@ -53,7 +53,7 @@ export class WarmBrowser {
 
   /** Makes it a session's, as the device that this has; rejects when it has died meanwhile. */
   async adopt(device: Device): Promise<SessionBrowser> {
-    if (isDeepStrictEqual(device, this.#device)) await this.#browser.prove(PROOF_MS);
+    if (isDeepStrictEqual(device, this.#device)) await this.#browser.prove(proofMs);
     else await this.#browser.wear(device);
     this.#device = device;
     return this.#browser;

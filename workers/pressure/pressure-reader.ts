@@ -13,7 +13,7 @@ export interface Pressure {
 }
 
 /** Over how many milliseconds the number of runnable tasks is averaged: as the kernel's own `avg10`. */
-const AVERAGE_MS = 10_000;
+const averageMs = 10_000;
 
 /**
  * Reads the pressure on this machine and on the control groups that bound this process, whichever is higher. Where the
@@ -61,7 +61,7 @@ export class PressureReader {
     const runnable = field(readText(join(this.#root, "proc/loadavg")), /(\d+)\/\d+/) ?? 0;
     const elapsed = this.#readAt === undefined ? 0 : now - this.#readAt;
     this.#readAt = now;
-    this.#runnable += (runnable - this.#runnable) * (1 - Math.exp(-elapsed / AVERAGE_MS));
+    this.#runnable += (runnable - this.#runnable) * (1 - Math.exp(-elapsed / averageMs));
     return Math.min(some, Math.max(0, 1 - this.#cores / Math.max(this.#runnable, this.#cores)));
   }
 

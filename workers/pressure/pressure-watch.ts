@@ -5,10 +5,10 @@ import type { Pressure } from "./pressure-reader.ts";
 export type PressureKind = keyof Pressure;
 
 /** The worst first. */
-const KINDS: readonly PressureKind[] = ["memory", "memory_stall", "cpu"];
+const kinds: readonly PressureKind[] = ["memory", "memory_stall", "cpu"];
 
 /** Milliseconds between looks: a session takes longer to become large. */
-const LOOK_MS = 500;
+const lookMs = 500;
 
 /** Percent from which the worker is closed; 100 never. */
 export interface CloseAt {
@@ -59,13 +59,13 @@ export class PressureWatch {
 
   /** What closes the worker, the worst first. */
   get closedBy(): PressureKind | undefined {
-    return KINDS.find((kind) => this.#gates[kind].isClosed);
+    return kinds.find((kind) => this.#gates[kind].isClosed);
   }
 
   /** Looks for the first time, and from then on. */
   start(): void {
     this.look();
-    this.#timer ??= setInterval(() => this.look(), LOOK_MS);
+    this.#timer ??= setInterval(() => this.look(), lookMs);
   }
 
   /** Looks no more. */
@@ -79,7 +79,7 @@ export class PressureWatch {
     const before = this.closedBy;
     const pressure = this.#options.read();
     this.#pressure = pressure;
-    for (const kind of KINDS) {
+    for (const kind of kinds) {
       this.#gates[kind] = moveGate(this.#gates[kind], this.#rules[kind], pressure[kind], now);
     }
     const after = this.closedBy;

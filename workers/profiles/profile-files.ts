@@ -8,23 +8,23 @@ import { type ProfileManifest, readManifest, writeManifest } from "./profile-man
 import { guardTar } from "./tar-guard.ts";
 
 /** The largest store, compressed. */
-const LARGEST = 32 * 2 ** 20;
+const largest = 32 * 2 ** 20;
 
 /** How long packing and unpacking may take; 20 sites take 20 and 30 ms. */
-const PACK_MS = 5_000;
-const UNPACK_MS = 10_000;
+const packMs = 5_000;
+const unpackMs = 10_000;
 
 /**
  * Where both runtimes keep localStorage and IndexedDB. Links, sockets and the like are left behind, and times, which
  * would take a second header for each file.
  */
-const PACK = `
+const pack = `
   find "Default/Local Storage" Default/WebStorage Default/IndexedDB -type f -print0 2>/dev/null |
     tar --create --format=pax --pax-option=delete=atime,delete=ctime --mtime=@0 --no-recursion --null --files-from=- \\
       --file=-`;
 
 /** Older stores hold two archives, one behind the other. */
-const UNPACK = "tar --extract --ignore-zeros --touch --no-same-owner --no-same-permissions --file=-";
+const unpack = "tar --extract --ignore-zeros --touch --no-same-owner --no-same-permissions --file=-";
 
 /** A browser's directory, which pages have filled: whoever looks into it does so as the slot's uid. */
 export interface ProfileDirectory {
@@ -38,7 +38,7 @@ export async function packProfile(
   manifest: ProfileManifest,
   target: string,
 ): Promise<number> {
-  const tar = new ConfinedShell(directory, PACK, AbortSignal.timeout(PACK_MS));
+  const tar = new ConfinedShell(directory, pack, AbortSignal.timeout(packMs));
   const file = createWriteStream(target, { mode: 0o600, flush: true });
   const store = async function* () {
     yield writeManifest(manifest);
@@ -60,7 +60,7 @@ export async function unpackProfile(
   try {
     const { manifest, files } = await readManifest(store);
     check(manifest);
-    const tar = new ConfinedShell(directory, UNPACK, AbortSignal.any([signal, AbortSignal.timeout(UNPACK_MS)]));
+    const tar = new ConfinedShell(directory, unpack, AbortSignal.any([signal, AbortSignal.timeout(unpackMs)]));
     await tar.input(guardTar(files));
     return manifest;
   } finally {
@@ -72,7 +72,7 @@ async function* boundSize(store: AsyncIterable<Buffer>): AsyncGenerator<Buffer, 
   let bytes = 0;
   for await (const chunk of store) {
     bytes += chunk.length;
-    if (bytes > LARGEST) throw new Error(`the profile takes more than ${LARGEST} bytes, compressed`);
+    if (bytes > largest) throw new Error(`the profile takes more than ${largest} bytes, compressed`);
     yield chunk;
   }
 }

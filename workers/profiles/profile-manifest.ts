@@ -14,7 +14,7 @@ export interface ProfileManifest {
 }
 
 /** The longest manifest: a browser keeps 3,300 cookies of at most 4 KiB. */
-const LONGEST = 16 * 2 ** 20;
+const longest = 16 * 2 ** 20;
 
 /** Gives the browser cookies. One that it does not take must not keep it from the others. */
 export async function setCookies(session: CdpSession, cookies: readonly Cookie[]): Promise<void> {
@@ -59,7 +59,7 @@ export async function readManifest(
   };
   await fill(4);
   const end = 4 + head.readUInt32BE(0);
-  if (end > LONGEST) throw new Error("a profile's store has no manifest");
+  if (end > longest) throw new Error("a profile's store has no manifest");
   await fill(end);
   // The boundary where JSON becomes what we wrote: stores are sealed, and nobody else can have written one.
   const manifest = JSON.parse(head.subarray(4, end).toString()) as ProfileManifest;

@@ -8,16 +8,16 @@ import { fail } from "../../src/platform/errors.ts";
 import type { Placement } from "../reports/placement.ts";
 
 /** What a gateway takes at once. */
-const CHUNK = 256 * 1024;
+const chunkBytes = 256 * 1024;
 
 /** A store that is put in place for a create that does not come is kept this long, in milliseconds. */
-const INCOMING_MS = 60_000;
+const incomingMs = 60_000;
 
 /** Nobody writes at a store for longer than this, in milliseconds. */
-const UNFINISHED_MS = 60_000;
+const unfinishedMs = 60_000;
 
 /** The largest store that a gateway puts in place. */
-const LARGEST = 32 * 2 ** 20;
+const largest = 32 * 2 ** 20;
 
 /** A profile as a session has it: which, and the version that the session began with. */
 export interface UsedProfile {
@@ -85,7 +85,7 @@ export class ProfileShelf {
         .then(({ mtimeMs }) => Date.now() - mtimeMs)
         .catch(() => 0);
       // A younger one may be what another worker of the machine packs at this moment for us.
-      if (age > UNFINISHED_MS) await rm(path, { force: true });
+      if (age > unfinishedMs) await rm(path, { force: true });
     }
   }
 
@@ -113,7 +113,7 @@ export class ProfileShelf {
       await rm(path, { force: true });
       throw error;
     }
-    setTimeout(() => void rm(path, { force: true }), INCOMING_MS).unref();
+    setTimeout(() => void rm(path, { force: true }), incomingMs).unref();
   }
 
   /** Expects the profile of a session that is being created. */
@@ -160,7 +160,7 @@ export class ProfileShelf {
 
   /** Reads the packed store of a session. */
   read(placement: Placement): AsyncIterable<Buffer> {
-    return createReadStream(join(this.directory, `${nameOf(placement)}.store`), { highWaterMark: CHUNK });
+    return createReadStream(join(this.directory, `${nameOf(placement)}.store`), { highWaterMark: chunkBytes });
   }
 
   /** Forgets what waited of a session. */
@@ -175,7 +175,7 @@ async function* bounded(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
   let bytes = 0;
   for await (const chunk of chunks) {
     bytes += chunk.length;
-    if (bytes > LARGEST) throw fail("bad-request", {}, { detail: "the profile's store is too large" });
+    if (bytes > largest) throw fail("bad-request", {}, { detail: "the profile's store is too large" });
     yield chunk;
   }
 }

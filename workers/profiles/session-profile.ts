@@ -13,14 +13,14 @@ import type { ProfileShelf, UsedProfile } from "./profile-shelf.ts";
 import { saveProfile } from "./save-profile.ts";
 
 /** How often cookies are read, for the case that there is no asking at the end; as often as the browser flushes its own. */
-const COOKIES_MS = 10_000;
+const cookiesMs = 10_000;
 
 /**
  * How long cookies are waited for at the end, and then the browser's own end; both take 100 ms on a quiet machine. One
  * that does not end, as behind an endless script, writes localStorage down all the same, 5 s after its change.
  */
-const LAST_COOKIES_MS = 1_000;
-const CLOSE_MS = 6_000;
+const lastCookiesMs = 1_000;
+const closeMs = 6_000;
 
 /** What a session's profile is made of. */
 export interface SessionProfileOptions {
@@ -66,10 +66,10 @@ export class SessionProfile {
     if (this.#cookies.length > 0) await setCookies(browserSession, this.#cookies);
     if (this.#isDiscarded) return;
     this.#timer = setInterval(() => {
-      this.#noting = this.#note(COOKIES_MS).catch((error: unknown) => {
+      this.#noting = this.#note(cookiesMs).catch((error: unknown) => {
         this.#options.log.warn({ err: error, session: this.#options.profile.sessionId }, "cookies could not be noted");
       });
-    }, COOKIES_MS);
+    }, cookiesMs);
     // Only what is whole may ever be saved, be it by who finds it after our death.
     this.#noting = this.#write();
     await this.#noting;
@@ -78,9 +78,9 @@ export class SessionProfile {
   /** Reads the cookies a last time and has the browser end in order, so that it writes what it holds; all of it bounded. */
   async close({ browserSession, exited }: BrowserProcess): Promise<void> {
     clearInterval(this.#timer);
-    await this.#note(LAST_COOKIES_MS).catch(() => undefined);
+    await this.#note(lastCookiesMs).catch(() => undefined);
     browserSession.send("Browser.close").catch(() => undefined);
-    await within(exited, CLOSE_MS, undefined);
+    await within(exited, closeMs, undefined);
   }
 
   /** Packs what the browser has left, once none of its processes is there any more. */

@@ -7,7 +7,7 @@ import type { Placement } from "./placement.ts";
 export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
 
 /** Reports sent at once. */
-const BATCH = 100;
+const batchSize = 100;
 
 /** What has become of sessions, in order, until a gateway has acknowledged it. */
 export class Reports {
@@ -24,7 +24,7 @@ export class Reports {
 
   /** The oldest that wait. */
   get batch(): readonly WorkerEvent[] {
-    return this.#waiting.slice(0, BATCH);
+    return this.#waiting.slice(0, batchSize);
   }
 
   /** Drops all up to one, which have been acknowledged. */

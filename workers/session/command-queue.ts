@@ -1,7 +1,7 @@
 import { fail } from "../../src/platform/errors.ts";
 
 /** How many commands may wait their turn. */
-const CAPACITY = 64;
+const capacity = 64;
 
 /** A kind of command that takes its turn. */
 export type QueuedKind = "navigate" | "interact" | "wait";
@@ -43,7 +43,7 @@ export class CommandQueue {
   run<Value>({ kind, whilePaused, dropped }: Turn, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) return Promise.reject(this.#closed);
     if (this.#paused && !whilePaused) return Promise.reject(this.#paused);
-    if (this.#waiting.length >= CAPACITY) return Promise.reject(tooMany());
+    if (this.#waiting.length >= capacity) return Promise.reject(tooMany());
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     const onAbort = () => {
       const index = this.#waiting.indexOf(entry);
@@ -69,7 +69,7 @@ export class CommandQueue {
   /** Runs a capture beside the commands. */
   async capture<Value>(dropped: AbortSignal, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) throw this.#closed;
-    if (this.#captures >= CAPACITY) throw tooMany();
+    if (this.#captures >= capacity) throw tooMany();
     this.#captures += 1;
     const before = this.#capture;
     const { promise: done, resolve } = Promise.withResolvers<void>();
@@ -119,5 +119,5 @@ export class CommandQueue {
 }
 
 function tooMany(): Error {
-  return fail("conflict", {}, { detail: `${CAPACITY} commands of this session wait already` });
+  return fail("conflict", {}, { detail: `${capacity} commands of this session wait already` });
 }

@@ -2,11 +2,11 @@ import { type SessionEndedReason, SessionEndedReasonSchema } from "../../src/gen
 import { type Failure, fail } from "../../src/platform/errors.ts";
 import { enumNames } from "../../src/platform/rest-json/names.ts";
 
-const NAMES = enumNames(SessionEndedReasonSchema);
+const names = enumNames(SessionEndedReasonSchema);
 
 /** The name of a reason, as clients see it. */
 export function endedReasonName(reason: SessionEndedReason): string {
-  return NAMES.get(reason) ?? "destroyed";
+  return names.get(reason) ?? "destroyed";
 }
 
 /** What every operation on an ended session answers. */

@@ -3,7 +3,7 @@ import { errorTable } from "../../src/platform/error-table.ts";
 import { asFailure, fail } from "../../src/platform/errors.ts";
 
 /** How many keys a session remembers. */
-const CAPACITY = 100;
+const capacity = 100;
 
 /** A command that may have been sent before. */
 export interface KeyedCommand {
@@ -49,7 +49,7 @@ export class IdempotencyMemory {
 
   #remember(key: string, remembered: Remembered): void {
     this.#answers.set(key, remembered);
-    if (this.#answers.size <= CAPACITY) return;
+    if (this.#answers.size <= capacity) return;
     const [oldest] = this.#answers.keys();
     if (oldest !== undefined) this.#answers.delete(oldest);
   }

@@ -7,7 +7,7 @@ import type { SessionBrowser } from "../pool/session-browser.ts";
 import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
 
 /** How long a page may take to say how far it is scrolled; one that hangs says nothing. */
-const LOOK_MS = 500;
+const lookMs = 500;
 
 interface Look {
   readonly x: number;
@@ -53,5 +53,5 @@ async function summarize(page: SessionPage, active: boolean): Promise<PageSummar
 function lookAt(page: SessionPage): Promise<Look | undefined> {
   if (page.isCrashed) return Promise.resolve(undefined);
   const asked = page.page.evaluate(() => ({ x: scrollX, y: scrollY, isLoaded: document.readyState === "complete" }));
-  return within(asked, LOOK_MS, undefined);
+  return within(asked, lookMs, undefined);
 }

@@ -16,10 +16,10 @@ import { endedFailure } from "./ended-reason.ts";
 import { Session } from "./session.ts";
 
 /** How long a launch may take when the caller does not say. */
-const LAUNCH_MS = 30_000;
+const launchMs = 30_000;
 
 /** How long a session may last whose creator does not say. */
-const LIFETIME_MS = 86_400_000;
+const longestLifetimeMs = 86_400_000;
 
 /** What the sessions of a worker have in common. */
 export interface SessionTableOptions {
@@ -112,7 +112,7 @@ export class SessionTable {
     let browser: SessionBrowser | undefined;
     try {
       const wish = { runtime: runtime.name, device, makeProfile: this.#profileMaker(command, runtime.major) };
-      browser = await this.#takeBrowser(wish, entry, context.timeoutMs || LAUNCH_MS);
+      browser = await this.#takeBrowser(wish, entry, context.timeoutMs || launchMs);
       for (const target of command.egressAllow) browser.relay.allow.add(target);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
       if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: command.proxyCheck, onChange });
@@ -190,7 +190,7 @@ export class SessionTable {
       id: entry.sessionId,
       placementEpoch: entry.placementEpoch,
       browser,
-      lifetimeMs: lifetimeMs || LIFETIME_MS,
+      lifetimeMs: lifetimeMs || longestLifetimeMs,
       idleTimeoutMs: plan.idleTimeoutSeconds * 1_000,
       showRemedy: this.#options.showRemedy,
       onChallenge: plan.onChallenge,

@@ -38,10 +38,10 @@ import { IdleClock } from "./idle-clock.ts";
 import { describeSession } from "./session-state.ts";
 
 /** Timeouts of commands whose request says nothing. */
-const NAVIGATE_MS = 30_000;
-const INTERACT_MS = 5_000;
-const WAIT_MS = 30_000;
-const CAPTURE_MS = 60_000;
+const navigateMs = 30_000;
+const interactMs = 5_000;
+const waitMs = 30_000;
+const captureMs = 60_000;
 
 /** How a session ends by itself or is ended. */
 export interface SessionEnd {
@@ -136,7 +136,7 @@ export class Session {
     caller: AbortSignal,
     onReplay: () => void = () => undefined,
   ): Promise<NavigateResponse> {
-    const { pageId, timeoutMs = NAVIGATE_MS } = request;
+    const { pageId, timeoutMs = navigateMs } = request;
     const command = { kind: "navigate", context, caller, timeoutMs, pageId } as const;
     const work = () =>
       this.#run(command, async (scene) => {
@@ -159,7 +159,7 @@ export class Session {
     caller: AbortSignal,
     onReplay: () => void = () => undefined,
   ): Promise<InteractResponse> {
-    const { pageId, whilePaused, timeoutMs = INTERACT_MS } = request;
+    const { pageId, whilePaused, timeoutMs = interactMs } = request;
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused } as const;
     const work = () => this.#run(command, (scene) => interact(scene, request.action).then(noResult));
     const key = context?.idempotencyKey ?? "";
@@ -171,7 +171,7 @@ export class Session {
 
   /** Waits for a condition. */
   async wait(context: CommandContext | undefined, request: WaitRequest, caller: AbortSignal): Promise<WaitResponse> {
-    const { pageId, timeoutMs = WAIT_MS } = request;
+    const { pageId, timeoutMs = waitMs } = request;
     const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
     return create(
       WaitResponseSchema,
@@ -188,7 +188,7 @@ export class Session {
     this.#checkControl(context);
     using _activity = this.#idleClock.activity();
     const patience = patienceOf(context);
-    using progress = new CommandProgress(Math.min(CAPTURE_MS, patience), [caller, this.#ended.signal]);
+    using progress = new CommandProgress(Math.min(captureMs, patience), [caller, this.#ended.signal]);
     const made = this.#queue.capture(progress.signal, () => {
       const sessionPage = this.#browser.pages.find(request.pageId);
       return capture(this.#sceneOf(sessionPage, progress), request, this.#browser.directory);

@@ -14,7 +14,7 @@ export interface FlagWish {
 }
 
 /** Chromium obeys the last list of features alone: several become one. */
-const FEATURES = /^--(enable|disable)-features=(.*)$/;
+const featuresFlag = /^--(enable|disable)-features=(.*)$/;
 
 /**
  * The second layer behind the network namespace, and the only one where the kernel refuses namespaces.
@@ -32,7 +32,7 @@ function egressFlags(relayPort: number): string[] {
 }
 
 /** How pages are shown where there is no screen: no scroll bars in pictures, no sound, and a mouse. */
-const HEADLESS_FLAGS = [
+const headlessFlags = [
   "--hide-scrollbars",
   "--mute-audio",
   "--force-color-profile=srgb",
@@ -41,7 +41,7 @@ const HEADLESS_FLAGS = [
 ];
 
 /** A page runs as fast when nobody looks at it, may open windows without a person, and is not held back when it is busy. */
-const UNATTENDED_FLAGS = [
+const unattendedFlags = [
   "--allow-pre-commit-input",
   "--disable-back-forward-cache",
   "--disable-background-timer-throttling",
@@ -58,7 +58,7 @@ const UNATTENDED_FLAGS = [
  * Not `--disable-crashpad-for-testing`: it saves full Chromium two processes, but then the first navigation is aborted
  * (seen with 156).
  */
-const QUIET_FLAGS = [
+const quietFlags = [
   "--disable-background-networking",
   "--disable-breakpad",
   "--disable-client-side-phishing-detection",
@@ -87,9 +87,9 @@ const QUIET_FLAGS = [
  * Pictures are taken of a surface of their own. The network service's own process has no sandbox on Linux, so it keeps
  * nothing in: inside the browser's it saves 60 ms of CPU, 13 MB and a tenth of a launch.
  */
-const ENABLED_FEATURES = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
+const enabledFeatures = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
 
-const DISABLED_FEATURES = [
+const disabledFeatures = [
   // Calls that a browser makes for itself.
   "AimEnabled",
   "AutofillServerCommunication",
@@ -113,20 +113,20 @@ const DISABLED_FEATURES = [
 
 /** Gives all flags of a browser in a slot, which is driven over a pipe and begins with one blank page. */
 export function browserFlags({ runtime, sandbox, relayPort, directory, extra = [] }: FlagWish): string[] {
-  const features: Record<string, string[]> = { enable: [...ENABLED_FEATURES], disable: [...DISABLED_FEATURES] };
+  const features: Record<string, string[]> = { enable: [...enabledFeatures], disable: [...disabledFeatures] };
   for (const flag of extra) {
-    const [, verb = "", names = ""] = FEATURES.exec(flag) ?? [];
+    const [, verb = "", names = ""] = featuresFlag.exec(flag) ?? [];
     features[verb]?.push(names);
   }
   return [
     runtime === "chromium" ? "--headless=new" : "--headless",
-    ...HEADLESS_FLAGS,
-    ...UNATTENDED_FLAGS,
-    ...QUIET_FLAGS,
+    ...headlessFlags,
+    ...unattendedFlags,
+    ...quietFlags,
     ...egressFlags(relayPort),
     ...(sandbox === "none" ? ["--no-sandbox"] : []),
     ...(directory === undefined ? [] : [`--user-data-dir=${directory}`]),
-    ...extra.filter((flag) => !FEATURES.test(flag)),
+    ...extra.filter((flag) => !featuresFlag.test(flag)),
     `--enable-features=${features.enable}`,
     `--disable-features=${features.disable}`,
     "--remote-debugging-pipe",

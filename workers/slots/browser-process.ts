@@ -11,29 +11,29 @@ import type { CdpSession } from "../wire/cdp-session.ts";
 import { Targets } from "../wire/targets.ts";
 import { Wire } from "../wire/wire.ts";
 import { browserFlags } from "./browser-flags.ts";
-import { MOST_TASKS } from "./session-bounds.ts";
+import { mostTasks } from "./session-bounds.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { artifactsDirectory, profileDirectory, temporaryDirectory } from "./slot-block.ts";
 
-const LAUNCHER = fileURLToPath(new URL("launch.sh", import.meta.url));
+const launcher = fileURLToPath(new URL("launch.sh", import.meta.url));
 
 /** How long a launch may take unless the caller says otherwise. */
-const LAUNCH_MS = 30_000;
+const launchMs = 30_000;
 
 /** How long the exit of a browser may take to be told whose processes have all been killed. */
-const EXIT_MS = 5_000;
+const exitMs = 5_000;
 
 /** How long what a browser has said may take to come after its exit. */
-const EXPLAIN_MS = 500;
+const explainMs = 500;
 
 /** How much is kept of what a browser says while it starts. */
-const COMPLAINT_LENGTH = 2_000;
+const complaintLength = 2_000;
 
 /**
  * Full Chromium would ask a person for a name and a password, in a window that nobody sees and behind which the page
  * takes no input. A browser without a way to authenticate shows the page of the 401, as headless shell does.
  */
-const NO_PASSWORD_PROMPT = { auth: { schemes: "" } };
+const noPasswordPrompt = { auth: { schemes: "" } };
 
 /** How to launch a browser. */
 export interface BrowserLaunch {
@@ -69,7 +69,7 @@ export interface BrowserProcess {
 
 /** Launches a browser in a slot; a launch that fails, is aborted or takes too long leaves no process behind. */
 export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
-  const timeout = AbortSignal.timeout(launch.timeoutMs ?? LAUNCH_MS);
+  const timeout = AbortSignal.timeout(launch.timeoutMs ?? launchMs);
   const signal = launch.signal ? AbortSignal.any([launch.signal, timeout]) : timeout;
   const entrance = await slot.ready;
   const executable = slot.executables[launch.runtime];
@@ -115,7 +115,7 @@ class RunningBrowser {
     this.#leave = resolve;
     const { input, output, complaints } = pipesOf(child);
     complaints.setEncoding("utf8").on("data", (text: string) => {
-      this.#complaint = (this.#complaint + text).slice(-COMPLAINT_LENGTH);
+      this.#complaint = (this.#complaint + text).slice(-complaintLength);
     });
     this.wire = new Wire(input, output, (error) => {
       onFault(error);
@@ -148,7 +148,7 @@ class RunningBrowser {
     // A launch may not have become the slot's user yet.
     this.#child.kill("SIGKILL");
     await killing;
-    await within(this.exited, EXIT_MS, undefined);
+    await within(this.exited, exitMs, undefined);
     this.#gone();
   }
 
@@ -159,7 +159,7 @@ class RunningBrowser {
   }
 
   async #explain(): Promise<never> {
-    if (!this.#complaints.closed) await within(once(this.#complaints, "close"), EXPLAIN_MS, undefined);
+    if (!this.#complaints.closed) await within(once(this.#complaints, "close"), explainMs, undefined);
     throw new Error(`the browser died while it was launched: ${this.#complaint.trim()}`);
   }
 }
@@ -195,7 +195,7 @@ function spawnBrowser(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch,
     directory: hasDirectory(launch) ? profileDirectory(slot.directory) : undefined,
     extra: launch.extraFlags,
   });
-  return spawn(LAUNCHER, flags, {
+  return spawn(launcher, flags, {
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     // A process group of its own, which is killed as one.
     detached: true,
@@ -205,7 +205,7 @@ function spawnBrowser(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch,
       PILOTHOUSE_BROWSER: executable,
       PILOTHOUSE_CONFINE: entrance.confine.join(" "),
       PILOTHOUSE_RECORD: entrance.record,
-      PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(MOST_TASKS),
+      PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(mostTasks),
     },
   });
 }
@@ -221,7 +221,7 @@ function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {
 }
 
 function writeLocalState({ directory }: Slot): Promise<void> {
-  return writeFile(join(profileDirectory(directory), "Local State"), JSON.stringify(NO_PASSWORD_PROMPT), {
+  return writeFile(join(profileDirectory(directory), "Local State"), JSON.stringify(noPasswordPrompt), {
     mode: 0o644,
   });
 }

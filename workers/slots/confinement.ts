@@ -9,7 +9,7 @@ export type Isolation = "namespace" | "flags";
 export type Sandbox = "namespaces" | "setuid" | "none";
 
 /** How long the kernel's answer to a probe may take. */
-const PROBE_MS = 5_000;
+const probeMs = 5_000;
 
 /** Gives the command that turns a process into one of the slot's, to be followed by a program and its arguments. */
 export function confineCommand(enter: readonly string[], uid: number | undefined, sandbox: Sandbox): string[] {
@@ -53,7 +53,7 @@ export function probeDirectory(confine: readonly string[], directory: string): v
 
 /** Runs a command and gives undefined when it succeeds, else what it says. */
 function run([command = "", ...parameters]: readonly string[]): string | undefined {
-  const { status, stderr, error } = spawnSync(command, parameters, { encoding: "utf8", timeout: PROBE_MS, cwd: "/" });
+  const { status, stderr, error } = spawnSync(command, parameters, { encoding: "utf8", timeout: probeMs, cwd: "/" });
   return status === 0 ? undefined : (error?.message ?? stderr.trim());
 }
 

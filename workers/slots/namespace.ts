@@ -4,20 +4,20 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 import { Server } from "node:net";
 
 /** How long a namespace may take to be made; it takes 35 to 75 ms on a quiet machine. */
-const CREATE_MS = 15_000;
+const createMs = 15_000;
 
 /** Where the relay of a slot listens inside the slot's namespace. */
-export const RELAY_PORT = 3128;
+export const relayPort = 3128;
 
 /**
  * Runs inside the new namespace: listens, hands the socket over, and ends when the worker has taken hold of the namespace.
  * Node tells of no disconnection when the worker dies before it has taken the socket (seen with 24), so that the parent
  * is looked at as well.
  */
-const LISTEN = `
+const listen = `
 const parent = process.ppid;
 const server = require("node:net").createServer();
-server.listen(${RELAY_PORT}, "127.0.0.1", () => process.send("listener", server));
+server.listen(${relayPort}, "127.0.0.1", () => process.send("listener", server));
 process.on("disconnect", () => process.exit());
 setInterval(() => process.connected && process.ppid === parent || process.exit(), 100);
 `;
@@ -42,11 +42,11 @@ export interface Namespace {
 export async function createNamespace(isRoot: boolean): Promise<Namespace> {
   const own = isRoot ? [] : ["--user", "--map-current-user", "--keep-caps"];
   const script = 'ip link set lo up && exec "$0" --eval "$1"';
-  const child = spawn("unshare", [...own, "--net", "sh", "-c", script, process.execPath, LISTEN], {
+  const child = spawn("unshare", [...own, "--net", "sh", "-c", script, process.execPath, listen], {
     stdio: ["ignore", "ignore", "pipe", "ipc"],
     env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
   });
-  const timer = setTimeout(() => child.kill("SIGKILL"), CREATE_MS);
+  const timer = setTimeout(() => child.kill("SIGKILL"), createMs);
   const descriptors: number[] = [];
   try {
     const listener = await receiveListener(child);

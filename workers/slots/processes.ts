@@ -3,11 +3,11 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** How often a wait for processes to be gone looks again. */
-const POLL_MS = 5;
+const pollMs = 5;
 
 /** How long one stroke may take, and how often one that was itself killed by its victims is repeated. */
-const STROKE_MS = 5_000;
-const MAX_STROKES = 10;
+const strokeMs = 5_000;
+const maxStrokes = 10;
 
 /** What the kernel tells everyone about a process; a killed one that nobody has reaped yet is not listed. */
 export interface ProcessEntry {
@@ -112,8 +112,8 @@ export async function killProcesses(
     if (left.length === 0 || performance.now() > endsAt) return left;
     const doomed = left.map(({ pid, startedAt }) => ({ pid, startedAt }));
     for (const { pid } of doomed) sendKill(pid);
-    await delay(POLL_MS);
-    while (performance.now() < endsAt && doomed.some(isRunning)) await delay(POLL_MS);
+    await delay(pollMs);
+    while (performance.now() < endsAt && doomed.some(isRunning)) await delay(pollMs);
   }
 }
 
@@ -124,8 +124,8 @@ export async function killProcesses(
  */
 export async function killUid(confine: readonly string[]): Promise<void> {
   const [command = "", ...parameters] = [...confine, "sh", "-c", "kill -9 -1"];
-  for (let stroke = 0; stroke < MAX_STROKES; stroke += 1) {
-    const child = spawn(command, parameters, { stdio: "ignore", cwd: "/", timeout: STROKE_MS, killSignal: "SIGKILL" });
+  for (let stroke = 0; stroke < maxStrokes; stroke += 1) {
+    const child = spawn(command, parameters, { stdio: "ignore", cwd: "/", timeout: strokeMs, killSignal: "SIGKILL" });
     const status = await new Promise((resolve) => child.once("exit", resolve).once("error", resolve));
     if (status === 0) return;
   }

@@ -2,13 +2,13 @@ import { statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 
 /** Where Linux keeps shared memory, as a file system that anyone may write. */
-const SHARED_MEMORY = "/dev/shm";
+const sharedMemory = "/dev/shm";
 
 /** What statfs(2) says of a file system in memory. */
-const TMPFS = 0x01021994;
+const tmpfs = 0x01021994;
 
 /** As much as four sessions may write; containers get 64 MiB unless more is asked for. */
-const ENOUGH_BYTES = 4 * 2 ** 30;
+const enoughBytes = 4 * 2 ** 30;
 
 /**
  * Finds where the files of running sessions lie. Slots with uids of their own have them in memory where there is room,
@@ -17,13 +17,13 @@ const ENOUGH_BYTES = 4 * 2 ** 30;
  */
 export function findScratch(hasUids: boolean): string {
   if (!hasUids) return tmpdir();
-  return isInMemory(SHARED_MEMORY) ? SHARED_MEMORY : "/tmp";
+  return isInMemory(sharedMemory) ? sharedMemory : "/tmp";
 }
 
 function isInMemory(path: string): boolean {
   try {
     const { type, bsize, blocks } = statfsSync(path);
-    return type === TMPFS && bsize * blocks >= ENOUGH_BYTES;
+    return type === tmpfs && bsize * blocks >= enoughBytes;
   } catch {
     return false;
   }

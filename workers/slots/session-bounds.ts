@@ -15,4 +15,4 @@ export const sessionBounds: SessionBounds = { memoryBytes: 2 * 2 ** 30, tasks: 1
  * Tasks that the kernel lets a slot's uid have: above the bound, so that a page that makes many is seen at the bound and
  * its session ends with that as its reason, and one that makes them faster than anybody looks fails at this.
  */
-export const MOST_TASKS = 2 * sessionBounds.tasks;
+export const mostTasks = 2 * sessionBounds.tasks;

@@ -17,13 +17,13 @@ import type { Log } from "../log.ts";
 import { confineCommand } from "./confinement.ts";
 import { matchLaunches, readLaunchRecord } from "./launch-record.ts";
 import { killProcesses, killUid, type ProcessEntry } from "./processes.ts";
-import { BLOCK_SIZE, MAX_BLOCKS } from "./uid-range.ts";
+import { blockSize, maxBlocks } from "./uid-range.ts";
 
 /** How long what a dead worker left may take to die. */
-const LEFTOVERS_MS = 10_000;
+const leftoversMs = 10_000;
 
 /** How long removing a directory by rm(1) may take. */
-const REMOVE_MS = 30_000;
+const removeMs = 30_000;
 
 /**
  * A numbered set of slots that belongs to one worker of the machine, held by a file lock that ends with its process.
@@ -71,7 +71,7 @@ export async function takeBlock({ uidBase, scratch, log, salvage }: BlockOptions
   const base = uidBase !== undefined ? "/run/pilothouse" : join(scratch, `pilothouse-user-${process.getuid?.() ?? 0}`);
   makeOwnDirectory(base);
   let taken: SlotBlock | undefined;
-  for (let index = 0; index < MAX_BLOCKS; index += 1) {
+  for (let index = 0; index < maxBlocks; index += 1) {
     const known = readdirSync(base).includes(`block-${index}.lock`);
     if (taken && !known) continue;
     const release = lockBlock(base, index);
@@ -83,7 +83,7 @@ export async function takeBlock({ uidBase, scratch, log, salvage }: BlockOptions
       taken = makeBlock({ ...place, scratch });
     } else release();
   }
-  if (!taken) throw new Error(`all ${MAX_BLOCKS} blocks of slots in ${base} are taken by other workers`);
+  if (!taken) throw new Error(`all ${maxBlocks} blocks of slots in ${base} are taken by other workers`);
   return taken;
 }
 
@@ -105,7 +105,7 @@ function lockBlock(base: string, index: number): (() => void) | undefined {
 }
 
 function makeBlock({ base, index, uidBase, scratch, release }: BlockPlace): SlotBlock {
-  const uidOf = (slot: number) => (uidBase === undefined ? undefined : uidBase + index * BLOCK_SIZE + slot);
+  const uidOf = (slot: number) => (uidBase === undefined ? undefined : uidBase + index * blockSize + slot);
   return {
     index,
     uidOf,
@@ -130,13 +130,13 @@ function noteScratch(base: string, index: number, scratch: string): void {
 }
 
 async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async () => undefined): Promise<boolean> {
-  const slots = Array.from({ length: BLOCK_SIZE }, (_, slot) => slot);
+  const slots = Array.from({ length: blockSize }, (_, slot) => slot);
   for (const slot of slots) {
     const uid = block.uidOf(slot);
     if (uid === undefined || !existsSync(block.directoryOf(slot))) continue;
     await killUid(confineCommand(["unshare", "--net"], uid, "namespaces"));
   }
-  const left = await killProcesses(matchSlots(block, slots), LEFTOVERS_MS);
+  const left = await killProcesses(matchSlots(block, slots), leftoversMs);
   if (left.length > 0) {
     log.error({ block: block.index, pids: left.map(({ pid }) => pid) }, "processes of a dead worker cannot be killed");
     return false;
@@ -231,7 +231,7 @@ export function removeSlotDirectory(directory: string, uid: number | undefined):
     // Paths longer than the kernel takes, or directories that their owner may not enter: rm(1) goes down step by step.
     const { status, stderr } = spawnSync("sh", ["-c", 'chmod -R u+rwx -- "$0"; exec rm -rf -- "$0"', directory], {
       encoding: "utf8",
-      timeout: REMOVE_MS,
+      timeout: removeMs,
     });
     if (status !== 0) throw new Error(`${directory} cannot be removed: ${stderr.trim().slice(-300)}`);
   }

@@ -5,7 +5,7 @@ import type { Relay } from "../egress/relay.ts";
 import type { Log } from "../log.ts";
 import { confineCommand, type Isolation, type Sandbox } from "./confinement.ts";
 import { readLaunchRecord } from "./launch-record.ts";
-import { createNamespace, RELAY_PORT } from "./namespace.ts";
+import { createNamespace, relayPort } from "./namespace.ts";
 import { killProcesses, killUid, networkNamespaceOf, type ProcessEntry } from "./processes.ts";
 import type { SlotEntrance } from "./slot.ts";
 import {
@@ -17,7 +17,7 @@ import {
 } from "./slot-block.ts";
 
 /** How long processes may take to be gone after SIGKILL before an operator is told. */
-const KILL_MS = 10_000;
+const killMs = 10_000;
 
 /** What the places of one worker have in common. */
 export interface PlaceOptions {
@@ -74,7 +74,7 @@ export class SlotPlace {
   async kill(): Promise<boolean> {
     const entrance = await this.#entrance?.catch(() => undefined);
     if (entrance && this.uid !== undefined) await killUid(entrance.confine);
-    const left = await killProcesses(this.#matchOurs(), KILL_MS);
+    const left = await killProcesses(this.#matchOurs(), killMs);
     if (left.length === 0) return true;
     const pids = left.map(({ pid }) => pid);
     this.#options.log.error({ slot: this.index, pids }, "processes of a session are still there 10 s after SIGKILL");
@@ -141,7 +141,7 @@ export class SlotPlace {
 
 async function makeNamespaceExit(isRoot: boolean): Promise<Exit> {
   const { listener, enter, inode, close } = await createNamespace(isRoot);
-  return { listener, enter, inode, close, port: RELAY_PORT };
+  return { listener, enter, inode, close, port: relayPort };
 }
 
 async function makeHostExit(): Promise<Exit> {

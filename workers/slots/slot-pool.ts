@@ -12,13 +12,13 @@ import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";
 import { makeSlotDirectory, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
 import { SlotPlace } from "./slot-place.ts";
-import { BLOCK_SIZE, findUidBase } from "./uid-range.ts";
+import { blockSize, findUidBase } from "./uid-range.ts";
 
 /** Namespaces made at once in the background: each costs 35 ms of CPU, which the first sessions want as well. */
-const PREPARED_AT_ONCE = 2;
+const preparedAtOnce = 2;
 
 /** How long to wait before trying again to clear a slot whose processes or files do not go away. */
-const CLEAR_AGAIN_MS = 5_000;
+const clearAgainMs = 5_000;
 
 /** What a pool of slots is made of. */
 export interface SlotPoolOptions {
@@ -63,7 +63,7 @@ export class SlotPool {
   #stopped: Promise<void> | undefined;
 
   constructor(options: SlotPoolOptions) {
-    if (!(options.size >= 1 && options.size <= BLOCK_SIZE)) throw new Error(`a worker has 1 to ${BLOCK_SIZE} slots`);
+    if (!(options.size >= 1 && options.size <= blockSize)) throw new Error(`a worker has 1 to ${blockSize} slots`);
     this.#options = options;
     this.size = options.size;
     this.#isolation = options.isolation ?? (process.platform === "linux" ? "namespace" : "flags");
@@ -112,7 +112,7 @@ export class SlotPool {
         await this.#prepare(place);
       }
     };
-    this.#preparing = Promise.all(Array.from({ length: PREPARED_AT_ONCE }, prepareNext));
+    this.#preparing = Promise.all(Array.from({ length: preparedAtOnce }, prepareNext));
   }
 
   /** Ends every session, removes everything, and lets the block go. */
@@ -183,7 +183,7 @@ export class SlotPool {
     slot.relay.close();
     while (!(await this.#clear(place, isEmpty))) {
       if (this.#stopping.signal.aborted) break;
-      await delay(CLEAR_AGAIN_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+      await delay(clearAgainMs, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
     }
     this.#leased.delete(slot);
     addEgress(this.#released, slot.relay);

@@ -1,19 +1,19 @@
-const MIB = 2 ** 20;
+const mib = 2 ** 20;
 
 /** Bounds of what one browser may write, and of what all browsers of a worker together may have it hold. */
 export const pipeBounds = {
   /** Of the answer to a command. A longer one is skipped, and the command fails. */
-  answerBytes: 128 * MIB,
+  answerBytes: 128 * mib,
   /**
    * Of an event: nothing that is wanted of one is so long, and a page makes events of any length (a line of its console).
    * Reading 8 MiB holds the worker for some 50 ms. A longer one is skipped, and counted.
    */
-  eventBytes: 8 * MIB,
+  eventBytes: 8 * mib,
   /** A message that is longer counts among the large ones, which all browsers of the worker share. */
-  largeBytes: MIB,
-  allLargeBytes: 256 * MIB,
+  largeBytes: mib,
+  allLargeBytes: 256 * mib,
   /** What a browser may write in a second, and at once; then it waits. */
-  bytesPerSecond: 32 * MIB,
+  bytesPerSecond: 32 * mib,
   messagesPerSecond: 3_000,
 };
 

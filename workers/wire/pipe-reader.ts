@@ -2,10 +2,10 @@ import type { Readable } from "node:stream";
 import { Allowance, pipeBounds, pipeTotals } from "./pipe-bounds.ts";
 
 /** How much is kept of a message that is skipped: which answer, or what event, it was. */
-const HEAD_BYTES = 256;
+const headBytes = 256;
 
 /** After so many messages in one piece others have their turn: handling them takes some 5 ms. */
-const MANY_MESSAGES = 50;
+const manyMessages = 50;
 
 /** Hears what a browser writes. */
 export interface PipeListener {
@@ -104,7 +104,7 @@ export class PipeReader {
   #pace(bytes: number, messages: number): void {
     const now = performance.now();
     const waitMs = Math.max(this.#bytes.use(bytes, now), this.#messages.use(messages, now));
-    if (waitMs < 1 && messages < MANY_MESSAGES) return;
+    if (waitMs < 1 && messages < manyMessages) return;
     this.#pipe.pause();
     if (waitMs < 1) {
       setImmediate(() => this.#pipe.resume());
@@ -123,8 +123,8 @@ function limitOf(head: string): number {
 function headOf(parts: readonly Buffer[]): string {
   let head = "";
   for (const part of parts) {
-    head += part.toString("latin1", 0, HEAD_BYTES - head.length);
-    if (head.length >= HEAD_BYTES) break;
+    head += part.toString("latin1", 0, headBytes - head.length);
+    if (head.length >= headBytes) break;
   }
   return head;
 }

@@ -20,7 +20,7 @@ export interface TargetCare {
   shared(target: Target): void;
 }
 
-const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
+const autoAttach = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
 /**
  * Whatever a browser has open: its pages, their frames in processes of their own, workers of every kind. Each waits,
@@ -78,7 +78,7 @@ export class Targets implements UserListener {
       this.#own.delete(sessionId);
       this.#wire.drop(sessionId);
     });
-    return session.send("Target.setAutoAttach", AUTO_ATTACH);
+    return session.send("Target.setAutoAttach", autoAttach);
   }
 
   #open({ sessionId, targetInfo: info }: WireEvents["Target.attachedToTarget"]): void {

@@ -24,13 +24,13 @@ export interface UserListener {
 }
 
 /** What a command is answered whose browser has gone. */
-const GONE = "the browser has gone";
+const gone = "the browser has gone";
 
 /** What one is answered whose target has gone: the browser says nothing. */
-const CLOSED = "Target closed";
+const closed = "Target closed";
 
 /** What one is answered whose answer was skipped. */
-const TOO_LONG = "the browser's answer is longer than can be read";
+const tooLong = "the browser's answer is longer than can be read";
 
 /**
  * The pipe of a browser, shared by us and by others who speak the DevTools protocol. Each of these has a session of the
@@ -75,7 +75,7 @@ export class Wire {
   drop(sessionId: string): void {
     this.#ours.delete(sessionId);
     for (const [id, pending] of this.#pending) {
-      if (pending.sessionId === sessionId) this.#receive({ id, error: { message: CLOSED } });
+      if (pending.sessionId === sessionId) this.#receive({ id, error: { message: closed } });
     }
   }
 
@@ -104,7 +104,7 @@ export class Wire {
     this.#reader.close();
     this.#input.destroy();
     for (const user of this.#users) user.end();
-    for (const id of this.#pending.keys()) this.#guard(() => this.#receive({ id, error: { message: GONE } }));
+    for (const id of this.#pending.keys()) this.#guard(() => this.#receive({ id, error: { message: gone } }));
   }
 
   #makeSession(sessionId: string | undefined): CdpSession {
@@ -121,7 +121,7 @@ export class Wire {
 
   #send(command: WireMessage, onAnswer: OnAnswer): void {
     if (this.#isClosed) {
-      onAnswer({ error: { message: GONE } });
+      onAnswer({ error: { message: gone } });
       return;
     }
     this.#lastId += 1;
@@ -145,7 +145,7 @@ export class Wire {
   /** Fails the command whose answer was skipped; an event that was skipped is lost. */
   #receiveSkipped(head: string): void {
     const id = /^\{"id":(\d+)/.exec(head)?.[1];
-    if (id !== undefined) this.#receive({ id: Number(id), error: { message: TOO_LONG } });
+    if (id !== undefined) this.#receive({ id: Number(id), error: { message: tooLong } });
   }
 
   #detach(user: WireUser, sessionId: string): void {

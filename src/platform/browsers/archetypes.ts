@@ -14,14 +14,14 @@ export interface Archetype {
 }
 
 /** What a session gets whose creator does not choose. */
-export const DEFAULT_DEVICE = { archetype: "desktop-chrome", locale: "en-US", timezone: "UTC" } as const;
+export const defaultDevice = { archetype: "desktop-chrome", locale: "en-US", timezone: "UTC" } as const;
 
 /** Names this far from what was asked for are offered: one slip of the finger in five letters, and no less than two. */
-const CLOSE_SHARE = 0.2;
-const MAX_SUGGESTIONS = 5;
+const closeShare = 0.2;
+const maxSuggestions = 5;
 
 /** A longer text is no slip of the finger, and comparing it with 200 names would take others' time. */
-const MAX_NAME = 64;
+const maxName = 64;
 
 const table: ReadonlyMap<string, Archetype> = new Map([
   ...Object.entries(devices).map(([name, device]) => {
@@ -40,7 +40,7 @@ export const archetypes: readonly Archetype[] = [...table.values()].sort((a, b) 
 
 /** Finds an archetype by its name, in whatever way that is written: `Pixel 7` is `pixel-7`. */
 export function findArchetype(name: string): Archetype | undefined {
-  return table.get(name) ?? table.get(toKebab(name.slice(0, MAX_NAME)));
+  return table.get(name) ?? table.get(toKebab(name.slice(0, maxName)));
 }
 
 /** Whether a client may choose the size of an archetype's pages. */
@@ -50,14 +50,14 @@ export function isDesktop(archetype: Archetype): boolean {
 
 /** Gives the names that somebody may have meant by one that does not exist, the closest first. */
 export function closeArchetypes(name: string): string[] {
-  if (name.length > MAX_NAME) return [];
+  if (name.length > maxName) return [];
   const wanted = toKebab(name);
-  const limit = Math.max(2, Math.floor(wanted.length * CLOSE_SHARE));
+  const limit = Math.max(2, Math.floor(wanted.length * closeShare));
   return archetypes
     .map(({ name: candidate }) => ({ candidate, distance: distanceOf(wanted, candidate) }))
     .filter(({ distance }) => distance <= limit)
     .sort((a, b) => a.distance - b.distance)
-    .slice(0, MAX_SUGGESTIONS)
+    .slice(0, maxSuggestions)
     .map(({ candidate }) => candidate);
 }
 

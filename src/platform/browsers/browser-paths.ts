@@ -35,17 +35,17 @@ interface RuntimePlaces {
   system: string[];
 }
 
-const MAC_TESTING_APP = "Google Chrome for Testing.app/Contents/MacOS/Google Chrome for Testing";
+const macTestingApp = "Google Chrome for Testing.app/Contents/MacOS/Google Chrome for Testing";
 
-const PLACES: Record<BrowserRuntime, RuntimePlaces> = {
+const placesByRuntime: Record<BrowserRuntime, RuntimePlaces> = {
   chromium: {
     variable: "CHROMIUM_PATH",
     playwrightName: "chromium",
     playwrightFiles: [
       "chrome-linux64/chrome",
       "chrome-linux-arm64/chrome",
-      `chrome-mac-arm64/${MAC_TESTING_APP}`,
-      `chrome-mac-x64/${MAC_TESTING_APP}`,
+      `chrome-mac-arm64/${macTestingApp}`,
+      `chrome-mac-x64/${macTestingApp}`,
     ],
     system: systemBrowsers.chromium,
   },
@@ -63,7 +63,7 @@ const PLACES: Record<BrowserRuntime, RuntimePlaces> = {
 };
 
 /** Wrapper scripts that people name in the environment, and the binary behind each. */
-const BEHIND_WRAPPER: Record<string, string> = {
+const behindWrapper: Record<string, string> = {
   "/usr/bin/chromium": "/usr/lib/chromium/chromium",
   "/usr/bin/chromium-headless-shell": "/usr/lib/chromium/chromium-headless-shell",
   "/usr/bin/google-chrome": "/opt/google/chrome/chrome",
@@ -71,7 +71,7 @@ const BEHIND_WRAPPER: Record<string, string> = {
 };
 
 /** The runtimes in the order in which they are looked for and named. */
-export const BROWSER_RUNTIMES: readonly BrowserRuntime[] = ["chromium", "headless-shell"];
+export const browserRuntimes: readonly BrowserRuntime[] = ["chromium", "headless-shell"];
 
 /** The disk as it is. */
 export const realDisk: DiskLookup = {
@@ -103,8 +103,8 @@ export function playwrightDirectory({ env, dataDirectory }: Pick<BrowserSearch, 
  */
 export function findBrowsers(search: BrowserSearch): BrowserPaths {
   const found: BrowserPaths = {};
-  for (const runtime of BROWSER_RUNTIMES) {
-    const places = PLACES[runtime];
+  for (const runtime of browserRuntimes) {
+    const places = placesByRuntime[runtime];
     const path = namedPath(places, search) ?? playwrightPath(places, search) ?? systemPath(places, search);
     if (path !== undefined) found[runtime] = path;
   }
@@ -114,7 +114,7 @@ export function findBrowsers(search: BrowserSearch): BrowserPaths {
 function namedPath({ variable }: RuntimePlaces, { env, disk }: BrowserSearch): string | undefined {
   const named = env[variable];
   if (!named) return undefined;
-  const path = BEHIND_WRAPPER[named] ?? named;
+  const path = behindWrapper[named] ?? named;
   if (!disk.isExecutable(path)) throw new Error(`${variable} names ${path}, which is not an executable file.`);
   return path;
 }

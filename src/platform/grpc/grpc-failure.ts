@@ -6,10 +6,10 @@ import { asFailure, Failure, fail, restoreFailure } from "../errors.ts";
 import { toProblem } from "../problem.ts";
 
 /** Trailer of the fleet link that holds a Problem; the last part of its `type` is the slug. */
-const PROBLEM_TRAILER = "problem-bin";
+const problemTrailer = "problem-bin";
 
 /** Trailer that holds the seconds of a failure's Retry-After. */
-const RETRY_TRAILER = "retry-after";
+const retryTrailer = "retry-after";
 
 /**
  * A call was meant for another process: its worker was replaced by another one at the same address. It is answered as if
@@ -27,8 +27,8 @@ export function failureToStatus(thrown: unknown): Partial<StatusObject> {
   const { code, title } = errorTable[slug];
   const problem = toProblem(failure, "", "");
   const metadata = new Metadata();
-  metadata.set(PROBLEM_TRAILER, Buffer.from(toBinary(ProblemSchema, problem)));
-  if (retryAfter !== undefined) metadata.set(RETRY_TRAILER, String(retryAfter));
+  metadata.set(problemTrailer, Buffer.from(toBinary(ProblemSchema, problem)));
+  if (retryAfter !== undefined) metadata.set(retryTrailer, String(retryAfter));
   return { code, details: detail ?? title, metadata };
 }
 
@@ -39,12 +39,10 @@ export function failureToStatus(thrown: unknown): Partial<StatusObject> {
 export function statusToFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (!isServiceError(error)) return asFailure(error);
-  const [bytes] = error.metadata.get(PROBLEM_TRAILER);
+  const [bytes] = error.metadata.get(problemTrailer);
   if (bytes instanceof Buffer) return problemToFailure(fromBinary(ProblemSchema, bytes), retryAfterOf(error), error);
   if (error.code === status.DEADLINE_EXCEEDED) return fail("session-timeout", {}, { cause: error });
-  if (error.code === status.UNAVAILABLE) {
-    return fail("capacity-unavailable", {}, { retryAfter: 1, cause: error });
-  }
+  if (error.code === status.UNAVAILABLE) return fail("capacity-unavailable", {}, { retryAfter: 1, cause: error });
   return asFailure(error);
 }
 
@@ -65,6 +63,6 @@ function problemToFailure(problem: Problem, retryAfter: number | undefined, caus
 }
 
 function retryAfterOf(error: ServiceError): number | undefined {
-  const [value] = error.metadata.get(RETRY_TRAILER);
+  const [value] = error.metadata.get(retryTrailer);
   return value === undefined ? undefined : Number(value);
 }

@@ -4,7 +4,7 @@ import { BlockList, isIP, isIPv4 } from "node:net";
  * IPv4 networks that no page may reach: everything that is not on the public internet (IANA's special-purpose registry),
  * and 168.63.129.16, the one metadata service that hides behind a public address (Azure's wire server).
  */
-const REFUSED_IPV4 = [
+const refusedIpv4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
   "100.64.0.0/10",
@@ -24,26 +24,26 @@ const REFUSED_IPV4 = [
 ];
 
 /** Of IPv6 only 2000::/3 is the public internet; these parts of it are not: protocol assignments (Teredo), documentation, 6to4. */
-const REFUSED_IPV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
-const PUBLIC_IPV6 = ["2000::/3"];
+const refusedIpv6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
+const publicIpv6 = ["2000::/3"];
 
 /** Forms that carry an IPv4 address in their last 32 bits, which decides: IPv4-mapped, and NAT64's well-known prefix. */
-const CARRIES_IPV4 = ["::ffff:0:0/96", "64:ff9b::/96"];
+const carriesIpv4 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
 /** Addresses that are always this machine's own. */
-const LOOPBACK = ["127.0.0.0/8", "::1"];
+const loopbackNetworks = ["127.0.0.0/8", "::1"];
 
 /** Where clouds tell a machine its credentials, for whoever asks from it. */
-const METADATA = ["168.63.129.16", "169.254.0.0/16", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200"];
+const metadataNetworks = ["168.63.129.16", "169.254.0.0/16", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200"];
 
 /** Longest name of a host (RFC 1035), and longer than any address. */
-const MAX_HOST = 255;
+const maxHost = 255;
 
-const refused = networks([...REFUSED_IPV4, ...REFUSED_IPV6]);
-const publicIPv6 = networks(PUBLIC_IPV6);
-const carriesIPv4 = networks(CARRIES_IPV4);
-const loopback = networks(LOOPBACK);
-const metadata = networks(METADATA);
+const refused = networks([...refusedIpv4, ...refusedIpv6]);
+const publicIPv6 = networks(publicIpv6);
+const carriesIPv4 = networks(carriesIpv4);
+const loopback = networks(loopbackNetworks);
+const metadata = networks(metadataNetworks);
 
 /** A host as the URL standard writes it (lower case, one spelling per address, no brackets, no final dot) and a port. */
 export interface Target {
@@ -140,7 +140,7 @@ export function formatTarget({ host, port }: Target): string {
 
 /** Brings a host into the one spelling of the URL standard, or gives undefined where it is not a host. */
 export function normaliseHost(host: string): string | undefined {
-  if (host.length > MAX_HOST || /[/?#@\\\s]|^[^[]*:/.test(host)) return undefined;
+  if (host.length > maxHost || /[/?#@\\\s]|^[^[]*:/.test(host)) return undefined;
   const url = URL.parse(`http://${host}/`);
   if (!url || url.hostname === "" || url.port !== "" || url.pathname !== "/") return undefined;
   return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "") || undefined;

@@ -72,11 +72,11 @@ interface Destination {
 }
 
 /** A connection that nobody uses is kept for this long: most servers keep theirs for 5 s. */
-const KEEP_MS = 4_000;
+const keepMs = 4_000;
 
 /** Below these a port belongs to some other protocol, which our bytes could mean something in. */
-const FIRST_FREE_PORT = 1_024;
-const WEB_PORTS = new Set([443, 8_443]);
+const firstFreePort = 1_024;
+const webPorts = new Set([443, 8_443]);
 
 /**
  * Sends requests to addresses that users choose. Each name is resolved for each request, all its addresses are checked,
@@ -90,7 +90,7 @@ export class SafeFetch implements Disposable {
   constructor({ allow, resolve = resolveName, ca }: SafeFetchOptions) {
     this.#rules = makeAddressRules({ allow, ownAddresses: ownAddresses() });
     this.#resolve = resolve;
-    const kept = { keepAlive: true, timeout: KEEP_MS };
+    const kept = { keepAlive: true, timeout: keepMs };
     this.#agents = { "http:": new http.Agent(kept), "https:": new https.Agent({ ...kept, ...(ca && { ca }) }) };
   }
 
@@ -182,7 +182,7 @@ export class SafeFetch implements Disposable {
     const isNamed = this.#rules.allowsTarget(target);
     const isExcepted = isNamed || resolution.addresses.every(({ address }) => this.#rules.isException(address));
     if (url.protocol !== "https:" && !isExcepted) throw new FetchFault("refused", "does not begin with https://");
-    if (!isNamed && target.port < FIRST_FREE_PORT && !WEB_PORTS.has(target.port)) {
+    if (!isNamed && target.port < firstFreePort && !webPorts.has(target.port)) {
       throw new FetchFault("refused", "has a port other than 443, 8443 and those from 1024");
     }
     return { url, target, lookup: pinnedLookup(resolution.addresses) };
@@ -239,9 +239,9 @@ function lateBy(what: string, ms: number): FetchFault {
 }
 
 /** What TLS says when the other side is not who it should be. */
-const UNTRUSTED = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|EPROTO$)/;
+const untrusted = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|EPROTO$)/;
 
-const UNREACHABLE = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND", "ETIMEDOUT", "EADDRNOTAVAIL"]);
+const unreachable = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND", "ETIMEDOUT", "EADDRNOTAVAIL"]);
 
 function asFault(thrown: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
@@ -249,8 +249,8 @@ function asFault(thrown: unknown, signal: AbortSignal): unknown {
   const code = codeOf(thrown);
   // What the request's own body has thrown is its sender's.
   if (code === undefined) return thrown;
-  if (UNTRUSTED.test(code)) return new FetchFault("untrusted", `cannot be trusted (${code})`, thrown);
-  if (UNREACHABLE.has(code)) return new FetchFault("unreachable", `cannot be reached (${code})`, thrown);
+  if (untrusted.test(code)) return new FetchFault("untrusted", `cannot be trusted (${code})`, thrown);
+  if (unreachable.has(code)) return new FetchFault("unreachable", `cannot be reached (${code})`, thrown);
   if (code === "HPE_HEADER_OVERFLOW") return new FetchFault("too_large", "answered with too large a head", thrown);
   return new FetchFault("broken", `broke off, or does not speak HTTP (${code})`, thrown);
 }

@@ -6,10 +6,10 @@ import { unlessLate } from "../deadline.ts";
 import type { AddressRules, Target } from "./address-rules.ts";
 
 /** How long a name may take to resolve. */
-const LOOKUP_MS = 10_000;
+const lookupMs = 10_000;
 
 /** How long the list of this machine's addresses is trusted: reading it takes 0.1 ms, which every request would pay. */
-const OWN_ADDRESSES_MS = 5_000;
+const ownAddressesMs = 5_000;
 
 /** A target's addresses, all of them checked; connecting to anything else would let a name change between check and use. */
 export type Resolution = { kind: "reachable"; addresses: readonly LookupAddress[] } | { kind: "refused" };
@@ -43,7 +43,7 @@ export function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunctio
 
 /** Asks the system's resolver. */
 export function resolveName(host: string): Promise<LookupAddress[]> {
-  return unlessLate(lookup(host, { all: true }), LOOKUP_MS, () => Promise.reject(nameTimeout(host)));
+  return unlessLate(lookup(host, { all: true }), lookupMs, () => Promise.reject(nameTimeout(host)));
 }
 
 /** What a name fails with that does not resolve in time. */
@@ -56,7 +56,7 @@ export function ownAddresses(now: () => number = Date.now): () => Iterable<strin
   let known = new Set<string>();
   let readAt = Number.NEGATIVE_INFINITY;
   return () => {
-    if (now() - readAt > OWN_ADDRESSES_MS) {
+    if (now() - readAt > ownAddressesMs) {
       readAt = now();
       const entries = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
       known = new Set(entries.map((entry) => entry.address));

@@ -30,9 +30,9 @@ export function assertHasForm(field: DescField): void {
     throw new Error(`${field}: the keys of a JSON object are strings`);
   }
   const type = field.message?.typeName ?? field.enum?.typeName ?? "";
-  if (type.startsWith("google.protobuf.") && !WELL_KNOWN.has(type)) {
+  if (type.startsWith("google.protobuf.") && !wellKnown.has(type)) {
     throw new Error(`${field}: ${type} has no form in the REST JSON`);
   }
 }
 
-const WELL_KNOWN = new Set(["google.protobuf.Timestamp", "google.protobuf.Struct"]);
+const wellKnown = new Set(["google.protobuf.Timestamp", "google.protobuf.Struct"]);

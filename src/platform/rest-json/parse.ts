@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { type FieldFault, failFields } from "../errors.ts";
 import { addFault, joinPath } from "./faults.ts";
 
-const BYTE_ORDER_MARK = "\ufeff";
+const byteOrderMark = "\ufeff";
 
 /**
  * Parses a JSON body. Throws `validation-failed` when it is none. A key that an object has twice is added to `faults`:
@@ -11,7 +11,7 @@ const BYTE_ORDER_MARK = "\ufeff";
 export function parseJson(body: Buffer, faults: FieldFault[]): unknown {
   if (!isUtf8(body)) throw failFields("validation-failed", { body: "is not UTF-8" });
   const whole = body.toString("utf8");
-  const text = whole.startsWith(BYTE_ORDER_MARK) ? whole.slice(1) : whole;
+  const text = whole.startsWith(byteOrderMark) ? whole.slice(1) : whole;
   if (text.length > crowdLength && hasCrowd(text)) {
     throw failFields("validation-failed", { body: `has more than ${mostKeys} keys` });
   }

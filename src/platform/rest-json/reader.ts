@@ -32,9 +32,7 @@ const readers = new Map<DescMessage, MessageReader>();
 /** Compiles the reader of a message. `omit` names fields that this JSON may not carry (the path says them). */
 export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new Set()): MessageReader {
   const known = omit.size === 0 ? readers.get(desc) : undefined;
-  if (known) {
-    return known;
-  }
+  if (known) return known;
   const members = new Map<string, MemberReader>();
   const only = onlyOneof(desc);
   const readOnly = only && readOneof(only);
@@ -117,9 +115,7 @@ function readField(field: DescField): MemberReader {
   const read = readValueOf(field);
   return (target, json, faults) => {
     const value = read(json, faults);
-    if (value !== undefined) {
-      target[localName] = value;
-    }
+    if (value !== undefined) target[localName] = value;
   };
 }
 
@@ -136,12 +132,8 @@ function readValueOf(field: DescField): ValueReader {
 
 function readSingle(field: DescField): ValueReader {
   assertHasForm(field);
-  if (field.message) {
-    return readMessage(field.message);
-  }
-  if (field.enum) {
-    return readEnum(field.enum);
-  }
+  if (field.message) return readMessage(field.message);
+  if (field.enum) return readEnum(field.enum);
   return readScalar(field);
 }
 
@@ -191,9 +183,7 @@ function readList(read: ValueReader): ValueReader {
     const items = json.map((item: unknown, index) => {
       const before = faults.length;
       const value = item === null ? undefined : read(item, faults);
-      if (item === null) {
-        addFault(faults, "", "must not be null");
-      }
+      if (item === null) addFault(faults, "", "must not be null");
       prefixFaults(faults, before, `[${index}]`);
       return value;
     });
@@ -226,9 +216,7 @@ function readEnum(desc: DescEnum): ValueReader {
   const expected = `must be one of ${[...values.keys()].join(", ")}`;
   return (json, faults) => {
     const value = typeof json === "string" ? values.get(json) : undefined;
-    if (value === undefined) {
-      addFault(faults, "", expected);
-    }
+    if (value === undefined) addFault(faults, "", expected);
     return value;
   };
 }
@@ -298,10 +286,10 @@ const readBytes: ValueReader = (json, faults) => {
   return undefined;
 };
 
-const TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+const time = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 
 const readTimestamp: ValueReader = (json, faults) => {
-  const parts = typeof json === "string" ? TIME.exec(json) : null;
+  const parts = typeof json === "string" ? time.exec(json) : null;
   const ms = parts ? Date.parse(parts[0]) : Number.NaN;
   if (!parts || Number.isNaN(ms) || !isDay(Number(parts[1]), Number(parts[2]), Number(parts[3]))) {
     addFault(faults, "", "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z");
@@ -317,11 +305,11 @@ function isDay(year: number, month: number, day: number): boolean {
 }
 
 // protobuf implementations refuse messages nested deeper than 100, and each level of a Struct takes three.
-const DEEPEST = 32;
+const deepest = 32;
 
 /** A Struct field holds plain JSON. */
 const readStruct: ValueReader = (json, faults) => {
-  const fault = isObject(json) ? plainJsonFault(json, DEEPEST) : "must be an object";
+  const fault = isObject(json) ? plainJsonFault(json, deepest) : "must be an object";
   if (fault === undefined) return json;
   addFault(faults, "", fault);
   return undefined;
@@ -331,7 +319,7 @@ function plainJsonFault(json: unknown, depth: number): string | undefined {
   if (typeof json === "string") return textFault(json);
   if (typeof json === "number" && !Number.isFinite(json)) return "must not contain numbers beyond 1.8e308";
   if (typeof json !== "object" || json === null) return undefined;
-  if (depth === 0) return `must not be nested deeper than ${DEEPEST}`;
+  if (depth === 0) return `must not be nested deeper than ${deepest}`;
   for (const [key, value] of Object.entries(json)) {
     const fault = textFault(key) ?? plainJsonFault(value, depth - 1);
     if (fault !== undefined) return fault;

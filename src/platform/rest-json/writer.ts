@@ -29,12 +29,8 @@ const writers = new Map<DescMessage, MessageWriter>();
 /** Compiles the writer of a message. */
 export function compileWriter(desc: DescMessage): MessageWriter {
   const known = writers.get(desc);
-  if (known) {
-    return known;
-  }
-  if (desc.typeName === ProblemSchema.typeName) {
-    return (message) => problemJson(message as Problem);
-  }
+  if (known) return known;
+  if (desc.typeName === ProblemSchema.typeName) return (message) => problemJson(message as Problem);
   const members: MemberWriter[] = [];
   const only = onlyOneof(desc);
   const write: MessageWriter = (message) => {
@@ -49,9 +45,7 @@ export function compileWriter(desc: DescMessage): MessageWriter {
   // Registered before the fields are compiled, so that recursive messages find themselves.
   writers.set(desc, write);
   for (const member of desc.members) {
-    if (isWritable(member)) {
-      members.push(member.kind === "oneof" ? writeOneof(member) : writeField(member));
-    }
+    if (isWritable(member)) members.push(member.kind === "oneof" ? writeOneof(member) : writeField(member));
   }
   return write;
 }
@@ -63,9 +57,7 @@ function writeOneof(oneof: DescOneof): MemberWriter {
   return (source, json) => {
     const set = source[oneof.localName] as { case?: string; value?: unknown };
     const member = set.case === undefined ? undefined : kinds.get(set.case);
-    if (member) {
-      json[oneof.name] = { kind: member.kind, ...(member.write(set.value) as JsonObject) };
-    }
+    if (member) json[oneof.name] = { kind: member.kind, ...(member.write(set.value) as JsonObject) };
   };
 }
 
@@ -100,12 +92,8 @@ function writeValueOf(field: DescField): ValueWriter {
 
 function writeSingle(field: DescField): ValueWriter {
   assertHasForm(field);
-  if (field.message) {
-    return writeMessage(field.message);
-  }
-  if (field.enum) {
-    return writeEnum(field.enum);
-  }
+  if (field.message) return writeMessage(field.message);
+  if (field.enum) return writeEnum(field.enum);
   switch (field.scalar) {
     case ScalarType.BYTES:
       return (value) => {

@@ -16,9 +16,7 @@ export function repeatTests(scene: GetScene): void {
     const [first, meanwhile] = (await Promise.all(running)).toSorted(
       (a, b) => Number(isReplay(a)) - Number(isReplay(b)),
     );
-    if (!first || !meanwhile) {
-      throw new Error("both requests are answered");
-    }
+    if (!first || !meanwhile) throw new Error("both requests are answered");
     expect([first.status, meanwhile.status, isReplay(meanwhile)]).toEqual([201, 201, true]);
     expect(meanwhile.text).toBe(first.text);
     const again = await create(key, body);

@@ -6,7 +6,7 @@ import { addAccount, strangeSession } from "../support/accounts.ts";
 import { expectProblem, send } from "../support/problem.ts";
 import { endpoints, type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
 
-const MEBIBYTE = 1024 * 1024;
+const mebibyte = 1024 * 1024;
 const posts = endpoints.filter((endpoint) => endpoint.verb === "POST");
 
 /** A body of unknown length. */
@@ -57,8 +57,8 @@ export function requestTests(scene: GetScene): void {
       ["[".repeat(500_000), "body: is not JSON"],
       [`${"[".repeat(100_000)}${"]".repeat(100_000)}`, "body: must be an object"],
       [Buffer.from('{"a": "\xff"}', "latin1"), "body: is not UTF-8"],
-      ["x".repeat(MEBIBYTE + 1), "body: is larger than 1 MiB"],
-      [chunked(MEBIBYTE + 65_536), "body: is larger than 1 MiB"],
+      ["x".repeat(mebibyte + 1), "body: is larger than 1 MiB"],
+      [chunked(mebibyte + 65_536), "body: is larger than 1 MiB"],
     ] as const) {
       expectProblem(await send(service, { path, body }), { ...invalid, detail });
     }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { countOpenStreams, openEvents, openEverywhere } from "../support/open-streams.ts";
 import type { GetScene } from "./scene.ts";
 
-const MOST_OF_A_SESSION = 16;
+const mostOfASession = 16;
 
 /** More streams than there may be. */
 export function streamTests(scene: GetScene): void {
@@ -10,10 +10,10 @@ export function streamTests(scene: GetScene): void {
     const { service, sessionId } = scene();
     const { url, grpcAddress, key, internalUrl } = service;
     const open = (over: AbortController) => openEvents({ url, grpcAddress, key, sessionId, signal: over.signal });
-    const all = Array.from({ length: MOST_OF_A_SESSION }, () => new AbortController());
+    const all = Array.from({ length: mostOfASession }, () => new AbortController());
     const streams = await Promise.all(all.map(open));
     for (const { ended } of streams) ended.catch(() => undefined);
-    await expect.poll(() => countOpenStreams(internalUrl)).toBe(MOST_OF_A_SESSION);
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(mostOfASession);
 
     expect(await (await open(new AbortController())).ended).toBe("tier-limit");
     const beyond = new AbortController();
@@ -23,10 +23,10 @@ export function streamTests(scene: GetScene): void {
     beyond.abort();
 
     all[0]?.abort();
-    await expect.poll(() => countOpenStreams(internalUrl)).toBe(MOST_OF_A_SESSION - 1);
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(mostOfASession - 1);
     const again = new AbortController();
     (await open(again)).ended.catch(() => undefined);
-    await expect.poll(() => countOpenStreams(internalUrl)).toBe(MOST_OF_A_SESSION);
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(mostOfASession);
     for (const over of [...all, again]) over.abort();
     await expect.poll(() => countOpenStreams(internalUrl)).toBe(0);
   });

@@ -94,9 +94,7 @@ export function connectTests(scene: GetScene): void {
       expect(error.findDetails(ErrorInfoSchema)[0]).toMatchObject({ reason: "not-found", domain: "pilothouse" });
     });
 
-    if (name.startsWith("gRPC-Web")) {
-      return;
-    }
+    if (name.startsWith("gRPC-Web")) return;
     if (name.endsWith("HTTP/1.1")) {
       test("is told 505 for Drive", async () => {
         const { url, key } = scene().service;

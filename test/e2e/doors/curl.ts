@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import type { GetScene } from "./scene.ts";
 
 const run = promisify(execFile);
-const PNG_SIGNATURE = "89504e470d0a1a0a";
+const pngSignature = "89504e470d0a1a0a";
 
 /** The lines that the service prints to be pasted, without their indentation. */
 function pastedLines(printed: string): string {
@@ -34,7 +34,7 @@ export function curlTests(scene: GetScene): void {
       const [png, html, pdf] = await Promise.all(
         ["page.png", "page.html", "page.pdf"].map((name) => readFile(join(directory, name))),
       );
-      expect(png?.subarray(0, 8).toString("hex")).toBe(PNG_SIGNATURE);
+      expect(png?.subarray(0, 8).toString("hex")).toBe(pngSignature);
       expect([png?.readUInt32BE(16), png?.readUInt32BE(20)]).toEqual([1280, 720]);
       expect(html?.toString()).toContain("Thank you, Ada!");
       expect(pdf?.subarray(0, 5).toString()).toBe("%PDF-");

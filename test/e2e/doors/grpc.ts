@@ -131,9 +131,7 @@ export function grpcTests(scene: GetScene): void {
       const stream = serverStream("Watch", { id: session.id, after_event_id: created?.id });
       const types: string[] = [];
       for await (const event of stream) {
-        if (event.type === "session.live") {
-          await call("Destroy", { id: session.id });
-        }
+        if (event.type === "session.live") await call("Destroy", { id: session.id });
         types.push(event.type);
       }
       expect(types).toEqual(["session.live", "session.completed"]);

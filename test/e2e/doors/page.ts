@@ -111,9 +111,7 @@ function inRestJson(command: Record<string, unknown>): Record<string, unknown> {
   const members = { interact: "action", wait: "condition" } as const;
   return Object.fromEntries(
     Object.entries(command).map(([name, value]) => {
-      if (name !== "interact" && name !== "wait") {
-        return [name, value];
-      }
+      if (name !== "interact" && name !== "wait") return [name, value];
       const [[kind, fields] = []] = Object.entries(value as Record<string, object>);
       return [name, { [members[name]]: { kind, ...fields } }];
     }),

@@ -8,7 +8,7 @@ export interface Answered {
   readonly text: string;
 }
 
-const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
 /** Says whether answers are what an OpenAPI document describes. */
 export class Described {
@@ -16,7 +16,7 @@ export class Described {
   readonly #ajv = new Ajv2020({
     strict: false,
     allErrors: true,
-    formats: { "date-time": DATE_TIME, int32: true, int64: true, double: true },
+    formats: { "date-time": dateTime, int32: true, int64: true, double: true },
   });
   readonly #checks = new Map<unknown, ValidateFunction>();
 
@@ -28,9 +28,7 @@ export class Described {
   /** Everything about an answer that the document does not say. */
   faultsOf(operation: Operation, answer: Answered): string[] {
     const response = this.#responseOf(operation, answer.status);
-    if (!response) {
-      return [`the status ${answer.status} is not described`];
-    }
+    if (!response) return [`the status ${answer.status} is not described`];
     const missing = Object.keys(response.headers ?? {}).filter(
       (name) => !["Retry-After", "Idempotency-Replayed"].includes(name) && !answer.headers.has(name),
     );
@@ -51,9 +49,7 @@ export class Described {
   }
 
   #bodyFaults({ schema = {} }: MediaType, type: string, text: string): string[] {
-    if (type !== "text/event-stream") {
-      return this.#faults(schema, JSON.parse(text));
-    }
+    if (type !== "text/event-stream") return this.#faults(schema, JSON.parse(text));
     const frames = text.split("\n\n").filter((frame) => frame.startsWith("id: ") || frame.startsWith("event: "));
     return frames.flatMap((frame) => {
       const data = JSON.parse(frame.replace(/^.*data: /s, ""));

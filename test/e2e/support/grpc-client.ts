@@ -22,9 +22,7 @@ export function loadContract(): PackageDefinition {
 export function methodOf(definition: PackageDefinition, service: string, name: string): MethodDefinition<Loose, Loose> {
   const methods = definition[service];
   const method = methods && !("format" in methods) ? methods[name] : undefined;
-  if (!method || !("path" in method)) {
-    throw new Error(`${service} has no method ${name}`);
-  }
+  if (!method || !("path" in method)) throw new Error(`${service} has no method ${name}`);
   return method;
 }
 

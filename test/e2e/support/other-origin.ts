@@ -39,9 +39,7 @@ async function launch(): Promise<Browser> {
   const dataDirectory = tmpdir();
   const paths = findBrowsers({ env: process.env, dataDirectory, platform: process.platform, disk: realDisk });
   const executablePath = paths["headless-shell"];
-  if (!executablePath) {
-    throw new Error("there is no headless shell to run the page in");
-  }
+  if (!executablePath) throw new Error("there is no headless shell to run the page in");
   // Chromium does not run as root with its sandbox; the page is our own.
   return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
 }

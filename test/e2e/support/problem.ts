@@ -76,7 +76,5 @@ export function expectProblem({ status, headers, text }: Received, expected: Exp
   expect(headers.get("content-type")).toBe("application/problem+json");
   expect(problem.title).toBeTypeOf("string");
   expect(problem.instance).toBe(headers.get("x-request-id"));
-  if (expected.detail !== undefined) {
-    expect(problem.detail.slice(0, expected.detail.length)).toBe(expected.detail);
-  }
+  if (expected.detail !== undefined) expect(problem.detail.slice(0, expected.detail.length)).toBe(expected.detail);
 }

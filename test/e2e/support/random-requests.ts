@@ -1,6 +1,6 @@
 import type { OpenApiDocument, Operation, Parameter, Reference } from "../../../gateway/openapi/model.ts";
 import type { Random } from "./random.ts";
-import { HUGE, RandomValues } from "./random-values.ts";
+import { huge, RandomValues } from "./random-values.ts";
 
 /** A request with the operation that it is meant for. */
 export interface RandomRequest {
@@ -83,22 +83,16 @@ export class RandomRequests {
         query.append(parameter.name, asText(this.#values.value(parameter.schema, wildness)));
       }
     }
-    if (this.#random.chance(wildness / 2)) {
-      query.append(this.#random.pick(["limit", "colour", "__proto__", ""]), "1");
-    }
+    if (this.#random.chance(wildness / 2)) query.append(this.#random.pick(["limit", "colour", "__proto__", ""]), "1");
     return query.size > 0 ? `?${query}` : "";
   }
 
   #body({ requestBody }: Operation, wildness: number): string | undefined {
     const content = requestBody?.content["application/json"];
-    if (!content) {
-      return undefined;
-    }
-    if (this.#random.chance(wildness / 4)) {
-      return this.#random.pick(brokenBodies);
-    }
+    if (!content) return undefined;
+    if (this.#random.chance(wildness / 4)) return this.#random.pick(brokenBodies);
     return JSON.stringify(this.#values.value(content.schema ?? {}, wildness))?.replaceAll(
-      JSON.stringify(HUGE),
+      JSON.stringify(huge),
       "1e999",
     );
   }

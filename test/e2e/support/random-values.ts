@@ -2,7 +2,7 @@ import type { OpenApiDocument, Schema } from "../../../gateway/openapi/model.ts"
 import type { Random } from "./random.ts";
 
 /** Stands for a number that JSON can write and a double cannot hold. */
-export const HUGE = "a huge number";
+export const huge = "a huge number";
 
 const nested = (levels: number): unknown => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
 
@@ -17,7 +17,7 @@ const wild: readonly unknown[] = [
   2 ** 32,
   2 ** 53,
   -1e308,
-  HUGE,
+  huge,
   "",
   "0",
   " ",
@@ -87,23 +87,13 @@ export class RandomValues {
   /** A value for a schema; with the probability `wildness`, each part of it may be anything. */
   value(schema: Schema, wildness: number): unknown {
     const random = this.#random;
-    if (random.chance(wildness)) {
-      return random.pick(wild);
-    }
+    if (random.chance(wildness)) return random.pick(wild);
     const { $ref, oneOf, anyOf } = schema;
-    if ($ref !== undefined) {
-      return this.value(this.#resolve($ref), wildness);
-    }
+    if ($ref !== undefined) return this.value(this.#resolve($ref), wildness);
     const choices = oneOf ?? anyOf;
-    if (choices !== undefined) {
-      return this.value(random.pick(choices), wildness);
-    }
-    if (schema.const !== undefined) {
-      return schema.const;
-    }
-    if (schema.enum !== undefined) {
-      return random.pick(schema.enum);
-    }
+    if (choices !== undefined) return this.value(random.pick(choices), wildness);
+    if (schema.const !== undefined) return schema.const;
+    if (schema.enum !== undefined) return random.pick(schema.enum);
     const type = typeof schema.type === "object" ? random.pick(schema.type) : schema.type;
     switch (type) {
       case "object":
@@ -125,9 +115,7 @@ export class RandomValues {
   #resolve(reference: string): Schema {
     const name = reference.replace("#/components/schemas/", "");
     const schema = this.#document.components.schemas[name];
-    if (!schema) {
-      throw new Error(`the document has no ${reference}`);
-    }
+    if (!schema) throw new Error(`the document has no ${reference}`);
     return schema;
   }
 
@@ -137,9 +125,7 @@ export class RandomValues {
     for (const [name, schema] of Object.entries(properties)) {
       // Without a timeout of its own a command may run for as long as the test.
       const wanted = name === "timeout_ms" || required.includes(name) ? 1 - wildness : 0.3;
-      if (random.chance(wanted)) {
-        entries.push([name, this.#member(name, schema, wildness)]);
-      }
+      if (random.chance(wanted)) entries.push([name, this.#member(name, schema, wildness)]);
     }
     if (typeof additionalProperties === "object") {
       for (let i = random.below(4); i > 0; i--) {
@@ -154,9 +140,7 @@ export class RandomValues {
 
   #member(name: string, schema: Schema, wildness: number): unknown {
     const fit = this.#fitting[name];
-    if (name === "timeout_ms") {
-      return this.#timeout(wildness);
-    }
+    if (name === "timeout_ms") return this.#timeout(wildness);
     return fit && this.#random.chance(0.7) ? this.#random.pick(fit) : this.value(schema, wildness);
   }
 
@@ -177,9 +161,7 @@ export class RandomValues {
 
   #text({ minLength = 0, maxLength = 64 }: Schema): string {
     const random = this.#random;
-    if (random.chance(0.7)) {
-      return random.pick(texts);
-    }
+    if (random.chance(0.7)) return random.pick(texts);
     const length = random.pick([minLength, Math.max(0, minLength - 1), maxLength, maxLength + 1]);
     return random.pick(["x", "é", "漢"]).repeat(Math.min(length, 9_000));
   }

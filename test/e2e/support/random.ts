@@ -22,9 +22,7 @@ export function createRandom(seed: number): Random {
     chance: (probability) => next() < probability,
     pick: (items) => {
       const item = items[below(items.length)];
-      if (item === undefined) {
-        throw new Error("there is nothing to pick from");
-      }
+      if (item === undefined) throw new Error("there is nothing to pick from");
       return item;
     },
   };

@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
-import { CHECK_HOSTS, CHECK_PAGES, type CheckPage } from "../../support/check-pages.ts";
-import { resolveToLoopback, VENDOR_SITE_FLAGS, VendorSite } from "../../support/vendor-site.ts";
+import { type CheckPage, checkHosts, checkPages } from "../../support/check-pages.ts";
+import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../../support/vendor-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../../support/worker-under-test.ts";
 
 /** A look takes milliseconds; a loaded machine takes its time. */
-const PATIENCE = { timeout: 15_000, interval: 50 };
+const patience = { timeout: 15_000, interval: 50 };
 
-const pages = new Map(Object.values(CHECK_PAGES).map((page, index) => [`/check-${index}`, page] as const));
-const paths = new Map(Object.keys(CHECK_PAGES).map((name, index) => [name, `/check-${index}`] as const));
-const PLAIN = "/plain";
+const pages = new Map(Object.values(checkPages).map((page, index) => [`/check-${index}`, page] as const));
+const paths = new Map(Object.keys(checkPages).map((name, index) => [name, `/check-${index}`] as const));
+const plainPath = "/plain";
 
 let site: VendorSite;
 let worker: WorkerUnderTest;
 
 beforeAll(async () => {
   const plain = { html: "<!DOCTYPE html><title>Plain</title><h1>Plain</h1><button id=go>go</button>" };
-  site = await new VendorSite(new Map([...pages, [PLAIN, plain]])).start();
-  worker = await WorkerUnderTest.start(site.allow(CHECK_HOSTS), {
-    browserFlags: VENDOR_SITE_FLAGS,
+  site = await new VendorSite(new Map([...pages, [plainPath, plain]])).start();
+  worker = await WorkerUnderTest.start(site.allow(checkHosts), {
+    browserFlags: vendorSiteFlags,
     resolve: resolveToLoopback,
   });
 });
@@ -44,7 +44,7 @@ function toldOf({ placement }: DrivenSession): unknown[] {
 }
 
 async function becomes(session: DrivenSession, status: SessionStatus): Promise<void> {
-  await vi.waitUntil(async () => (await session.state()).status === status, PATIENCE);
+  await vi.waitUntil(async () => (await session.state()).status === status, patience);
 }
 
 describe.each(["headless-shell", "chromium"])("in %s", (runtime) => {
@@ -54,7 +54,7 @@ describe.each(["headless-shell", "chromium"])("in %s", (runtime) => {
   });
   afterAll(() => session?.destroy());
 
-  test.each(Object.entries(CHECK_PAGES))("recognises %s, and that it was passed", async (name, page) => {
+  test.each(Object.entries(checkPages))("recognises %s, and that it was passed", async (name, page) => {
     const before = toldOf(session).length;
     await session.navigate({ url: site.url(pathOf(name)) });
     if (page.provoke) {
@@ -72,7 +72,7 @@ describe.each(["headless-shell", "chromium"])("in %s", (runtime) => {
     await becomes(session, SessionStatus.LIVE);
     const passed = await session.state();
     expect([passed.challenge, passed.pauseReason]).toEqual([undefined, undefined]);
-    await session.navigate({ url: site.url(PLAIN) });
+    await session.navigate({ url: site.url(plainPath) });
     expect(toldOf(session).slice(before)).toEqual([page.kind, "challengeGone"]);
   });
 });

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ORDINARY_HOSTS, ORDINARY_PAGES } from "../../support/ordinary-pages.ts";
-import { resolveToLoopback, VENDOR_SITE_FLAGS, VendorSite } from "../../support/vendor-site.ts";
+import { ordinaryHosts, ordinaryPages } from "../../support/ordinary-pages.ts";
+import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../../support/vendor-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../../support/worker-under-test.ts";
 
 /** A page where a vendor is at work is looked at for 4.5 s. */
-const LOOKED_AT_MS = 6_000;
+const lookedAtMs = 6_000;
 
-const entries = Object.entries(ORDINARY_PAGES).map(([title, body], index) => {
+const entries = Object.entries(ordinaryPages).map(([title, body], index) => {
   const page = { path: `/ordinary-${index}`, title, html: `<!DOCTYPE html><title>${title}</title><body>${body}` };
   return { ...page, isVendors: /https:|cdn-cgi/.test(body) };
 });
@@ -21,8 +21,8 @@ let session: DrivenSession;
 beforeAll(async () => {
   const pages = entries.map(({ path, html }) => [path, { html }] as const);
   site = await new VendorSite(new Map([...pages, ["/opener", { html: opener }]])).start();
-  worker = await WorkerUnderTest.start(site.allow(ORDINARY_HOSTS), {
-    browserFlags: VENDOR_SITE_FLAGS,
+  worker = await WorkerUnderTest.start(site.allow(ordinaryHosts), {
+    browserFlags: vendorSiteFlags,
     resolve: resolveToLoopback,
   });
   session = await worker.open();
@@ -51,7 +51,7 @@ test("none of those with a vendor's frames and scripts becomes one while it is l
   await session.navigate({ url: site.url("/opener") });
   await session.interact({ action: { case: "tap", value: { selector: "button" } } });
   const never = { case: "text" as const, value: { text: "nothing says this" } };
-  const slug = await session.wait({ condition: never, timeoutMs: LOOKED_AT_MS }).catch((failure) => failure.slug);
+  const slug = await session.wait({ condition: never, timeoutMs: lookedAtMs }).catch((failure) => failure.slug);
   expect(mistaken()).toEqual([]);
   expect(slug).toBe("session-timeout");
   expect((await session.state()).pages).toHaveLength(vendors.length + 1);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "v
 import { Allowance, pipeBounds, pipeTotals } from "../../../workers/wire/pipe-bounds.ts";
 import { PipeReader } from "../../../workers/wire/pipe-reader.ts";
 
-const MIB = 2 ** 20;
+const mib = 2 ** 20;
 let pipe: PassThrough;
 let messages: string[];
 let skipped: string[];
@@ -50,17 +50,17 @@ describe("a pipe", () => {
   });
 
   test("reads an answer that is as long, and an event that is just not too long", async () => {
-    const answer = chunksOf('{"id":4,"result":"', pipeBounds.eventBytes + MIB, '"}');
+    const answer = chunksOf('{"id":4,"result":"', pipeBounds.eventBytes + mib, '"}');
     const event = chunksOf('{"method":"a","params":"', pipeBounds.eventBytes, '"}');
     await write(...answer, "\0", ...event, "\0");
-    await expect.poll(() => messages.map(({ length }) => length)).toEqual([9 * MIB, 8 * MIB]);
+    await expect.poll(() => messages.map(({ length }) => length)).toEqual([9 * mib, 8 * mib]);
     expect(skipped).toEqual([]);
   });
 
   test("skips what would hold more than all browsers of a worker may", async () => {
-    pipeTotals.largeBytes = pipeBounds.allLargeBytes - MIB;
-    await write(...chunksOf('{"id":5,"result":"', 2 * MIB, '"}'), "\0");
-    pipeTotals.largeBytes -= pipeBounds.allLargeBytes - MIB;
+    pipeTotals.largeBytes = pipeBounds.allLargeBytes - mib;
+    await write(...chunksOf('{"id":5,"result":"', 2 * mib, '"}'), "\0");
+    pipeTotals.largeBytes -= pipeBounds.allLargeBytes - mib;
     await expect.poll(() => skipped.map((head) => head.slice(0, 7))).toEqual(['{"id":5']);
   });
 
