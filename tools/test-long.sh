@@ -1,4 +1,6 @@
 #!/bin/sh
-# npm run test-long: the tests of ends and outages at their whole size, which the suite has no time for.
+# npm run test-long: the tests of ends and outages at their whole size, which the suite has no time for; with names of
+# files, those alone.
 cd "$(dirname "$0")"
-LONG_TESTS=1 exec sh ./test.sh .long.test.ts "$@"
+[ $# -gt 0 ] || set -- .long.test.ts
+LONG_TESTS=1 exec sh ./test.sh "$@"

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../../src/call.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure } from "../../src/platform/errors.ts";
 import { toProblem } from "../../src/platform/problem.ts";
 import type { Conversation, ServedMethod } from "../../src/registry.ts";
@@ -57,7 +57,7 @@ export async function* converse({ call, served, requests, admit, errorsBase }: P
     const message = await admit(received).catch(async (thrown: unknown) => {
       await report(thrown);
       // Who sends what cannot be read pays in time when there is no token left.
-      if ("broken" in received) await pause((asFailure(thrown).retryAfter ?? 0) * 1_000, call.signal);
+      if ("broken" in received) await sleep((asFailure(thrown).retryAfter ?? 0) * 1_000, call.signal);
     });
     if (!message) return;
     if (!opened) {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { ServedService } from "../../src/registry.ts";
 import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
@@ -86,7 +86,7 @@ async function discardRest(body: IncomingMessage): Promise<void> {
   const over = new AbortController();
   body.once("close", () => over.abort()).once("end", () => over.abort());
   body.resume();
-  if (!body.readableEnded) await pause(lingerMs, over.signal);
+  if (!body.readableEnded) await sleep(lingerMs, over.signal);
 }
 
 function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply, { problems }: Door): FastifyReply {

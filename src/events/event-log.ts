@@ -1,7 +1,7 @@
 import { create, type DescMessage, type JsonObject, type Message, type MessageShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import { fail } from "../platform/errors.ts";
 import { eventPayload } from "../platform/event-payload.ts";
@@ -153,7 +153,7 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
           } catch (error) {
             if (!isDatabaseAway(error)) throw error;
             pending.mustReplay = true;
-            await pause(retryEvery, signal);
+            await sleep(retryEvery, signal);
           }
         }
         const event = pending.events.shift();

@@ -1,4 +1,4 @@
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import { createListeners } from "../platform/listeners.ts";
 import type { Log } from "../platform/log.ts";
@@ -34,11 +34,11 @@ export function createEventTail({ db, bus, log, number }: EventTailParts): Event
   let unsubscribe: (() => void) | undefined;
   let last: bigint | undefined;
   let woken = false;
-  let sleep: AbortController | undefined;
+  let sleeping: AbortController | undefined;
 
   function wake(): void {
     woken = true;
-    sleep?.abort();
+    sleeping?.abort();
   }
 
   /** Says whether there may be more. */
@@ -59,8 +59,8 @@ export function createEventTail({ db, bus, log, number }: EventTailParts): Event
         return false;
       });
       if (hasMore || woken || stopping.signal.aborted) continue;
-      sleep = new AbortController();
-      await pause(pollEvery, sleep.signal);
+      sleeping = new AbortController();
+      await sleep(pollEvery, sleeping.signal);
     }
   }
 
@@ -74,7 +74,7 @@ export function createEventTail({ db, bus, log, number }: EventTailParts): Event
     async stop() {
       unsubscribe?.();
       stopping.abort();
-      sleep?.abort();
+      sleeping?.abort();
       await running;
     },
   };

@@ -1,6 +1,6 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { Attempt } from "../call.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import { Failure, fail } from "../platform/errors.ts";
 import { type Ids, repeatIds } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
@@ -140,7 +140,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
           return outcome;
         }
         if (performance.now() >= deadline) throw conflict("is still running");
-        await pause(look);
+        await sleep(look);
       }
     },
     sweep: () => deleteOld(db),

@@ -1,5 +1,5 @@
 /** Waits; resolves early, without failing, when the signal aborts. */
-export function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) {
       resolve();
@@ -23,7 +23,7 @@ export async function waitUntil(
   const deadline = performance.now() + timeout;
   while (!(await condition())) {
     if (performance.now() >= deadline) return false;
-    await pause(every);
+    await sleep(every);
   }
   return true;
 }

@@ -1,4 +1,4 @@
-import { pause } from "./bounded-wait.ts";
+import { sleep } from "./bounded-wait.ts";
 import type { Log } from "./log.ts";
 import { type EndingStep, endProcess, isAlive } from "./process-control.ts";
 
@@ -62,7 +62,7 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
   async function replace(): Promise<void> {
     if (performance.now() - startedAt > times.steady) backoff = times.firstBackoff;
     while (!stopping.signal.aborted) {
-      await pause(backoff, stopping.signal);
+      await sleep(backoff, stopping.signal);
       backoff = Math.min(backoff * 2, times.longestBackoff);
       if (stopping.signal.aborted) return;
       try {
@@ -75,7 +75,7 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
 
   async function watch(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await pause(times.watch, stopping.signal);
+      await sleep(times.watch, stopping.signal);
       const watched = pid;
       const fault = watched === undefined || stopping.signal.aborted ? undefined : await findFault(watched);
       if (fault === undefined) continue;

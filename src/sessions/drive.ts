@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../call.ts";
 import type { DriveRequest, DriveResponseSchema } from "../gen/pilothouse/v1/session_pb.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure, failFields } from "../platform/errors.ts";
 import type { Conversation } from "../registry.ts";
 import type { Sessions } from "./sessions.ts";
@@ -47,7 +47,7 @@ export function createDrive(sessions: Sessions): Drive {
         // Of an end the commands' own answers tell.
         if (asFailure(error).slug !== "internal") return;
       }
-      await pause(retryEvery, signal);
+      await sleep(retryEvery, signal);
     }
   }
 

@@ -4,7 +4,7 @@ import { chooseWorker } from "../fleet/placement.ts";
 import type { WorkerAddress } from "../fleet/store.ts";
 import { CheckProxyCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Proxy as ProxyMessage } from "../gen/pilothouse/v1/session_pb.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Database } from "../platform/postgres/database.ts";
@@ -49,7 +49,7 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
       if (worker === "not-integrated") throw notIntegrated(runtime);
       if (except !== undefined) throw noCapacity(lost);
       if (performance.now() >= deadline) throw noCapacity("no worker is there");
-      await pause(times.look);
+      await sleep(times.look);
     }
   }
 

@@ -3,7 +3,7 @@ import type { EventLog } from "../events/event-log.ts";
 import { type CommandContext, WatchCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure } from "../platform/errors.ts";
 import { sessionGone } from "./ended-session.ts";
 import type { SessionCaller } from "./session-caller.ts";
@@ -53,7 +53,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
       } catch (error) {
         if (asFailure(error).slug === "session-destroyed") return;
       }
-      await pause(retryEvery, signal);
+      await sleep(retryEvery, signal);
     }
   }
 

@@ -6,7 +6,7 @@ import { findWorker, type WorkerAddress } from "../fleet/store.ts";
 import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Tier } from "../limits/tiers.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
@@ -120,7 +120,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   function nextChance(signal: AbortSignal): Promise<void> {
     const woken = new AbortController();
     const unsubscribe = bus.subscribe("capacity", () => woken.abort());
-    return pause(times.look, AbortSignal.any([woken.signal, signal])).finally(unsubscribe);
+    return sleep(times.look, AbortSignal.any([woken.signal, signal])).finally(unsubscribe);
   }
 
   async function waitForPlace(order: LaunchOrder, id: string): Promise<Placed> {

@@ -1,5 +1,5 @@
 import type { WorkerAddress } from "../fleet/store.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import { idPattern } from "../platform/ids.ts";
@@ -95,7 +95,7 @@ export function createSessionRoutes(db: Database, bus: Bus): SessionRoutes {
           cache.forget(id);
           const { row } = await find(id, accountId);
           if (isReached(row.status)) return;
-          await pause(left, changed.signal);
+          await sleep(left, changed.signal);
         } finally {
           unlisten();
         }

@@ -2,7 +2,7 @@ import { create, type DescMessage, type DescMethod, type MessageShape } from "@b
 import { type Metadata, status } from "@grpc/grpc-js";
 import type { Channels, WorkerLink } from "../fleet/channels.ts";
 import { type CommandContext, CommandContextSchema } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { pause } from "../platform/bounded-wait.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
 import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc/grpc-codec.ts";
@@ -136,7 +136,7 @@ class Running {
 function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, milliseconds: number): Promise<void> {
   const ended = new AbortController();
   const unlisten = routes.onEnd(id, () => ended.abort());
-  return pause(milliseconds, AbortSignal.any([ended.signal, caller.signal])).finally(unlisten);
+  return sleep(milliseconds, AbortSignal.any([ended.signal, caller.signal])).finally(unlisten);
 }
 
 /** Makes what sends commands. */

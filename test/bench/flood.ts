@@ -8,8 +8,8 @@ import { median } from "./samples.ts";
 /** How much longer others' taps may take, how long the worker's loop may be held, and what its RSS may grow by. */
 const bars = { taps: 1.5, delayMs: 200, rssMiB: 256 };
 
-/** A session taps this long after its last tap. */
-const pauseMs = 100;
+/** A session taps this long after its last tap: 15 that tap without rest would want more than two cores by themselves. */
+const pauseMs = 1_000;
 
 /** What a page does: `work` keeps a core busy and writes nothing. */
 const kinds = ["work", "log", "throw", "reject", "request", "lines"] as const;

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createApiKeys } from "../../src/api-keys/api-keys.ts";
 import { parseToken } from "../../src/api-keys/token.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -196,7 +196,7 @@ test("a process of jobs alone opens no public port, and is the one that does the
   await jobs.stop();
   const last = await sweptAt();
   // Sweeps come once a second: that none comes can only be waited for.
-  await pause(1_500);
+  await sleep(1_500);
   expect(await sweptAt()).toBe(last);
   await jobs.start();
   await expect.poll(sweptAt, { timeout: 10_000 }).toBeGreaterThan(last);

@@ -5,7 +5,7 @@ import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
 import { readEnd, readEvents, type StoredEvent } from "../../src/events/store.ts";
 import { SessionFailedEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]());
 
 const chance = (probability: number) => Math.random() < probability;
-const shortly = () => pause(Math.random() * 8);
+const shortly = () => sleep(Math.random() * 8);
 const pick = () => subjects[Math.floor(Math.random() * subjects.length)] ?? "a";
 
 /** Counts a subject up and tells of it, as a session's transitions do: its row is locked until the commit. */

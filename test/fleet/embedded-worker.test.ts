@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createEmbeddedWorker, type EmbeddedWorker } from "../../src/fleet/embedded-worker.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 
@@ -84,7 +84,7 @@ test("should let a worker come up, and then replace one that hangs", async () =>
   const hung = worker.pid ?? 0;
   await eventually(async () => (await starts()).length).toBe(1);
   // Longer than a lease: it has not sent a heartbeat yet.
-  await pause(1_500);
+  await sleep(1_500);
   expect(worker.pid).toBe(hung);
   heartbeats += 1;
   process.kill(hung, "SIGSTOP");

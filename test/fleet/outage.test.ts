@@ -7,7 +7,7 @@ import {
   NavigateRequestSchema,
   SessionStatus,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
@@ -33,7 +33,7 @@ test("should end no session when PostgreSQL is away for longer than a lease", as
 
   await database.postgres.stop();
   await expect(get()).rejects.toMatchObject({ slug: "internal", retryAfter: 1 });
-  await pause(outage);
+  await sleep(outage);
   await worker.heartbeat();
   // From memory: nothing can be revoked either, so the session goes on.
   expect(await navigate()).toMatchObject({ httpStatus: 200 });

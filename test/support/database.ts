@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrations } from "../../src/features.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
@@ -37,7 +37,7 @@ export async function startTestDatabase(): Promise<TestDatabase> {
     db,
     async [Symbol.asyncDispose]() {
       // A test that failed may have left a transaction open.
-      await Promise.race([db.close(), pause(2_000)]);
+      await Promise.race([db.close(), sleep(2_000)]);
       await postgres.stop();
       await rm(directory, { recursive: true, force: true });
     },

@@ -15,7 +15,7 @@ import {
   type WorkerEvent,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
 import { addGrpcService } from "../../src/platform/grpc/grpc-server.ts";
@@ -65,7 +65,7 @@ class TestGateway {
         report: async (_call, { events }) => {
           this.reports += 1;
           check();
-          await pause(this.reportTakes);
+          await sleep(this.reportTakes);
           this.events.push(...events);
           return create(ReportResponseSchema);
         },

@@ -8,7 +8,7 @@ import {
   RegisterRequestSchema,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { Log } from "../log.ts";
@@ -96,7 +96,7 @@ export class FleetLink {
     const deadline = performance.now() + times.handOver;
     while (this.#lease && performance.now() < deadline && (await profiles.pending()).length > 0) {
       await this.sayNow();
-      await pause(times.retry / 3);
+      await sleep(times.retry / 3);
     }
   }
 
@@ -129,7 +129,7 @@ export class FleetLink {
     while (!signal.aborted) {
       if (!this.#lease) await this.#register().catch((thrown: unknown) => this.#onFailure(thrown));
       const isAccepted = await this.#heartbeat();
-      await pause(isAccepted ? times.heartbeat : times.retry, signal);
+      await sleep(isAccepted ? times.heartbeat : times.retry, signal);
     }
   }
 
@@ -185,7 +185,7 @@ export class FleetLink {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       const left = this.#acceptedAt + this.#leaseMs - performance.now();
-      if (left > 0) await pause(Math.min(left, times.retry), signal);
+      if (left > 0) await sleep(Math.min(left, times.retry), signal);
       else await this.#loseLease();
     }
   }

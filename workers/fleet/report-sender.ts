@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { GatewayService, ReportRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { pause } from "../../src/platform/bounded-wait.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
 
@@ -35,7 +35,7 @@ export class ReportSender {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await this.#sendAll();
-      await pause(lookMs, signal);
+      await sleep(lookMs, signal);
     }
   }
 

@@ -8,7 +8,7 @@ import {
 } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import pg from "pg";
-import { pause } from "../bounded-wait.ts";
+import { sleep } from "../bounded-wait.ts";
 import { fail, failFields } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
@@ -145,7 +145,7 @@ async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T
     } catch (error) {
       const isGivenUp = error instanceof pg.DatabaseError && givenUp.has(error.code ?? "");
       if (!isGivenUp || attempt === attempts) throw error;
-      await pause(Math.random() * firstPause * 2 ** attempt);
+      await sleep(Math.random() * firstPause * 2 ** attempt);
     }
   }
 }

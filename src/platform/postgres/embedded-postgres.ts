@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { chmod, chown, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { pause, waitUntil } from "../bounded-wait.ts";
+import { sleep, waitUntil } from "../bounded-wait.ts";
 import type { Log } from "../log.ts";
 import type { EndingStep } from "../process-control.ts";
 import { StartRefused } from "../start-refused.ts";
@@ -119,7 +119,7 @@ class Server implements SupervisedProgram {
       if (pid !== undefined) return pid;
       if (performance.now() > deadline)
         throw new StartRefused(`another PostgreSQL uses ${this.#data}: see ${this.logFile}`);
-      await pause(200);
+      await sleep(200);
     }
   }
 

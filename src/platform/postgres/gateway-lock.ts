@@ -1,5 +1,5 @@
 import pg from "pg";
-import { pause } from "../bounded-wait.ts";
+import { sleep } from "../bounded-wait.ts";
 import type { Log } from "../log.ts";
 import { StartRefused } from "../start-refused.ts";
 import { connectionOptions, type DatabaseTarget } from "./database.ts";
@@ -52,7 +52,7 @@ export function createGatewayLock(target: DatabaseTarget, log: Log, onLost: () =
     const deadline = performance.now() + milliseconds;
     while (!(await tryTake())) {
       if (performance.now() > deadline || released) return false;
-      await pause(retryEvery);
+      await sleep(retryEvery);
     }
     return true;
   }
@@ -66,7 +66,7 @@ export function createGatewayLock(target: DatabaseTarget, log: Log, onLost: () =
         onLost();
         return;
       }
-      await pause(retryEvery);
+      await sleep(retryEvery);
     }
   }
 
