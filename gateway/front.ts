@@ -4,7 +4,6 @@ import { type Failure, failFields } from "../src/platform/errors.ts";
 import type { Cors } from "./cors.ts";
 import { answerHeaders, type Door, peerOf, refuse } from "./door.ts";
 
-/** What the front needs. */
 export interface FrontOptions {
   readonly door: Door;
   readonly cors: Cors;

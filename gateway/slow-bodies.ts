@@ -42,7 +42,7 @@ export class SlowBodies {
   /** Gives up requests that have taken too long; `refuse` answers those over HTTP/1.1 that have no answer yet. */
   sweep(refuse: (request: IncomingMessage) => void): void {
     const latest = performance.now() - this.#patienceMs;
-    // In the order in which they came.
+    // The oldest come first: the first one that is in time ends the search.
     for (const [request, { response, since }] of this.#coming) {
       if (since > latest) return;
       this.#coming.delete(request);

@@ -33,7 +33,6 @@ type WorkerHandlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 /** How long calls that run may take to end when the server stops. */
 const stopMs = 2_000;
 
-/** What a worker's server is made of. */
 export interface WorkerServerOptions {
   readonly sessions: SessionTable;
   readonly slots: Pick<SlotPool, "guard">;

@@ -26,7 +26,6 @@ import { SessionTable } from "./session/session-table.ts";
 import { sessionBounds } from "./slots/session-bounds.ts";
 import { SlotPool } from "./slots/slot-pool.ts";
 
-/** What a worker is made of. */
 export interface WorkerOptions {
   readonly config: WorkerConfig;
   /** Where the browsers are named. */

@@ -77,7 +77,6 @@ export interface EventLog {
 /** Handles events in the transaction that moves their consumer on. */
 export type EventHandler = (tx: Tx, events: readonly StoredEvent[]) => Promise<void>;
 
-/** What the log stands on. */
 export interface EventLogParts {
   readonly db: Database;
   readonly bus: Bus;

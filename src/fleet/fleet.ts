@@ -24,7 +24,6 @@ export interface Fleet {
   readonly embeddedWorkerPid: number | undefined;
 }
 
-/** What the fleet stands on. */
 export interface FleetParts {
   readonly config: Config;
   readonly db: Database;

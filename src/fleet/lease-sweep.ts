@@ -25,7 +25,6 @@ export interface LeaseSweep extends RepeatedJob {
   endAll(end: WorkerEnd): Promise<void>;
 }
 
-/** What the sweep stands on. */
 export interface LeaseSweepParts {
   readonly db: Database;
   readonly bus: Bus;

@@ -54,7 +54,6 @@ export interface WorkerRegistry {
   readonly heartbeats: number;
 }
 
-/** What the registry stands on. */
 export interface WorkerRegistryParts {
   readonly db: Database;
   readonly bus: Bus;

@@ -53,7 +53,6 @@ return reply`;
 
 const scriptHash = createHash("sha1").update(script).digest("hex");
 
-/** What shared buckets stand on. */
 export interface RedisBucketsOptions {
   readonly redis: Redis;
   /** Reckons with the caller's time instead of that of Redis, for tests that step it. */

@@ -40,7 +40,6 @@ export interface ProfileSaves {
   stop(): Promise<void>;
 }
 
-/** What the saves stand on. */
 export interface ProfileSavesParts {
   readonly db: Database;
   readonly bus: Bus;

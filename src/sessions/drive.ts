@@ -44,7 +44,7 @@ export function createDrive(sessions: Sessions): Drive {
         }
         return;
       } catch (error) {
-        // Of an end the commands' own answers tell.
+        // When the session has ended, the answers to its commands say so: there is nothing to follow any more.
         if (asFailure(error).slug !== "internal") return;
       }
       await sleep(retryEvery, signal);

@@ -14,7 +14,6 @@ import { brokeOnTheWay } from "./worker-commands.ts";
 /** Milliseconds: what a proxy has to answer, its worker beyond that, a connection to the worker; between two looks for one. */
 const times = { check: 10_000, margin: 2_000, connect: 2_000, look: 100 };
 
-/** What a proxy's check stands on. */
 export interface ProxyCheckParts {
   readonly db: Database;
   readonly channels: Channels;

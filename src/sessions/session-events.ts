@@ -18,7 +18,6 @@ const retryEvery = 1_000;
 
 const terminalTypes = new Set(["session.completed", "session.failed"]);
 
-/** What following sessions stands on. */
 export interface SessionEventsParts {
   readonly events: EventLog;
   readonly routes: SessionRoutes;

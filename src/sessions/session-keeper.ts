@@ -17,7 +17,6 @@ import { findRunningOf, lockRunning, lockSession, type SessionRow, transition } 
 /** Milliseconds after which a live session that its worker no longer has is ended: its own report had time to arrive. */
 const missingFor = 6_000;
 
-/** What the keeper stands on. */
 export interface SessionKeeperParts extends SessionEndParts {
   readonly db: Database;
 }

@@ -47,7 +47,6 @@ const times = {
   look: 100,
 };
 
-/** What a launch stands on. */
 export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
   readonly channels: Channels;

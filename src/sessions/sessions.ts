@@ -19,7 +19,6 @@ import { isEnded } from "./session-states.ts";
 import { findSession, type SessionRow } from "./store.ts";
 import { commandContext, createWorkerCommands } from "./worker-commands.ts";
 
-/** What the sessions of a gateway are made of. */
 export interface SessionsParts extends SessionLaunchParts {
   readonly db: Database;
   readonly channels: Channels;

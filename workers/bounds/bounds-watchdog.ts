@@ -16,7 +16,6 @@ const mib = 2 ** 20;
 /** What a session can take too much of. */
 export type BoundName = "memory" | "tasks" | "disk";
 
-/** What the watchdog is made of. */
 export interface BoundsWatchdogOptions {
   readonly bounds: SessionBounds;
   /** Hears of each session that is over a bound. */

@@ -11,7 +11,6 @@ import { DialingAgent, type Exit, type WayOut } from "./way-out.ts";
 /** How long a proxy may take to reach a site: a page then hears of it before its navigation's own 30 s are over. */
 const tunnelMs = 20_000;
 
-/** What a proxied way out is made of. */
 export interface ProxiedWayOptions {
   readonly upstream: Upstream;
   readonly guard: EgressGuard;

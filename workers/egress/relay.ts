@@ -25,7 +25,6 @@ import { Upstream } from "./upstream.ts";
 import type { EgressChange } from "./upstream-watch.ts";
 import type { Exit, WayOut } from "./way-out.ts";
 
-/** What a session's relay is made of. */
 export interface RelayOptions {
   rules: AddressRules;
   log: Log;

@@ -10,7 +10,6 @@ export interface EgressChange {
   readonly reason: ProxyFailureReason | "";
 }
 
-/** What a watch is made of. */
 export interface UpstreamWatchOptions {
   /** Asks the proxy for a tunnel; fails with a ProxyFailure. */
   probe(signal: AbortSignal): Promise<void>;

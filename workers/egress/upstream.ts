@@ -134,7 +134,7 @@ function startTls(socket: Socket, host: string, signal: AbortSignal): Promise<So
       settle();
       resolve(tls);
     });
-    // For good, as that of the connection below it.
+    // The listener stays, like that of the connection below: an error between two owners of the socket would end the worker.
     tls.on("error", (error) => {
       settle();
       socket.destroy();

@@ -34,7 +34,6 @@ export interface WorkerDescription {
  */
 export type WorkerFate = "lease lost" | "superseded";
 
-/** What the link is made of. */
 export interface FleetLinkOptions {
   readonly gateways: GatewayCaller;
   readonly token: string;

@@ -38,7 +38,6 @@ export interface BrowserWish {
   readonly makeProfile: ((slot: Slot) => SessionProfile) | undefined;
 }
 
-/** What a pool of browsers is made of. */
 export interface BrowserPoolOptions {
   readonly slots: SlotPool;
   /** Those that are installed; one of the default runtime is kept although nobody asks. */

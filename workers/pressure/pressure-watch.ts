@@ -30,7 +30,6 @@ function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, GateRu
   };
 }
 
-/** What the watch is made of. */
 export interface PressureWatchOptions {
   readonly closeAt: CloseAt;
   /** Reads the pressure. */

@@ -96,7 +96,7 @@ class ConfinedShell {
       this.#complaint = (this.#complaint + text).slice(0, 1_000);
     });
     this.#exit = this.#ended();
-    // Heard again by whoever reads or writes.
+    // Whoever reads or writes awaits the exit too; a failure before that must not end the worker.
     this.#exit.catch(() => undefined);
     const kill = () => this.#kill();
     if (signal.aborted) kill();

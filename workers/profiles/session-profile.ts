@@ -22,7 +22,6 @@ const cookiesMs = 10_000;
 const lastCookiesMs = 1_000;
 const closeMs = 6_000;
 
-/** What a session's profile is made of. */
 export interface SessionProfileOptions {
   readonly shelf: ProfileShelf;
   readonly slot: Slot;

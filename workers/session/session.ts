@@ -49,7 +49,6 @@ export interface SessionEnd {
   readonly detail: string;
 }
 
-/** What a session is made of. */
 export interface SessionOptions {
   readonly id: string;
   readonly placementEpoch: bigint;

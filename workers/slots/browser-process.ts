@@ -133,7 +133,7 @@ class RunningBrowser {
   /** Gives a promise's outcome, or rejects with what the browser has said when it goes first. */
   beforeDeath<Value>(promise: Promise<Value>): Promise<Value> {
     const died = this.exited.then(() => this.#explain());
-    // What is asked of it fails too when it goes, and does not say why.
+    // Commands to a browser that has died fail without saying why: its own last words are the better reason.
     const outcome = promise.catch((error: unknown) => (this.#isGone ? died : Promise.reject(error)));
     return Promise.race([outcome, died]);
   }

@@ -20,7 +20,6 @@ const preparedAtOnce = 2;
 /** How long to wait before trying again to clear a slot whose processes or files do not go away. */
 const clearAgainMs = 5_000;
 
-/** What a pool of slots is made of. */
 export interface SlotPoolOptions {
   /** How many sessions may run at once, at most 256. */
   size: number;

@@ -82,7 +82,7 @@ export class Targets implements UserListener {
   }
 
   #open({ sessionId, targetInfo: info }: WireEvents["Target.attachedToTarget"]): void {
-    // The sessions of others.
+    // Sessions of the whole browser are those of its other users, and not ours to prepare.
     if (info.type === "browser") return;
     const session = this.#wire.session(sessionId);
     const target = { info, session };

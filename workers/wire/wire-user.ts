@@ -3,7 +3,6 @@ import type { WireEvents } from "./cdp-session.ts";
 import type { UserListener } from "./wire.ts";
 import type { WireMessage } from "./wire-message.ts";
 
-/** What a user of a wire stands on. */
 interface WireUserOptions extends UserListener {
   send(message: WireMessage, onAnswer: (answer: WireMessage) => void): void;
   /** Hears that the user needs the browser no more. */

@@ -61,7 +61,6 @@ export interface AddressRules {
   isException(address: string): boolean;
 }
 
-/** What the rules are made of. */
 export interface AddressRulesOptions {
   /** The operator's exceptions: networks (`10.1.0.0/16`, `10.1.2.3`) and targets (`intranet.example:8443`). */
   allow?: readonly string[];

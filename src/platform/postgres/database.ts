@@ -189,7 +189,7 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
     if (command !== "COMMIT") throw failed ?? new Error(`the commit was answered with ${command}`);
   } catch (error) {
     await connection.query({ text: "rollback" }).catch(() => undefined);
-    // One that was sent ahead is why those after it were refused.
+    // When a statement that was sent ahead has failed, its error is the cause of the one caught here: it is thrown instead.
     await Promise.all(sent);
     throw error;
   } finally {

@@ -78,7 +78,6 @@ class RedisTimeout extends Error {
   override readonly name = "RedisTimeout";
 }
 
-/** What a connection is made of. */
 export interface RedisOptions {
   readonly url: string;
   readonly log: Log;
