@@ -8,6 +8,12 @@ export const ways = {
   turn: { port: 9105, transport: "tcp" },
 } as const;
 
+/**
+ * A public address, which a session's proxy is asked for; nothing leads there from the test's own network. Not a name: a
+ * proxy on this machine is told none that does not resolve in time, and here nobody resolves any.
+ */
+export const elsewhere = "http://93.184.215.14/";
+
 /** The name of a way out. */
 export type Way = keyof typeof ways;
 

@@ -13,7 +13,7 @@ import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { ProxyStandIn } from "../support/proxy-stand-in.ts";
 import { attempt } from "./attempts.ts";
 import { type Arrivals, listenEverywhere } from "./listener.ts";
-import { type ProbeResult, wayNames, ways } from "./way-out.ts";
+import { elsewhere, type ProbeResult, wayNames, ways } from "./way-out.ts";
 import { executables, forbiddenAddresses, keepingLog } from "./world.ts";
 
 /** An origin that the browser trusts with everything (WebTransport needs a secure one), answered without any network. */
@@ -94,7 +94,7 @@ async function probeGuarded(
     slot.relay.allow.add(`10.77.0.1:${ways.navigation.port}`);
     const page = await context.newPage();
     const answer = await page.goto(`http://10.77.0.1:${ways.navigation.port}/`);
-    if (guard === "proxy") await page.goto("http://elsewhere.example/");
+    if (guard === "proxy") await page.goto(elsewhere);
     const asked = { before, after: proxy.asked.slice(before.length) };
     return { arrivals: seen, refusals, asked, reachedAllowed: answer?.status() === 200 };
   } finally {
