@@ -14,6 +14,7 @@ import {
   createLinkServer,
   type GrpcCall,
   type GrpcHandlers,
+  listenGrpc,
   type MethodsOf,
   stopGrpcServer,
 } from "../src/platform/grpc/grpc-server.ts";
@@ -60,12 +61,7 @@ export class WorkerServer {
 
   /** Listens on `host:port` or `unix:/path`, with certificates to those that have one, too; gives the port. */
   listen(address: string, tls?: FleetTlsFiles): Promise<number> {
-    const { promise, resolve, reject } = Promise.withResolvers<number>();
-    this.#server.bindAsync(address, fleetServerCredentials(tls), (error, port) => {
-      if (error) reject(error);
-      else resolve(port);
-    });
-    return promise;
+    return listenGrpc(this.#server, address, fleetServerCredentials(tls));
   }
 
   /** Lets running calls end, for a while, and takes no more. */

@@ -1,15 +1,10 @@
-import { create, type Message, toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import {
   type ConnectionInjector,
-  type handleBidiStreamingCall,
-  type handleServerStreamingCall,
-  type handleUnaryCall,
   Metadata,
   Server,
   ServerCredentials,
-  type ServerDuplexStream,
-  type ServerWritableStream,
   type StatusObject,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
@@ -17,6 +12,7 @@ import { HealthImplementation } from "grpc-health-check";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
+import { grpcHandler, type ToStatus } from "../../src/platform/grpc/grpc-server.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
 import type { Door } from "../door.ts";
@@ -26,8 +22,6 @@ import type { TimeLimits } from "../time-limits.ts";
 import { errorDetails } from "./error-details.ts";
 import { admission, callOf } from "./grpc-admission.ts";
 import { addReflection } from "./reflection.ts";
-
-type Answering = ServerWritableStream<Message, Message> | ServerDuplexStream<Message, Message>;
 
 /** Where the gRPC port listens. */
 export interface GrpcServerOptions {
@@ -48,6 +42,7 @@ export class GrpcServer {
 
   constructor(services: readonly ServedService[], door: Door, options: GrpcServerOptions) {
     const { limits } = options;
+    const statusOf = toStatusOf(door);
     this.#services = services;
     this.#server = new Server({
       // grpc-js has one bound for all methods.
@@ -60,12 +55,13 @@ export class GrpcServer {
       // A client that has gone without a word would keep its streams.
       "grpc.keepalive_time_ms": 60_000,
       "grpc.keepalive_timeout_ms": 20_000,
-      interceptors: [
-        admission({ door, methods: byPath(services), messageMs: limits.request, statusOf: statusOf(door) }),
-      ],
+      interceptors: [admission({ door, methods: byPath(services), messageMs: limits.request, statusOf })],
     });
+    const toStatus: ToStatus = (thrown, { metadata }) => statusOf(thrown, callOf(metadata).requestId);
     for (const { service, methods } of services) {
-      const handlers = Object.fromEntries(methods.map((served) => [served.method.localName, handlerOf(served, door)]));
+      const handlers = Object.fromEntries(
+        methods.map((served) => [served.method.localName, handlerOf(served, door, toStatus)]),
+      );
       this.#server.addService(toServiceDefinition(service), handlers);
       this.#health.setStatus(service.typeName, "SERVING");
     }
@@ -104,71 +100,19 @@ function byPath(services: readonly ServedService[]): Map<string, ServedMethod> {
   return new Map(methods.map((served) => [`/${served.method.parent.typeName}/${served.method.name}`, served]));
 }
 
-function handlerOf(served: ServedMethod, door: Door): UntypedHandleCall {
-  const { gate } = door;
-  switch (served.kind) {
-    case "unary": {
-      const handle: handleUnaryCall<Message, Message> = async (call, callback) => {
-        const gatewayCall = callOf(call.metadata);
-        try {
-          callback(null, await gate.unary(gatewayCall, call.request));
-        } catch (thrown) {
-          callback(statusOf(door)(thrown, gatewayCall.requestId));
-        }
-      };
-      return handle;
-    }
-    case "server_streaming": {
-      const handle: handleServerStreamingCall<Message, Message> = (call) =>
-        void answer(call, door, () => gate.serverStream(callOf(call.metadata), call.request));
-      return handle;
-    }
-    case "bidi_streaming": {
-      const handle: handleBidiStreamingCall<Message, Message> = (call) =>
-        void answer(call, door, () => gate.bidiStream(callOf(call.metadata), requestsOf(call)));
-      return handle;
-    }
+function handlerOf({ kind }: ServedMethod, { gate }: Door, toStatus: ToStatus): UntypedHandleCall {
+  switch (kind) {
+    case "unary":
+      return grpcHandler[kind](({ metadata }, request) => gate.unary(callOf(metadata), request), toStatus);
+    case "server_streaming":
+      return grpcHandler[kind](({ metadata }, request) => gate.serverStream(callOf(metadata), request), toStatus);
+    case "bidi_streaming":
+      return grpcHandler[kind](({ metadata }, requests) => gate.bidiStream(callOf(metadata), requests), toStatus);
   }
-}
-
-/** The messages of a client until it ends its side, or goes away: that ends the call by its own way. */
-async function* requestsOf(call: ServerDuplexStream<Message, Message>): AsyncGenerator<Message> {
-  try {
-    // The stream goes on in the other direction when nobody reads requests any more.
-    yield* call.iterator({ destroyOnReturn: false });
-  } catch (thrown) {
-    if (!call.cancelled) throw thrown;
-  }
-}
-
-async function answer(call: Answering, door: Door, run: () => AsyncIterable<Message>): Promise<void> {
-  // grpc-js says errors of the transport here; the cancellation that comes with them is what ends the call.
-  call.on("error", () => undefined);
-  try {
-    for await (const message of run()) {
-      if (call.cancelled) return;
-      if (!call.write(message)) await drained(call);
-    }
-    call.end();
-  } catch (thrown) {
-    call.emit("error", statusOf(door)(thrown, callOf(call.metadata).requestId));
-  }
-}
-
-function drained(call: Answering): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      call.off("drain", done);
-      call.off("cancelled", done);
-      resolve();
-    };
-    call.on("drain", done);
-    call.on("cancelled", done);
-  });
 }
 
 /** Turns anything thrown into the status that ends a call. */
-function statusOf({ problems }: Door): (thrown: unknown, requestId: string) => StatusObject & Error {
+function toStatusOf({ problems }: Door): (thrown: unknown, requestId: string) => StatusObject {
   return (thrown, requestId) => {
     const failure = problems.failure(thrown, requestId);
     const { code, title } = errorTable[failure.slug];
@@ -181,6 +125,6 @@ function statusOf({ problems }: Door): (thrown: unknown, requestId: string) => S
     });
     metadata.set("grpc-status-details-bin", Buffer.from(toBinary(StatusSchema, status)));
     if (failure.retryAfter !== undefined) metadata.set("retry-after", String(failure.retryAfter));
-    return Object.assign(new Error(details), { code, details, metadata });
+    return { code, details, metadata };
   };
 }

@@ -2,7 +2,7 @@ import { chmod, rm } from "node:fs/promises";
 import { GatewayService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../platform/grpc/fleet-tls.ts";
 import { failureToStatus } from "../platform/grpc/grpc-failure.ts";
-import { addGrpcService, createLinkServer, stopGrpcServer } from "../platform/grpc/grpc-server.ts";
+import { addGrpcService, createLinkServer, listenGrpc, stopGrpcServer } from "../platform/grpc/grpc-server.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";
 
@@ -54,11 +54,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
     async start() {
       // A socket that a killed gateway left; the gateway lock says that nobody else listens on it.
       if (path !== undefined) await rm(path, { force: true });
-      port = await new Promise<number>((resolve, reject) => {
-        server.bindAsync(listen, fleetServerCredentials(tls), (error, bound) =>
-          error ? reject(error) : resolve(bound),
-        );
-      });
+      port = await listenGrpc(server, listen, fleetServerCredentials(tls));
       if (path !== undefined) await chmod(path, 0o600);
     },
     stop: () => stopGrpcServer(server, drainTime),

@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Server } from "@grpc/grpc-js";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { createChannels } from "../../src/fleet/channels.ts";
 import { WatchCommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { callServerStreaming } from "../../src/platform/grpc/grpc-codec.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
-import { addGrpcService, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
+import { addGrpcService, type GrpcHandlers, listenGrpc, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
@@ -26,11 +26,7 @@ async function serveEvents(go: () => Promise<void>): Promise<string> {
   // The boundary where a test leaves out the methods that it does not call.
   const handlers = { ...others, watch } as unknown as Handlers;
   addGrpcService(server, WorkerService, handlers, { admit: () => undefined, toStatus: failureToStatus });
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
+  const port = await listenGrpc(server, "127.0.0.1:0");
   onTestFinished(() => server.forceShutdown());
   return `127.0.0.1:${port}`;
 }

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { Client, credentials, Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { Client, credentials, Server, status } from "@grpc/grpc-js";
 import { expect, onTestFinished, test } from "vitest";
 import {
   type DriveRequest,
@@ -15,6 +15,7 @@ import {
   addGrpcService,
   type GrpcCall,
   type GrpcHandlers,
+  listenGrpc,
   type MethodsOf,
 } from "../../src/platform/grpc/grpc-server.ts";
 
@@ -30,11 +31,7 @@ async function connectTo(handler: Drive): Promise<Client> {
   // The boundary where a test leaves out the methods that it does not call.
   const handlers = { ...others, drive: handler } as unknown as GrpcHandlers<MethodsOf<typeof SessionService>>;
   addGrpcService(server, SessionService, handlers, { admit: () => undefined, toStatus: failureToStatus });
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
+  const port = await listenGrpc(server, "127.0.0.1:0");
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   onTestFinished(() => {
     client.close();

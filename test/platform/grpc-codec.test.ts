@@ -1,8 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { Client, credentials, Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { Client, credentials, Server, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WaitCommandSchema, WatchCommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { callServerStreaming, callUnary, toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
+import { listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
 
 /** A call that the server has begun, and that only its caller ends. */
 interface Begun {
@@ -21,11 +22,7 @@ const begin = (call: Begun): void => {
 
 beforeAll(async () => {
   server.addService(toServiceDefinition(WorkerService), { wait: begin, watch: begin });
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
+  const port = await listenGrpc(server, "127.0.0.1:0");
   client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   // Only a channel that knows its server sends a call in the tick that starts it.
   await new Promise<void>((resolve, reject) => {

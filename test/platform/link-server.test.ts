@@ -1,16 +1,11 @@
 import { once } from "node:events";
 import { connect, type Settings } from "node:http2";
-import { ServerCredentials } from "@grpc/grpc-js";
 import { expect, test } from "vitest";
-import { createLinkServer } from "../../src/platform/grpc/grpc-server.ts";
+import { createLinkServer, listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
 
 test("a connection of the fleet link has a bound on its open calls", async () => {
   const server = createLinkServer();
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
+  const port = await listenGrpc(server, "127.0.0.1:0");
   const session = connect(`http://127.0.0.1:${port}`);
   const [settings]: Settings[] = await once(session, "remoteSettings");
   session.destroy();

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
+import { Client, credentials, Metadata, Server } from "@grpc/grpc-js";
 import {
   GatewayService,
   HeartbeatRequestSchema,
@@ -23,7 +23,7 @@ import {
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { failureToStatus, WrongAddressee } from "../../src/platform/grpc/grpc-failure.ts";
-import { addGrpcService, type GrpcHandlers, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
+import { addGrpcService, type GrpcHandlers, listenGrpc, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
@@ -69,11 +69,7 @@ export class FakeWorker {
 
   /** Listens, registers and heartbeats. */
   async start(): Promise<void> {
-    this.#port = await new Promise((resolve, reject) => {
-      this.#server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
-        error ? reject(error) : resolve(port),
-      );
-    });
+    this.#port = await listenGrpc(this.#server, "127.0.0.1:0");
     await this.register();
     await this.heartbeat();
     this.#beat = setInterval(() => this.heartbeat().catch(() => undefined), 500);

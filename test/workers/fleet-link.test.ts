@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Server } from "@grpc/grpc-js";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   GatewayService,
@@ -18,7 +18,7 @@ import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
-import { addGrpcService } from "../../src/platform/grpc/grpc-server.ts";
+import { addGrpcService, listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
 import { FleetLink } from "../../workers/fleet/fleet-link.ts";
 import { GatewayCaller } from "../../workers/fleet/gateway-caller.ts";
 import { GatewayRound } from "../../workers/fleet/gateway-round.ts";
@@ -72,11 +72,7 @@ class TestGateway {
       },
       { admit: () => undefined, toStatus: failureToStatus },
     );
-    const port = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync(address, ServerCredentials.createInsecure(), (error, bound) =>
-        error ? reject(error) : resolve(bound),
-      );
-    });
+    const port = await listenGrpc(this.#server, address);
     return address.startsWith("unix:") ? address : `127.0.0.1:${port}`;
   }
 

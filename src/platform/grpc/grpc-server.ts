@@ -1,9 +1,14 @@
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
 import type { DescMessage, DescMethod, Message, MessageShape } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import {
+  type handleBidiStreamingCall,
+  type handleClientStreamingCall,
+  type handleServerStreamingCall,
+  type handleUnaryCall,
   Metadata,
   Server,
+  ServerCredentials,
   type ServerDuplexStream,
   type ServerReadableStream,
   type ServerUnaryCall,
@@ -11,7 +16,6 @@ import {
   type StatusObject,
   type sendUnaryData,
   status,
-  type UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { unlessLate } from "../deadline.ts";
 import { toServiceDefinition } from "./grpc-codec.ts";
@@ -50,13 +54,15 @@ export interface GrpcServiceOptions {
   /** Runs before each handler; throws to refuse the call. */
   admit(call: GrpcCall, method: DescMethod): void;
   /** Turns whatever a handler throws into the status that ends the call. */
-  toStatus(thrown: unknown): Partial<StatusObject>;
+  readonly toStatus: ToStatus;
 }
 
-/** Where the handlers' message types are given up: descriptor and handler are known to agree here, and only here. */
-interface UntypedHandlers {
-  readonly [name: string]: (call: GrpcCall, input: unknown) => Promise<Message> & AsyncIterable<Message>;
-}
+/** Turns whatever the run of a call throws into the status that ends the call. */
+export type ToStatus = (thrown: unknown, call: GrpcCall) => Partial<StatusObject>;
+
+/** What runs a method. */
+type Run<Input, Answer> = (call: GrpcCall, input: Input) => Answer;
+type Messages = AsyncIterable<Message>;
 
 /** Calls that one connection may have open, and how long it may be open without any, or its other end silent. */
 const linkLimits = {
@@ -71,26 +77,15 @@ export function createLinkServer(): Server {
   return new Server(linkLimits);
 }
 
-/** Adds an internal service to a grpc-js server. */
-export function addGrpcService<Methods extends GenServiceMethods>(
+/** Listens on `host:port` or `unix:/path`, and gives the port. */
+export function listenGrpc(
   server: Server,
-  service: GenService<Methods>,
-  handlers: GrpcHandlers<Methods>,
-  options: GrpcServiceOptions,
-): void {
-  // The boundary where per-method types become one, as in the public registry.
-  const untyped = handlers as unknown as UntypedHandlers;
-  const implementation: Record<string, UntypedHandleCall> = {};
-  for (const method of service.methods) {
-    const handle = untyped[method.localName];
-    if (!handle) throw new Error(`${service.typeName}.${method.name} has no handler`);
-    const admitted: UntypedHandlers[string] = (call, input) => {
-      options.admit(call, method);
-      return handle(call, input);
-    };
-    implementation[method.localName] = toGrpcHandler(method, admitted, options);
-  }
-  server.addService(toServiceDefinition(service), implementation);
+  address: string,
+  credentials = ServerCredentials.createInsecure(),
+): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  server.bindAsync(address, credentials, (error, port) => (error ? reject(error) : resolve(port)));
+  return promise;
 }
 
 /** Lets running calls end, for so many milliseconds, and takes no more. */
@@ -100,71 +95,121 @@ export function stopGrpcServer(server: Server, patience: number): Promise<void> 
   return unlessLate(ended, patience, () => server.forceShutdown());
 }
 
-function toGrpcHandler(
-  { methodKind }: DescMethod,
-  handle: UntypedHandlers[string],
-  options: GrpcServiceOptions,
-): UntypedHandleCall {
-  switch (methodKind) {
-    case "unary":
-      return (call: ServerUnaryCall<Message, Message>, answer: sendUnaryData<Message>) =>
-        runUnary(call, call.request, handle, options, answer);
-    case "client_streaming":
-      return (call: ServerReadableStream<Message, Message>, answer: sendUnaryData<Message>) =>
-        runUnary(call, call, handle, options, answer);
-    case "server_streaming":
-      return (call: ServerWritableStream<Message, Message>) => runStreaming(call, call.request, handle, options);
-    case "bidi_streaming":
-      return (call: ServerDuplexStream<Message, Message>) =>
-        // A handler that has read enough must not destroy the stream that it still answers on.
-        runStreaming(call, call.iterator({ destroyOnReturn: false }), handle, options);
-  }
+/** Adds an internal service to a grpc-js server. */
+export function addGrpcService<Methods extends GenServiceMethods>(
+  server: Server,
+  service: GenService<Methods>,
+  handlers: GrpcHandlers<Methods>,
+  { admit, toStatus }: GrpcServiceOptions,
+): void {
+  // The boundary where per-method types become one, as in the public registry.
+  const runs = handlers as unknown as Readonly<Record<string, Run<unknown, Promise<Message> & Messages>>>;
+  const adapted = service.methods.map((method) => {
+    const run = runs[method.localName];
+    if (!run) throw new Error(`${service.typeName}.${method.name} has no handler`);
+    const admitted: typeof run = (call, input) => {
+      admit(call, method);
+      return run(call, input);
+    };
+    return [method.localName, grpcHandler[method.methodKind](admitted, toStatus)];
+  });
+  server.addService(toServiceDefinition(service), Object.fromEntries(adapted));
 }
 
-async function runUnary(
-  call: ServerUnaryCall<Message, Message> | ServerReadableStream<Message, Message>,
-  input: unknown,
-  handle: UntypedHandlers[string],
-  options: GrpcServiceOptions,
+/** Makes of what runs a method of some kind what grpc-js calls. */
+export const grpcHandler = {
+  unary:
+    (run: Run<Message, Promise<Message>>, toStatus: ToStatus): handleUnaryCall<Message, Message> =>
+    (call, answer) =>
+      void answerOnce(call, answer, (seen) => run(seen, call.request), toStatus),
+  client_streaming:
+    (run: Run<Messages, Promise<Message>>, toStatus: ToStatus): handleClientStreamingCall<Message, Message> =>
+    (call, answer) =>
+      void answerOnce(call, answer, (seen) => run(seen, call), toStatus),
+  server_streaming:
+    (run: Run<Message, Messages>, toStatus: ToStatus): handleServerStreamingCall<Message, Message> =>
+    (call) =>
+      void answerAll(call, (seen) => run(seen, call.request), toStatus),
+  bidi_streaming:
+    (run: Run<Messages, Messages>, toStatus: ToStatus): handleBidiStreamingCall<Message, Message> =>
+    (call) =>
+      void answerAll(call, (seen) => run(seen, requestsOf(call)), toStatus),
+};
+
+type OneAnswer = ServerUnaryCall<Message, Message> | ServerReadableStream<Message, Message>;
+type ManyAnswers = ServerWritableStream<Message, Message> | ServerDuplexStream<Message, Message>;
+
+async function answerOnce(
+  call: OneAnswer,
   answer: sendUnaryData<Message>,
+  run: (seen: GrpcCall) => Promise<Message>,
+  toStatus: ToStatus,
 ): Promise<void> {
-  const signal = signalOf(call);
-  const trailer = new Metadata();
+  const seen = new SeenCall(call);
   try {
-    answer(null, await handle({ metadata: call.metadata, trailer, signal }, input), trailer);
+    answer(null, await run(seen), seen.trailer);
   } catch (thrown) {
-    // Whatever a handler throws because its caller has gone, nobody hears.
-    if (signal.aborted) {
+    // Whatever is thrown because its caller has gone, nobody hears.
+    if (call.cancelled) {
       answer({ code: status.CANCELLED, details: "the caller has gone" });
       return;
     }
-    const failed = options.toStatus(thrown);
-    if (failed.metadata) trailer.merge(failed.metadata);
-    answer({ ...failed, metadata: trailer });
+    const failed = toStatus(thrown, seen);
+    if (failed.metadata) seen.trailer.merge(failed.metadata);
+    answer({ ...failed, metadata: seen.trailer });
   }
 }
 
-async function runStreaming(
-  stream: ServerWritableStream<Message, Message> | ServerDuplexStream<Message, Message>,
-  input: unknown,
-  handle: UntypedHandlers[string],
-  options: GrpcServiceOptions,
-): Promise<void> {
-  const signal = signalOf(stream);
+async function answerAll(call: ManyAnswers, run: (seen: GrpcCall) => Messages, toStatus: ToStatus): Promise<void> {
+  const seen = new SeenCall(call);
+  // grpc-js says errors of the transport here; the cancellation that comes with them is what ends the call.
+  call.on("error", () => undefined);
   try {
-    for await (const message of handle({ metadata: stream.metadata, trailer: new Metadata(), signal }, input)) {
-      if (signal.aborted) return;
-      if (!stream.write(message)) await once(stream, "drain", { signal });
+    for await (const message of run(seen)) {
+      if (call.cancelled) return;
+      if (!call.write(message)) await once(call, "drain", { signal: seen.signal });
     }
-    stream.end();
+    call.end();
   } catch (thrown) {
-    if (!signal.aborted) stream.emit("error", options.toStatus(thrown));
+    if (!call.cancelled) call.emit("error", toStatus(thrown, seen));
   }
 }
 
-function signalOf(call: { cancelled: boolean; once(event: "cancelled", listener: () => void): unknown }): AbortSignal {
-  const gone = new AbortController();
-  call.once("cancelled", () => gone.abort());
-  if (call.cancelled) gone.abort();
-  return gone.signal;
+/** The messages of a caller until it ends its side, or goes away: that ends the call by its own way. */
+async function* requestsOf(call: ServerDuplexStream<Message, Message>): AsyncGenerator<Message> {
+  try {
+    // A handler that has read enough must not destroy the stream that it still answers on.
+    yield* call.iterator({ destroyOnReturn: false });
+  } catch (thrown) {
+    if (!call.cancelled) throw thrown;
+  }
+}
+
+/** What grpc-js has of a call of any kind. */
+interface ServedCall extends EventEmitter {
+  readonly metadata: Metadata;
+  readonly cancelled: boolean;
+}
+
+/** A call as handlers see it. Its signal is made when it is first asked for: that takes 3 us. */
+class SeenCall implements GrpcCall {
+  readonly metadata: Metadata;
+  readonly trailer = new Metadata();
+  readonly #call: ServedCall;
+  #gone: AbortController | undefined;
+
+  constructor(call: ServedCall) {
+    this.#call = call;
+    this.metadata = call.metadata;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#gone) {
+      const gone = new AbortController();
+      this.#gone = gone;
+      this.#call.once("cancelled", () => gone.abort());
+      if (this.#call.cancelled) gone.abort();
+    }
+    return this.#gone.signal;
+  }
 }
