@@ -11,6 +11,37 @@ export interface TargetInfo {
   readonly url: string;
   /** The page that has opened it. */
   readonly openerId?: string;
+  /** The context that it is in. */
+  readonly browserContextId?: string;
+}
+
+/** A frame as it is when a document has come to it. */
+interface CommittedFrame {
+  readonly id: string;
+  readonly parentId?: string;
+  readonly loaderId: string;
+  readonly url: string;
+  /** With its `#`; absent when there is none. */
+  readonly urlFragment?: string;
+}
+
+/** What is told of a request; a document's goes by the name of its loader. */
+interface RequestEvent {
+  readonly requestId: string;
+  readonly loaderId: string;
+  /** Absent for workers. */
+  readonly frameId?: string;
+  /** `Document`, `Image`, `EventSource`, ... */
+  readonly type?: string;
+}
+
+/** A value that a page writes to its console. */
+export interface LoggedValue {
+  readonly type: string;
+  readonly value?: unknown;
+  /** What stands for a value that JSON cannot hold, such as `NaN`. */
+  readonly unserializableValue?: string;
+  readonly description?: string;
 }
 
 /** What is listened to, with what it tells. */
@@ -19,6 +50,30 @@ export interface WireEvents {
   "Target.detachedFromTarget": { readonly sessionId: string };
   /** A popup will open; told while the page's domain is enabled. */
   "Page.windowOpen": { readonly windowFeatures: readonly string[] };
+  "Page.frameAttached": { readonly frameId: string; readonly parentFrameId: string };
+  "Page.frameNavigated": { readonly frame: CommittedFrame };
+  "Page.navigatedWithinDocument": { readonly frameId: string; readonly url: string };
+  /** `swap` when the frame goes on in another process. */
+  "Page.frameDetached": { readonly frameId: string; readonly reason: "remove" | "swap" };
+  /** `name` is `DOMContentLoaded`, `load`, ... */
+  "Page.lifecycleEvent": { readonly frameId: string; readonly loaderId: string; readonly name: string };
+  "Page.frameRequestedNavigation": { readonly frameId: string; readonly disposition: string };
+  "Page.frameStoppedLoading": { readonly frameId: string };
+  "Page.javascriptDialogOpening": { readonly type: string; readonly message: string };
+  "Page.javascriptDialogClosed": { readonly result: boolean };
+  "Page.fileChooserOpened": { readonly mode: "selectSingle" | "selectMultiple" };
+  "Inspector.targetCrashed": object;
+  "Network.requestWillBeSent": RequestEvent & { readonly request: { readonly url: string } };
+  "Network.responseReceived": RequestEvent & {
+    readonly response: {
+      readonly url: string;
+      readonly status: number;
+      readonly headers: Readonly<Record<string, string>>;
+    };
+  };
+  "Network.loadingFinished": { readonly requestId: string };
+  "Network.loadingFailed": { readonly requestId: string };
+  "Runtime.consoleAPICalled": { readonly type: string; readonly args: readonly LoggedValue[] };
   "Browser.downloadWillBegin": { readonly guid: string; readonly suggestedFilename: string };
   "Browser.downloadProgress": {
     readonly guid: string;
@@ -33,21 +88,23 @@ type Listener = (params: never) => void;
 export class CdpSession {
   /** Rejects when the browser refuses, goes, or answers at too great a length. */
   readonly send: Send;
-  readonly #listeners = new Map<string, Listener>();
+  readonly #listeners = new Map<string, Listener[]>();
 
   constructor(send: (method: string, params?: object) => Promise<unknown>) {
     // The boundary where the protocol's word is taken for what an answer holds.
     this.send = send as Send;
   }
 
-  /** Hears of an event, in place of whoever heard of it before. */
+  /** Hears of an event from now on. */
   on<Name extends keyof WireEvents>(name: Name, listener: (params: WireEvents[Name]) => void): void {
-    this.#listeners.set(name, listener);
+    const listeners = this.#listeners.get(name);
+    if (listeners) listeners.push(listener);
+    else this.#listeners.set(name, [listener]);
   }
 
   /** Tells of an event that has come. */
   emit(name: string, params: unknown): void {
     // The same boundary for events.
-    this.#listeners.get(name)?.(params as never);
+    for (const listener of this.#listeners.get(name) ?? []) listener(params as never);
   }
 }

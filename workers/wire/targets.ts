@@ -10,6 +10,8 @@ export interface Target {
 /** A target with our own session of it. */
 export interface OwnTarget extends Target {
   readonly session: CdpSession;
+  /** The page, frame or worker that it is part of; undefined for pages. */
+  readonly parent: OwnTarget | undefined;
 }
 
 /** What is done to targets before anybody else can do something to them. */
@@ -18,6 +20,12 @@ export interface TargetCare {
   own(target: OwnTarget): Promise<unknown>;
   /** Prepares somebody else's session of one. */
   shared(target: Target): void;
+}
+
+/** Hears of targets as they come and go; one that has come waits, with what its listener sends it before all else. */
+export interface TargetListener {
+  onOpened(target: OwnTarget): void;
+  onClosed(target: OwnTarget): void;
 }
 
 const autoAttach = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
@@ -31,6 +39,7 @@ export class Targets implements UserListener {
   readonly #own = new Map<string, OwnTarget>();
   readonly #shared = new Map<string, Target>();
   #care: TargetCare | undefined;
+  #listener: TargetListener | undefined;
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -38,12 +47,18 @@ export class Targets implements UserListener {
 
   /** Begins to attach to what there is, and to what comes. */
   async start(): Promise<void> {
-    await this.#follow(this.#wire.root);
+    await this.#follow(this.#wire.root, undefined);
   }
 
   /** From now on whatever opens, and every session of somebody else, is prepared in this way. */
   prepareWith(care: TargetCare): void {
     this.#care = care;
+  }
+
+  /** From now on tells of what opens and closes; first of what is open. */
+  listen(listener: TargetListener): void {
+    this.#listener = listener;
+    for (const target of [...this.#own.values()]) listener.onOpened(target);
   }
 
   /** All that are open. */
@@ -72,23 +87,26 @@ export class Targets implements UserListener {
     this.#shared.delete(sessionId);
   }
 
-  #follow(session: CdpSession): Promise<unknown> {
-    session.on("Target.attachedToTarget", (event) => this.#open(event));
+  #follow(session: CdpSession, parent: OwnTarget | undefined): Promise<unknown> {
+    session.on("Target.attachedToTarget", (event) => this.#open(event, parent));
     session.on("Target.detachedFromTarget", ({ sessionId }) => {
+      const target = this.#own.get(sessionId);
       this.#own.delete(sessionId);
       this.#wire.drop(sessionId);
+      if (target) this.#listener?.onClosed(target);
     });
     return session.send("Target.setAutoAttach", autoAttach);
   }
 
-  #open({ sessionId, targetInfo: info }: WireEvents["Target.attachedToTarget"]): void {
+  #open({ sessionId, targetInfo: info }: WireEvents["Target.attachedToTarget"], parent: OwnTarget | undefined): void {
     // Sessions of the whole browser are those of its other users, and not ours to prepare.
     if (info.type === "browser") return;
     const session = this.#wire.session(sessionId);
-    const target = { info, session };
+    const target = { info, session, parent };
     this.#own.set(sessionId, target);
     // A target may be gone before it was prepared.
-    this.#follow(session).catch(() => undefined);
+    this.#follow(session, target).catch(() => undefined);
+    this.#listener?.onOpened(target);
     void this.#release(target);
   }
 
