@@ -1,11 +1,12 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, fromBinary, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema, type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
-import { loadFileDescriptorSetFromBuffer, loadSync } from "@grpc/proto-loader";
+import { loadFileDescriptorSetFromBuffer, loadSync, type MethodDefinition } from "@grpc/proto-loader";
 import { protoPath as healthProto } from "grpc-health-check";
 import { expect, test } from "vitest";
+import { StatusSchema } from "../../../src/gen/google/rpc/status_pb.ts";
 import { bearer, type Loose, loaderOptions, methodOf, unary } from "../support/grpc-client.ts";
 import type { GetScene } from "./scene.ts";
 
@@ -34,27 +35,67 @@ async function reflect(client: Client, question: Loose): Promise<Loose> {
   return answers[0];
 }
 
+/** The names of the services that a server lists. */
+async function listServices(client: Client): Promise<string[]> {
+  const listed = await reflect(client, { list_services: "" });
+  return listed.list_services_response.service.map(({ name }: { name: string }) => name);
+}
+
+/** The files that a server has for a service or a message. */
+async function filesOf(client: Client, symbol: string): Promise<FileDescriptorSet> {
+  const found = await reflect(client, { file_containing_symbol: symbol });
+  expect(found.error_response, symbol).toBeUndefined();
+  const files: Buffer[] = found.file_descriptor_response.file_descriptor_proto;
+  return create(FileDescriptorSetSchema, { file: files.map((file) => fromBinary(FileDescriptorProtoSchema, file)) });
+}
+
+async function describedMethod(client: Client, service: string, name: string): Promise<MethodDefinition<Loose, Loose>> {
+  const set = Buffer.from(toBinary(FileDescriptorSetSchema, await filesOf(client, service)));
+  return methodOf(loadFileDescriptorSetFromBuffer(set, loaderOptions), service, name);
+}
+
+/** Shows a message of a type that only the server knows. */
+async function show(client: Client, type: string, bytes: Uint8Array): Promise<JsonValue> {
+  const { file: files } = await filesOf(client, type);
+  const [own] = files;
+  if (!own) throw new Error(`there are no files of ${type}`);
+  const registry = createFileRegistry(own, (name) => files.find((file) => file.name === name));
+  const desc = registry.getMessage(type);
+  if (!desc) throw new Error(`the files of ${type} do not have it`);
+  return toJson(desc, fromBinary(desc, bytes), { registry });
+}
+
 /** What a client knows that has neither our protos nor our code. */
 export function reflectionTests(scene: GetScene): void {
   test("a client made of nothing but reflection calls List on GRPC_PORT", async () => {
     const { service } = scene();
     const client = new Client(service.grpcAddress, credentials.createInsecure());
     try {
-      const listed = await reflect(client, { list_services: "" });
-      const names = listed.list_services_response.service.map(({ name }: { name: string }) => name);
-      expect(names).toContain("pilothouse.v1.SessionService");
-      const found = await reflect(client, { file_containing_symbol: "pilothouse.v1.SessionService" });
-      const files: Buffer[] = found.file_descriptor_response.file_descriptor_proto;
-      const set = create(FileDescriptorSetSchema, {
-        file: files.map((file) => fromBinary(FileDescriptorProtoSchema, file)),
-      });
-      const definition = loadFileDescriptorSetFromBuffer(
-        Buffer.from(toBinary(FileDescriptorSetSchema, set)),
-        loaderOptions,
-      );
-      const list = methodOf(definition, "pilothouse.v1.SessionService", "List");
+      expect(await listServices(client)).toContain("pilothouse.v1.SessionService");
+      const list = await describedMethod(client, "pilothouse.v1.SessionService", "List");
       const { answer } = await unary(client, list, { limit: 1 }, bearer(service.key));
       expect(answer.data).toHaveLength(1);
+    } finally {
+      client.close();
+    }
+  });
+
+  test("reflection has the health service, and the details that errors carry", async () => {
+    const { service, sessionId } = scene();
+    const client = new Client(service.grpcAddress, credentials.createInsecure());
+    try {
+      expect(await listServices(client)).toContain("grpc.health.v1.Health");
+      const check = await describedMethod(client, "grpc.health.v1.Health", "Check");
+      expect((await unary(client, check, {}, bearer(""))).answer).toEqual({ status: "SERVING" });
+      const navigate = await describedMethod(client, "pilothouse.v1.SessionService", "Navigate");
+      const { error } = await unary(client, navigate, { id: sessionId, url: "" }, bearer(service.key));
+      const [bytes = ""] = error?.metadata.get("grpc-status-details-bin") ?? [];
+      const { details } = fromBinary(StatusSchema, Buffer.from(bytes));
+      const shown = details.map(({ typeUrl, value }) => show(client, typeUrl.replace(/^.*\//, ""), value));
+      expect(await Promise.all(shown)).toMatchObject([
+        { reason: "validation-failed", domain: "pilothouse" },
+        { fieldViolations: [{ field: "url" }] },
+      ]);
     } finally {
       client.close();
     }
