@@ -1,11 +1,34 @@
+import { once } from "node:events";
 import { expect, test } from "vitest";
+import { WebSocket } from "ws";
 import { countOpenStreams, openEvents, openEverywhere } from "../support/open-streams.ts";
 import type { GetScene } from "./scene.ts";
 
 const mostOfASession = 16;
 
-/** More streams than there may be. */
+/** More streams than there may be, and bad commands on them. */
 export function streamTests(scene: GetScene): void {
+  test("the error of a command on a WebSocket names what is at fault, and lists no faults where there are none", async () => {
+    const { service, sessionId } = scene();
+    const client = new WebSocket(`${service.url.replace("http", "ws")}/v1/sessions/${sessionId}/drive`, {
+      headers: { authorization: `Bearer ${service.key}` },
+    });
+    const errors = new Map<string, object>();
+    client.on("message", (data) => {
+      const { id, error } = JSON.parse(data.toString());
+      if (error) errors.set(id, error);
+    });
+    await once(client, "open");
+    client.send(JSON.stringify({ id: "1" }));
+    client.send(JSON.stringify({ id: "2", navigate: { url: "about:blank", page_id: "page_99" } }));
+    client.send(JSON.stringify({ end: true }));
+    const [code] = await once(client, "close");
+    expect([code, [...errors.keys()]]).toEqual([1000, ["1", "2"]]);
+    expect(errors.get("1")).toMatchObject({ status: 400, errors: [{ field: "body" }] });
+    expect(errors.get("2")).toMatchObject({ status: 404 });
+    expect(errors.get("2")).not.toHaveProperty("errors");
+  });
+
   test("a session has at most 16 streams, and another when one of them has gone", async () => {
     const { service, sessionId } = scene();
     const { url, grpcAddress, key, internalUrl } = service;
