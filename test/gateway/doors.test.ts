@@ -149,6 +149,31 @@ test("HEAD of an event stream leaves nobody following", async () => {
   expect(await waitUntil(() => !gateway.followed.has("quiet"), { timeout: 5_000, every: 20 })).toBe(true);
 });
 
+test("an account has at most 256 streams, and another when one of them has gone", async () => {
+  const headers = { authorization: `Bearer ${gateway.key}` };
+  const rest = new AbortController();
+  const follow = (thing: string, signal = rest.signal): Promise<Response> =>
+    fetch(`${gateway.url}/v1/things/${thing}/events`, { headers, signal });
+  const first = new AbortController();
+  try {
+    const all = Array.from({ length: 256 }, (_, index) => follow(`${index}`, index === 0 ? first.signal : rest.signal));
+    const opened = await Promise.all(all);
+    expect(opened.filter(({ status }) => status !== 200)).toEqual([]);
+    const refused = await follow("beyond");
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toMatchObject({
+      type: expect.stringMatching(/tier-limit$/),
+      current_streams: 256,
+      limit: 256,
+    });
+    first.abort();
+    await expect.poll(async () => (await follow("again")).status).toBe(200);
+  } finally {
+    rest.abort();
+  }
+  await expect.poll(() => gateway.followed.size).toBe(0);
+});
+
 describe("WebSockets", () => {
   async function open(thing: string, key = gateway.key): Promise<{ client: WebSocket; messages: (string | Buffer)[] }> {
     const client = new WebSocket(`${gateway.url.replace("http", "ws")}/v1/things/${thing}/talk`, {
