@@ -1,0 +1,68 @@
+import { join } from "node:path";
+import { sql } from "kysely";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { createApp } from "../../src/app.ts";
+import { readConfig } from "../../src/platform/config.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { freePorts } from "../support/free-port.ts";
+import { RedisServer } from "../support/redis-server.ts";
+
+const accountId = "acc_jobs";
+const tenMinutes = 600_000;
+
+let database: TestDatabase;
+let redis: RedisServer;
+
+beforeAll(async () => {
+  [database, redis] = await Promise.all([startTestDatabase(), RedisServer.start()]);
+  await database.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Jobs", tier: "free" }));
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+afterAll(async () => {
+  await redis?.[Symbol.asyncDispose]();
+  await database?.[Symbol.asyncDispose]();
+});
+
+/** Has a process of a role live for ten minutes, and waits for all that it has begun meanwhile. */
+async function liveTenMinutes(role: string): Promise<void> {
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
+  const host = encodeURIComponent(join(database.directory, "postgres", "run"));
+  const config = readConfig({
+    ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
+    ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: database.directory, WORKER_TOKEN: "a token of the tests alone" },
+    DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${host}`,
+    REDIS_URL: redis.url,
+  });
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const app = createApp(config, { log: silentLog });
+  await app.start();
+  vi.advanceTimersByTime(tenMinutes);
+  await app.stop();
+}
+
+test.each([
+  ["api", ["kept for too long"]],
+  ["jobs", []],
+])("a process whose ROLE is %s leaves of old answers %j", async (role, left) => {
+  const { sql: db } = database.db;
+  await db.deleteFrom("idempotency_keys").execute();
+  await db
+    .insertInto("idempotency_keys")
+    .values({
+      ...{
+        account_id: accountId,
+        key: "kept for too long",
+        caller: "key_1",
+        request_hash: Buffer.alloc(32),
+        seed: "s",
+      },
+      ...{ answer: null, failure: null, created_at: sql<Date>`now() - interval '25 hours'` },
+    })
+    .execute();
+  await liveTenMinutes(role);
+  const rows = await db.selectFrom("idempotency_keys").select("key").execute();
+  expect(rows.map(({ key }) => key)).toEqual(left);
+});
