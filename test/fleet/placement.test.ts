@@ -1,0 +1,42 @@
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { place } from "../../src/fleet/placement.ts";
+import type { Tx } from "../../src/platform/postgres/database.ts";
+import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await startTestDatabase();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Adds one worker that is alive, and many that have been lost. */
+async function addWorkers(lost: number): Promise<void> {
+  const common = { secret_hash: Buffer.alloc(32), address: "127.0.0.1:1", runtimes: ["chromium"], slots: 1 };
+  const workers = Array.from({ length: lost + 1 }, (_, index) => ({
+    ...{ id: `worker-${index}`, ...common, isolation: "flags", boot_id: `boot-${index}`, incarnation: 1 },
+    ...{ lease_until: sql<Date>`now() + interval '1 hour'`, lost_at: index === 0 ? null : new Date() },
+  }));
+  await database.db.sql.insertInto("workers").values(workers).execute();
+  await sql`analyze workers`.execute(database.db.sql);
+}
+
+/** How many rows of workers a transaction has read so far. */
+async function countRead(tx: Tx): Promise<number> {
+  const { rows } = await sql<{ read: number }>`
+    select (seq_tup_read + idx_tup_fetch)::int as read from pg_stat_xact_user_tables where relname = 'workers'
+  `.execute(tx.sql);
+  return rows[0]?.read ?? Number.NaN;
+}
+
+test("should not read the rows of workers that have been lost", async () => {
+  await addWorkers(2_000);
+  const [placement, read] = await database.db.transaction(async (tx) => {
+    const before = await countRead(tx);
+    const placed = await place(tx, { runtime: "chromium" });
+    return [placed, (await countRead(tx)) - before];
+  });
+  expect(placement).toMatchObject({ kind: "placed", worker: { id: "worker-0" } });
+  // The one that is alive is looked for, locked, and looked at again.
+  expect(read).toBeLessThan(10);
+});
