@@ -110,6 +110,23 @@ async function killAt(kind: Kind, key: string, point: HoldPoint): Promise<boolea
   return true;
 }
 
+/** Where a request that says these statements can be interrupted: before each, and committed but not yet answered. */
+function pointsOf(statements: readonly string[]): HoldPoint[] {
+  return [
+    ...statements.map((_, index) => ({ statement: index + 1, when: "before" as const })),
+    { statement: statements.length, when: "after" },
+  ];
+}
+
+/** Sends a create of which PostgreSQL breaks off when it is at a point; gives the answer. */
+async function breakOffAt(kind: Kind, key: string, point: HoldPoint): Promise<Answer> {
+  const held = proxy.hold(point);
+  const answer = send(toDoomed, kind, key);
+  await held;
+  proxy.breakOff();
+  return answer;
+}
+
 test.each(Object.entries(kinds))(
   "should make one %s, whenever its gateway is killed",
   { timeout: 300_000 },
@@ -118,13 +135,8 @@ test.each(Object.entries(kinds))(
     expect((await send(toDoomed, kind, `${name} undisturbed`)).status).toBe(201);
     const statements = [...proxy.seen];
     expect(statements.length, statements.join("\n")).toBeGreaterThanOrEqual(6);
-    const points: HoldPoint[] = [
-      ...statements.map((_, index) => ({ statement: index + 1, when: "before" as const })),
-      // Committed, and not yet answered.
-      { statement: statements.length, when: "after" },
-    ];
     const retries: Promise<[string, HoldPoint, Answer]>[] = [];
-    for (const point of points) {
+    for (const point of pointsOf(statements)) {
       const key = `${name} ${point.when} ${point.statement}`;
       expect(await killAt(kind, key, point), key).toBe(true);
       retries.push(send(toSurvivor, kind, key).then((answer) => [key, point, answer]));
@@ -138,3 +150,45 @@ test.each(Object.entries(kinds))(
     }
   },
 );
+
+/** Status, slug, when to come again, and whether it is an earlier answer. */
+const summaryOf = ({ status, headers, body }: Answer) => [
+  status,
+  body.type?.split("/").at(-1),
+  headers.get("retry-after"),
+  headers.get("idempotency-replayed"),
+];
+const away = [500, "internal", "1", null];
+
+test.each(Object.entries(kinds))(
+  "should make one %s, whenever PostgreSQL breaks off",
+  { timeout: 300_000 },
+  async (name, kind) => {
+    proxy.hold();
+    expect((await send(toDoomed, kind, `${name} without a break`)).status).toBe(201);
+    for (const point of pointsOf(proxy.seen)) {
+      const key = `${name} broken off ${point.when} ${point.statement}`;
+      expect(summaryOf(await breakOffAt(kind, key, point)), key).toEqual(away);
+      const { status, body } = await send(toDoomed, kind, key);
+      expect([status, await madeBy(kind, key)], key).toEqual([201, [body.id]]);
+    }
+  },
+);
+
+test("should give a kept answer again once PostgreSQL is back, and do nothing before", {
+  timeout: 60_000,
+}, async () => {
+  const kind = kinds.profile;
+  const key = "kept through a break";
+  const first = await send(toDoomed, kind, key);
+  proxy.hold();
+  const replay = await send(toDoomed, kind, key);
+  const points = pointsOf(proxy.seen);
+  expect([replay.headers.get("idempotency-replayed"), points.length]).toEqual(["true", 3]);
+  for (const point of points) {
+    expect(summaryOf(await breakOffAt(kind, key, point)), JSON.stringify(point)).toEqual(away);
+    const { status, headers, body } = await send(toDoomed, kind, key);
+    expect([status, headers.get("idempotency-replayed"), body]).toEqual([201, "true", first.body]);
+  }
+  expect(await madeBy(kind, key)).toEqual([first.body.id]);
+});

@@ -54,8 +54,13 @@ export class StatementProxy implements AsyncDisposable {
     return this.#held.promise;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Breaks all connections, as a server does that goes away. New ones are taken at once. */
+  breakOff(): void {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.breakOff();
     this.#server.close();
     await once(this.#server, "close");
   }
