@@ -131,13 +131,13 @@ export class GatewayCall implements Call {
     await this.#audit(tx, entry);
   }
 
-  /** Says how the stream is counted among those of a session; only streams that last are. */
-  joinWith(join: Call["joinSession"]): void {
+  /** Says how the stream is counted among those of a session: only one that lasts is, and only until it is over. */
+  joinWith(join: Call["joinSession"] | undefined): void {
     this.#join = join;
   }
 
-  joinSession(sessionId: string): void {
-    this.#join?.(sessionId);
+  async joinSession(sessionId: string): Promise<void> {
+    await this.#join?.(sessionId);
   }
 
   charge(): void {

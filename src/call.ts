@@ -74,8 +74,8 @@ export interface Call extends Attempt {
    * begun. A call that fails before gets them back.
    */
   charge(): void;
-  /** Counts a stream among those of a session, which its caller may see. Throws `tier-limit` when there are too many. */
-  joinSession(sessionId: string): void;
+  /** Counts a stream among those of a session. Throws `tier-limit` when there are too many of it, or of the account. */
+  joinSession(sessionId: string): Promise<void>;
   /** Writes the call's entry of the audit log, in the transaction of its change. For methods with the option `audit`. */
   audit(tx: Tx, entry: AuditEntry): Promise<void>;
 }

@@ -7,8 +7,8 @@ import type { GatewayCall } from "../call.ts";
 import { permission } from "./permission.ts";
 import type { Policy, PolicyParts } from "./policy.ts";
 
-const mostOfASession = 16;
-const mostOfAnAccount = 256;
+/** The most streams of one owner, on all gateways. */
+const most = { account: 256, session: 16 };
 
 const stopped = Symbol("stopped");
 
@@ -38,38 +38,9 @@ interface Stream {
   readonly follows: boolean;
 }
 
-/** Counts streams by whose they are. */
-class Claims {
-  readonly #most: number;
-  readonly #whose: string;
-  readonly #counts = new Map<string, number>();
-
-  constructor(most: number, whose: string) {
-    this.#most = most;
-    this.#whose = whose;
-  }
-
-  /** Counts one more; throws `tier-limit` when there are as many as may be. Gives what takes it back. */
-  add(owner: string): () => void {
-    const count = this.#counts.get(owner) ?? 0;
-    if (count >= this.#most) {
-      const detail = `the ${this.#whose} has ${count} open streams on this gateway, which is the most`;
-      throw fail("tier-limit", { current_streams: count, limit: this.#most }, { detail });
-    }
-    this.#counts.set(owner, count + 1);
-    return () => {
-      const left = (this.#counts.get(owner) ?? 1) - 1;
-      if (left > 0) this.#counts.set(owner, left);
-      else this.#counts.delete(owner);
-    };
-  }
-}
-
 /** Makes the streams of a gateway. */
 export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenStreams {
   const all = new Set<Stream>();
-  const ofAccounts = new Claims(mostOfAnAccount, "account");
-  const ofSessions = new Claims(mostOfASession, "session");
   const openStreams = new Gauge({
     name: "pilothouse_open_streams",
     help: "Streams that are open, on all doors.",
@@ -91,34 +62,59 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     }
   }
 
-  /** Counts a stream that lasts; gives what forgets it. */
-  function claim(call: GatewayCall): () => void {
-    if (!streamLimits.concerns(call.served)) return () => undefined;
-    const claims = new Map([["account", ofAccounts.add(call.principal.accountId)]]);
-    call.joinWith((sessionId) => {
-      if (!claims.has(sessionId)) claims.set(sessionId, ofSessions.add(sessionId));
+  async function claim(whose: keyof typeof most, owner: string): Promise<() => void> {
+    const limit = most[whose];
+    const claimed = await parts.claims.take(owner, limit);
+    if (claimed.isGranted) return claimed.release;
+    const detail = `the ${whose} has ${claimed.taken} open streams, which is the most`;
+    throw fail("tier-limit", { current_streams: claimed.taken, limit }, { detail });
+  }
+
+  /**
+   * Counts a stream among those of its account, and of a session that it joins. A refusal ends it. Gives what settles
+   * when it is known whether the account has room, and what forgets the stream.
+   */
+  function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; forget(): void } {
+    const { accountId } = call.principal;
+    const isCounted = claim("account", accountId);
+    isCounted.catch((refusal) => end.abort(refusal));
+    const claims = new Map([["", isCounted]]);
+    call.joinWith(async (sessionId) => {
+      // By account as well: the session may be another's, which its method finds out meanwhile.
+      if (!claims.has(sessionId)) claims.set(sessionId, claim("session", `${accountId} ${sessionId}`));
+      await Promise.all(claims.values());
     });
-    return () => {
-      for (const forget of claims.values()) forget();
+    return {
+      isCounted,
+      forget() {
+        // The method may still be on its way to a session.
+        call.joinWith(undefined);
+        for (const claimed of claims.values())
+          claimed.then(
+            (release) => release(),
+            () => undefined,
+          );
+      },
     };
   }
 
   return {
     async *run(call, open) {
       const { rules, name } = call.served;
-      const forget = claim(call);
       const stream = { end: new AbortController(), noMoreRequests: new AbortController(), follows: rules.follows };
+      const lasts = streamLimits.concerns(call.served) ? count(call, stream) : undefined;
       const { bearer } = call;
       const unwatch = bearer && parts.bearers.watch(bearer, (verdict) => hear(call, stream, verdict));
       all.add(stream);
       openStreams.inc({ method: name });
       try {
-        yield* untilAborted(open(stream.noMoreRequests.signal), stream.end.signal);
+        const answers = open(stream.noMoreRequests.signal);
+        yield* untilAborted(lasts ? after(lasts.isCounted, answers) : answers, stream.end.signal);
       } finally {
         openStreams.dec({ method: name });
         all.delete(stream);
         unwatch?.();
-        forget();
+        lasts?.forget();
         call.cancel();
       }
     },
@@ -129,6 +125,14 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
       }
     },
   };
+}
+
+/** The items of a source, which begins at once, none of them before something else has come to pass. */
+async function* after<T>(other: Promise<unknown>, source: AsyncIterable<T>): AsyncGenerator<T> {
+  for await (const item of source) {
+    await other;
+    yield item;
+  }
 }
 
 /** The items of a source until the signal aborts: then it throws the reason, or just ends when the gateway stops. */

@@ -11,7 +11,8 @@ import type { RunOnce } from "./idempotency.ts";
 export type MethodOption = Exclude<keyof MethodRules, "$typeName" | "$unknown">;
 
 /** What policies ask. */
-export interface PolicyParts extends Pick<App, "audit" | "bearers" | "buckets" | "clock" | "legal" | "tiers"> {
+export interface PolicyParts
+  extends Pick<App, "audit" | "bearers" | "buckets" | "claims" | "clock" | "legal" | "tiers"> {
   readonly addresses: AddressBucket;
   readonly runOnce: RunOnce;
 }

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Redis } from "../platform/redis/redis.ts";
+import { createScript } from "../platform/redis/redis-script.ts";
 import { type BucketState, type Buckets, type BucketWish, createBuckets, describeBucket } from "./buckets.ts";
 
 /** Gateways that draw listen here, so that their number is known while Redis is there. */
@@ -20,7 +20,7 @@ const keptWhenFull = 1_000;
  * has now. Time is that of Redis: with the gateways' own clocks one that runs ahead would fill every bucket, and leave
  * them dry for the others until their time has come. Levels are kept to six digits: at whole ones a bucket of 90 a second would lose what flows in between two draws.
  */
-const script = `
+const runScript = createScript(`
 local now = tonumber(ARGV[1])
 if not now then
   local time = redis.call("TIME")
@@ -49,9 +49,7 @@ for i = 1, #KEYS do
   end
   reply[i + 1] = string.format("%.6f", tokens[i])
 end
-return reply`;
-
-const scriptHash = createHash("sha1").update(script).digest("hex");
+return reply`);
 
 export interface RedisBucketsOptions {
   readonly redis: Redis;
@@ -103,13 +101,8 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
     const sizes = wishes.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
     const time = callersClock ? String(now) : "";
-    const options = { keys, arguments: [time, change === "take" ? "1" : "-1", ...sizes] };
-    const reply = await redis.ask("buckets", (client) =>
-      client.evalSha(scriptHash, options).catch((error: unknown) => {
-        if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-        return client.eval(script, options);
-      }),
-    );
+    const args = [time, change === "take" ? "1" : "-1", ...sizes];
+    const reply = await redis.ask("buckets", (client) => runScript(client, keys, args));
     if (reply === undefined) return moveShare(change, owner, wishes, now);
     const { drawn, tokens } = readReply(reply);
     return wishes.map((wish, index) => {

@@ -53,8 +53,7 @@ export function createDrive(sessions: Sessions): Drive {
 
   return async (call, { sessionId: id }) => {
     if (id === "") throw failFields("validation-failed", { session_id: "is needed in the first message" });
-    await sessions.assertRunning(call, id);
-    call.joinSession(id);
+    await Promise.all([sessions.assertRunning(call, id), call.joinSession(id)]);
     return {
       answer: (request) => answer(call, id, request),
       tell: (signal) => tell(call, id, signal),

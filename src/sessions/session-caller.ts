@@ -14,7 +14,7 @@ export interface SessionCaller {
   /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
   /** Counts a stream among those of the session. Throws `tier-limit` when there are too many. */
-  joinSession?(sessionId: string): void;
+  joinSession?(sessionId: string): Promise<void>;
 }
 
 /** The same for what makes a session: it is made once, however often it is attempted. */

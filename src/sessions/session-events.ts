@@ -80,8 +80,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
       // Listened to before the status is read: an end in between is then an event that is yet to come.
       const stored = await events.watch({ accountId, subject: id, after, signal });
       routes.forget(id);
-      const { row } = await routes.find(id, accountId);
-      caller.joinSession?.(id);
+      const [{ row }] = await Promise.all([routes.find(id, accountId), caller.joinSession?.(id)]);
       if (isEnded(row.status) && !(await hasMore(accountId, id, after))) throw sessionGone(row);
       if (!isEnded(row.status)) void pumpTransient({ ...options, signal }, outbox);
       pumpStored(stored, outbox).then(

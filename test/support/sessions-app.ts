@@ -80,7 +80,7 @@ function callOf(principal: Principal): Omit<Call, keyof Attempt> {
     header: () => undefined,
     setHeader: () => undefined,
     charge: () => undefined,
-    joinSession: () => undefined,
+    joinSession: async () => undefined,
     audit: async () => undefined,
   };
 }

@@ -25,10 +25,10 @@ const timeoutsOfHang = 3;
 const longestQueue = 10_000;
 
 /** What a gateway asks of Redis. */
-type RedisClient = ReturnType<typeof makeClient>;
+export type RedisClient = ReturnType<typeof makeClient>;
 
 /** What a request had to do without. */
-export type RedisUse = "bus" | "buckets";
+export type RedisUse = "bus" | "buckets" | "claims";
 
 /** A Redis that may be away: then whoever asks is told so at once, and does without. */
 export interface Redis {
@@ -66,7 +66,7 @@ function makeMetrics(registry: Registry) {
     outages: new Counter({ name: "pilothouse_redis_outages_total", help: "Times that Redis went away.", registers }),
     missed: new Counter({
       name: "pilothouse_redis_missed_total",
-      help: "Bus messages that were not sent, and requests that drew from local buckets, for want of Redis.",
+      help: "Bus messages that were not sent, and requests that drew or were counted locally, for want of Redis.",
       labelNames: ["use"],
       registers,
     }),
@@ -106,7 +106,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     downSince = performance.now();
     metrics.up.set(0);
     metrics.outages.inc();
-    log.warn({ err: error }, "Redis is away: requests go on with local rate limits and without the bus");
+    log.warn({ err: error }, "Redis is away: requests go on with local limits and without the bus");
   }
 
   function comeUp(): void {

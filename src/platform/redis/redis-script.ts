@@ -1,0 +1,17 @@
+import { createHash } from "node:crypto";
+import type { RedisClient } from "./redis.ts";
+
+/** Runs a Lua script on keys and arguments. */
+export type RedisScript = (client: RedisClient, keys: string[], args: string[]) => Promise<unknown>;
+
+/** Makes what runs a script, which Redis knows by its hash once it has seen it. */
+export function createScript(source: string): RedisScript {
+  const hash = createHash("sha1").update(source).digest("hex");
+  return (client, keys, args) => {
+    const options = { keys, arguments: args };
+    return client.evalSha(hash, options).catch((error: unknown) => {
+      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
+      return client.eval(source, options);
+    });
+  };
+}
