@@ -36,6 +36,10 @@ export class GatewayCall implements Call {
   hasDrawn = false;
   /** Its method has begun what those tokens are for. */
   isCharged = false;
+  /** It has made something new. */
+  isCreated = false;
+  /** How many bytes its raw answer has, where that was said. */
+  announcedBytes: number | undefined;
   /** Its end was counted. */
   isOver = false;
   /** Milliseconds of `performance.now()`. */
@@ -138,6 +142,14 @@ export class GatewayCall implements Call {
 
   async joinSession(sessionId: string): Promise<void> {
     await this.#join?.(sessionId);
+  }
+
+  markCreated(): void {
+    this.isCreated = true;
+  }
+
+  announce(bytes: number): void {
+    this.announcedBytes = bytes;
   }
 
   charge(): void {

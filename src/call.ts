@@ -69,6 +69,10 @@ export interface Call extends Attempt {
   header(name: string): string | undefined;
   /** Sets a header of the answer, by lower-case name. A stream's headers have left when its method begins. */
   setHeader(name: string, value: string): void;
+  /** Says that something new was made, where the method might also have changed what is there (option `created_status`). */
+  markCreated(): void;
+  /** Says how many bytes a raw answer has, before the first of them: its Content-Length over REST. */
+  announce(bytes: number): void;
   /**
    * Keeps the tokens that the call has drawn from the buckets of its method, though it may yet fail: what they are for has
    * begun. A call that fails before gets them back.

@@ -4,6 +4,7 @@ import type { AppParts } from "./app.ts";
 import { archetypes } from "./archetypes/feature.ts";
 import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
+import { files } from "./files/feature.ts";
 import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
@@ -20,6 +21,7 @@ export const features: readonly Feature<AppParts>[] = [
   fleet,
   sessions,
   profiles,
+  files,
 ];
 
 /** The migrations of all features. */

@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import type { Metadata } from "@grpc/grpc-js";
-import { WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { FileListSchema, PutFileAnswerSchema, WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
@@ -19,6 +19,7 @@ import {
   stopGrpcServer,
 } from "../src/platform/grpc/grpc-server.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
+import { openUpload, sendFile } from "./files/file-transfer.ts";
 import type { Log } from "./log.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
@@ -124,6 +125,26 @@ function makeHandlers(
       return create(EmptySchema);
     },
     watch: ({ signal }, { context }) => sessions.find(context).watch(signal),
+    putFile: async ({ signal: caller }, commands) => {
+      const upload = await openUpload(commands);
+      using use = sessions.find(upload.context).useFiles(caller);
+      return create(PutFileAnswerSchema, await observe("put_file", use.files.put(upload, use.signal)));
+    },
+    getFile: async function* ({ signal: caller }, { context, name }) {
+      using use = sessions.find(context).useFiles(caller);
+      await using file = await observe("get_file", use.files.open(name));
+      yield* sendFile(file, use.signal);
+    },
+    deleteFile: async ({ signal: caller }, { context, name }) => {
+      using use = sessions.find(context).useFiles(caller);
+      use.files.delete(name);
+      return create(EmptySchema);
+    },
+    listFiles: async (_call, { context, limit, before }) => {
+      const all = sessions.find(context).files;
+      const listed = before === 0n ? all : all.filter(({ position }) => position < before);
+      return create(FileListSchema, { files: listed.slice(0, limit) });
+    },
     checkProxy: async ({ signal }, command) => {
       await observe("check_proxy", checkProxy(slots.guard, command, signal));
       return create(EmptySchema);

@@ -173,7 +173,8 @@ function success(served: ServedMethod, context: OperationContext): Record<string
             example: responseExample(method.output),
           },
         };
-  return { [status]: { description, headers, content } };
+  const answer = { description, headers, content };
+  return { [status]: answer, ...(rules.createdStatus > 0 && { [rules.createdStatus]: answer }) };
 }
 
 /** Server-Sent Events: `id` and `event` are the fields `id` and `type` of the message, `data` is its JSON. */

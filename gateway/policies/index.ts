@@ -43,6 +43,7 @@ export function policiesOf(served: ServedMethod): readonly Policy[] {
 /** The options that are no policy's: what they say is done by transports, by the document and by what runs the method. */
 const enforcedElsewhere: readonly MethodOption[] = [
   "successStatus",
+  "createdStatus",
   "websocket",
   "maxMessageBytes",
   "maxBodyBytes",

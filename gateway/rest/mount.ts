@@ -184,7 +184,7 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
     const message = await gate.unary(call, request);
     if (status === 204) return reply.code(204).send();
     return reply
-      .code(status)
+      .code(call.isCreated ? served.rules.createdStatus || status : status)
       .type("application/json; charset=utf-8")
       .send(JSON.stringify(write(message)));
   };
@@ -207,7 +207,11 @@ function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
     const messages = gate.serverStream(call, request)[Symbol.asyncIterator]();
     const first = await messages.next();
     const contentType = first.done ? "" : asHttpBody(first.value).contentType;
-    reply.code(status).headers(headersFor(reply.request.params as Record<string, string>, contentType));
+    const { announcedBytes: bytes } = call;
+    reply.code(status).headers({
+      ...headersFor(reply.request.params as Record<string, string>, contentType),
+      ...(bytes !== undefined && { "content-length": String(bytes) }),
+    });
     return sendStream(call, reply, messages, bytesOf(first, messages));
   };
 }

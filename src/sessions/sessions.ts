@@ -8,6 +8,7 @@ import { idPattern } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
+import { createFileCommands, type FileCommands } from "./file-commands.ts";
 import type { SessionCaller, SessionMaker } from "./session-caller.ts";
 import { createSessionCommands, type SessionCommands } from "./session-commands.ts";
 import { type EndCause, endSession } from "./session-end.ts";
@@ -35,6 +36,8 @@ export interface Sessions extends SessionCommands {
   find(caller: SessionCaller, id: string): Promise<SessionRow>;
   /** Throws the same, from what this gateway knew at most 5 s ago. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
+  /** What is done with the files of sessions. */
+  readonly files: FileCommands;
   /** Follows a session's events until it ends. */
   readonly follow: SessionEvents;
   /** Ends a session, and has its worker end the browser. Throws `not-found`, or `session-destroyed` when it had ended. */
@@ -65,6 +68,7 @@ export function createSessions(parts: SessionsParts): Sessions {
 
   return {
     ...createSessionCommands(workerCommands, routes),
+    files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     async launch(caller, request) {
       const tier = tiers.get(caller.principal.tier);

@@ -5,7 +5,13 @@ import { type CommandContext, CommandContextSchema } from "../gen/pilothouse/fle
 import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
-import { callServerStreaming, callUnary, type GrpcCallOptions, type TypedMethod } from "../platform/grpc/grpc-codec.ts";
+import {
+  callClientStreaming,
+  callServerStreaming,
+  callUnary,
+  type GrpcCallOptions,
+  type TypedMethod,
+} from "../platform/grpc/grpc-codec.ts";
 import { isServiceError, statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
@@ -30,14 +36,28 @@ export interface WorkerCommands {
   stream<I extends DescMessage, O extends DescMessage>(
     command: WorkerCommand<"server_streaming", I, O>,
   ): AsyncIterable<MessageShape<O>>;
+  /** Runs a command that comes as a stream, for as long as it comes. A failure of that stream is the command's. */
+  send<I extends DescMessage, O extends DescMessage>(
+    command: StreamedCommand<"client_streaming", I, O>,
+  ): Promise<MessageShape<O>>;
 }
 
-/** One command to the worker of a session. */
-export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessage> {
+/** Which command to the worker of which session. */
+interface CommandAim<Kind, I extends DescMessage, O extends DescMessage> {
   readonly caller: SessionCaller;
   /** Identifier of the session. */
   readonly id: string;
   readonly method: TypedMethod<Kind, I, O> & DescMethod;
+}
+
+/** One command that is a stream of messages. */
+export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMessage> extends CommandAim<Kind, I, O> {
+  /** Makes the messages, as fast as the worker takes them. */
+  build(context: CommandContext): AsyncIterable<MessageShape<I>>;
+}
+
+/** One command to the worker of a session. */
+export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessage> extends CommandAim<Kind, I, O> {
   /** Makes the message of the command. */
   build(context: CommandContext): MessageShape<I>;
   /** Ends a stream in place of the caller's own signal, when its reader may leave before the client does. */
@@ -199,6 +219,15 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
           if (trailer.get(fleetMetadata.replayed).length > 0) caller.markReplayed?.();
         };
         return await callUnary(link.client, method, build(running.context), { ...running.options, onTrailer });
+      } catch (error) {
+        throw await explain(error, caller, id, link, running);
+      }
+    },
+    async send({ caller, id, method, build }) {
+      const { link, running } = await begin(caller, caller.signal, id, { isEndless: true });
+      using _ = running;
+      try {
+        return await callClientStreaming(link.client, method, build(running.context), running.options);
       } catch (error) {
         throw await explain(error, caller, id, link, running);
       }

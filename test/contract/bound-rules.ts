@@ -3,7 +3,13 @@ import { type FieldRules, field as fieldRules } from "@bufbuild/protovalidate/ge
 import type { Contract } from "./contract-image.ts";
 
 /** Types of Google's that a request may hold: small by themselves, or bounded by rules of their own. */
-const plain = new Set(["google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.FieldMask"]);
+const plain = new Set([
+  "google.protobuf.Timestamp",
+  "google.protobuf.Duration",
+  "google.protobuf.FieldMask",
+  // By max_body_bytes and max_message_bytes of its method.
+  "google.api.HttpBody",
+]);
 
 /** Every string, bytes, list, map, enum and mask that a client can send is bounded, down to the last message. */
 export function requestBounds(contract: Contract): string[] {

@@ -92,12 +92,14 @@ function oneDoor(contract: Contract): string[] {
   });
 }
 
-/** GET and DELETE have no body; with the others the whole message is the body. */
+/** GET and DELETE have no body; with the others the whole message is the body, or a field for bytes of any type. */
 function bodies(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const route = routeOf(method);
     const expected = route && ["POST", "PUT", "PATCH"].includes(route.verb) ? "*" : "";
-    return route && route.body !== expected && `${route.verb} with body "${route.body}"`;
+    const raw = method.input.fields.find(({ message }) => message?.typeName === "google.api.HttpBody")?.name;
+    const isRaw = expected === "*" && route?.body === raw;
+    return route && route.body !== expected && !isRaw && `${route.verb} with body "${route.body}"`;
   });
 }
 
@@ -203,8 +205,10 @@ function idempotencyConflicts(contract: Contract): string[] {
 /** 204 if and only if nothing is answered; no status but those of success that the contract uses. */
 function successStatus(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
-    const { successStatus: status } = getOption(method, rules);
+    const { successStatus: status, createdStatus } = getOption(method, rules);
     const isEmpty = method.output.typeName === "google.protobuf.Empty";
+    if (createdStatus !== 0 && (createdStatus !== 201 || routeOf(method)?.verb !== "PUT" || isEmpty))
+      return `answers ${method.output.name} with created_status ${createdStatus}`;
     return (
       (isEmpty !== (status === 204) || ![0, 201, 202, 204].includes(status)) &&
       `answers ${method.output.name} with status ${status}`

@@ -108,8 +108,9 @@ export const plantedFaults = {
       "rpc Silent(Thing) returns (google.protobuf.Empty);",
       rpc("Talking", "(pilothouse.v1.rules) = {success_status: 204}"),
       rpc("Moved", "(pilothouse.v1.rules) = {success_status: 301}"),
+      rpc("Sent", post("/v1/a"), "(pilothouse.v1.rules) = {created_status: 201}"),
     )}`,
-    faults: ["Silent: answers Empty with status 0", "Talking: ", "Moved: "],
+    faults: ["Silent: answers Empty with status 0", "Talking: ", "Moved: ", "Sent: "],
   },
   kindIsFree: {
     source: "message Tap { string kind = 1; }\nmessage Do { oneof action { Tap tap = 1; string text = 2; } }\n",

@@ -114,7 +114,7 @@ function isMain(command: string): boolean {
 /** Says whether a slot's downloads hold a file with a text. */
 function holds(slot: string | undefined, text: string): boolean {
   try {
-    const directory = join(slot ?? "", "artifacts");
+    const directory = join(slot ?? "", "files");
     return readdirSync(directory, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .some((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8") === text);

@@ -3,9 +3,11 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, Metadata, Server } from "@grpc/grpc-js";
 import {
+  FileListSchema,
   GatewayService,
   HeartbeatRequestSchema,
   Isolation,
+  PutFileAnswerSchema,
   RegisterRequestSchema,
   ReportRequestSchema,
   type WorkerEventSchema,
@@ -163,6 +165,12 @@ export class FakeWorker {
       takeProfile: async function* () {
         yield* [];
       },
+      putFile: async () => create(PutFileAnswerSchema),
+      getFile: async function* () {
+        yield* [];
+      },
+      deleteFile: async () => create(EmptySchema),
+      listFiles: async () => create(FileListSchema),
     };
   }
 }

@@ -27,6 +27,11 @@ const answers: Readonly<Record<string, Answer>> = {
     response.writeHead(200, { "content-disposition": 'attachment; filename="marker.txt"' });
     response.end(url.searchParams.get("text"));
   },
+  "/named": (_request, response, url) => {
+    const name = encodeURIComponent(url.searchParams.get("name") ?? "");
+    response.writeHead(200, { "content-disposition": `attachment; filename*=UTF-8''${name}` });
+    response.end("named");
+  },
   "/huge-download": (_request, response) => {
     response.writeHead(200, { "content-disposition": 'attachment; filename="huge.bin"' });
     const part = Buffer.alloc(1024 * 1024);

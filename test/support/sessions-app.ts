@@ -79,6 +79,8 @@ function callOf(principal: Principal): Omit<Call, keyof Attempt> {
     markReplayed: () => undefined,
     header: () => undefined,
     setHeader: () => undefined,
+    markCreated: () => undefined,
+    announce: () => undefined,
     charge: () => undefined,
     joinSession: async () => undefined,
     audit: async () => undefined,

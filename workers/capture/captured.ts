@@ -1,6 +1,7 @@
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "../../src/platform/errors.ts";
+import { chunkBytes, readChunks } from "../files/file-chunks.ts";
 import type { ImageSize } from "./image-size.ts";
 
 /** The largest capture. */
@@ -8,9 +9,6 @@ export const maxBytes = 64 * 1024 * 1024;
 
 /** Captures above this wait in a file for their reader, who may be slow. */
 const memoryBytes = 8 * 1024 * 1024;
-
-/** Size of the parts in which a capture is sent. */
-const chunkBytes = 256 * 1024;
 
 /** The bytes of a capture before they are stored, in the parts in which they came. */
 export interface RawCapture {
@@ -45,12 +43,7 @@ export class Captured {
   /** Gives the bytes in chunks of 256 KiB. */
   async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
     if (!this.#file) return yield* sliced(this.#parts);
-    for (let at = 0; at < this.bytes; ) {
-      const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at);
-      if (bytesRead === 0) throw new Error("a capture's file is shorter than what was written");
-      at += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
+    yield* readChunks(this.#file, this.bytes);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

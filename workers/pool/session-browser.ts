@@ -10,9 +10,10 @@ import { within } from "../../src/platform/deadline.ts";
 import type { Device } from "../device/device.ts";
 import { wearDevice } from "../device/device-dresser.ts";
 import type { Relay } from "../egress/relay.ts";
+import { DownloadShelf } from "../files/download-shelf.ts";
+import { SessionFiles } from "../files/session-files.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
 import { DialogDesk } from "../pages/dialog-desk.ts";
-import { DownloadShelf } from "../pages/download-shelf.ts";
 import { EventFeed } from "../pages/event-feed.ts";
 import { PageBook } from "../pages/page-book.ts";
 import type { SessionPage } from "../pages/session-page.ts";
@@ -29,6 +30,7 @@ export class SessionBrowser {
   readonly slot: Slot;
   readonly pages: PageBook;
   readonly dialogDesk: DialogDesk;
+  readonly files: SessionFiles;
   readonly downloadShelf: DownloadShelf;
   readonly feed: EventFeed;
   readonly challengeWatch = new ChallengeWatch();
@@ -51,7 +53,13 @@ export class SessionBrowser {
     const { context, browserSession } = process;
     this.feed = new EventFeed(consoleSwitch(context, (message) => this.#onConsole(message)));
     this.dialogDesk = new DialogDesk(context, this.feed);
-    this.downloadShelf = new DownloadShelf(browserSession, artifactsDirectory(slot.directory), this.feed);
+    this.files = new SessionFiles(slot);
+    this.downloadShelf = new DownloadShelf({
+      browser: browserSession,
+      directory: artifactsDirectory(slot.directory),
+      files: this.files,
+      feed: this.feed,
+    });
     this.pages = new PageBook(context, process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),

@@ -26,6 +26,7 @@ import { navigate } from "../actions/navigate.ts";
 import type { Scene } from "../actions/scene.ts";
 import { waitFor } from "../actions/wait.ts";
 import { capture, type FinishedCapture } from "../capture/capture.ts";
+import type { KeptFile, SessionFiles } from "../files/session-files.ts";
 import { CommandProgress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
@@ -208,6 +209,19 @@ export class Session {
   state(): Promise<SessionState> {
     if (this.#ended.signal.aborted) return Promise.reject(this.#ended.signal.reason);
     return raceSignal(describeSession(this.#browser, this.#pause), this.#ended.signal);
+  }
+
+  /** The session's files. Using them is use of the session, and ends with it. */
+  useFiles(caller: AbortSignal): { readonly files: SessionFiles; readonly signal: AbortSignal } & Disposable {
+    const signal = AbortSignal.any([caller, this.#ended.signal]);
+    signal.throwIfAborted();
+    const activity = this.#idleClock.activity();
+    return { files: this.#browser.files, signal, [Symbol.dispose]: () => activity[Symbol.dispose]() };
+  }
+
+  /** All files of the session, those that changed last first. */
+  get files(): readonly KeptFile[] {
+    return this.#browser.files.all;
   }
 
   /** Gives what happens in the browser from now on. */

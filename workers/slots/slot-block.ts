@@ -180,24 +180,28 @@ export function removeProfileRecord(launchRecord: string): void {
   for (const each of [path, `${path}.new`]) rmSync(each, { force: true });
 }
 
+/** What a slot's browser may do in a directory of ours: write in it, without exchanging what is ours; or read alone. */
+const sharedMode = 0o1770;
+const readOnlyMode = 0o750;
+
 /**
- * Makes a slot's directory anew, for its browser alone, with places for temporary files, downloads and a profile. Where
- * the slot has a uid these belong to us, sticky, and to its group: the browser writes in them, and cannot put a link in
- * the place of one, through which we would read or remove something of ours.
+ * Makes a slot's directory anew, for its browser alone, with places for temporary files, downloads, the session's files
+ * and a profile. Where the slot has a uid these belong to us, sticky, and to its group: the browser writes in them, and
+ * cannot put a link in the place of one, through which we would read or remove something of ours.
  */
 export function makeSlotDirectory(directory: string, uid: number | undefined): void {
   removeSlotDirectory(directory, uid);
-  for (const path of [
-    directory,
-    temporaryDirectory(directory),
-    artifactsDirectory(directory),
-    profileDirectory(directory),
-  ]) {
+  const make = (path: string, mode: number) => {
     mkdirSync(path, { mode: 0o700 });
-    if (uid === undefined) continue;
+    if (uid === undefined) return;
     chownSync(path, process.getuid?.() ?? 0, uid);
-    chmodSync(path, 0o1770);
-  }
+    chmodSync(path, mode);
+  };
+  make(directory, sharedMode);
+  make(temporaryDirectory(directory), sharedMode);
+  make(artifactsDirectory(directory), sharedMode);
+  make(profileDirectory(directory), sharedMode);
+  make(filesDirectory(directory), readOnlyMode);
 }
 
 /** Where a slot's browser puts temporary files. */
@@ -208,6 +212,11 @@ export function temporaryDirectory(directory: string): string {
 /** Where a slot's full Chromium keeps its profile. */
 export function profileDirectory(directory: string): string {
   return join(directory, "profile");
+}
+
+/** Where the files of a slot's session are, which its browser may read alone. */
+export function filesDirectory(directory: string): string {
+  return join(directory, "files");
 }
 
 /** Where a slot's browser puts downloads; what lies there is the page's word, links included. */

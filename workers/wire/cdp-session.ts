@@ -78,6 +78,8 @@ export interface WireEvents {
   "Browser.downloadProgress": {
     readonly guid: string;
     readonly receivedBytes: number;
+    /** 0 where it is not known. */
+    readonly totalBytes: number;
     readonly state: "inProgress" | "completed" | "canceled";
   };
 }

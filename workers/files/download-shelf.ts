@@ -1,0 +1,138 @@
+import { lstat, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { type Download, DownloadSchema, SessionDownloadEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { cleanFileName } from "../../src/platform/file-name.ts";
+import type { EventFeed } from "../pages/event-feed.ts";
+import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
+import { type Coming, fileBounds } from "./file-bounds.ts";
+import type { SessionFiles } from "./session-files.ts";
+
+/** How many downloads `state` shows. */
+const kept = 10;
+
+/** How often running downloads are measured: at 1 GiB/s that lets 200 MiB more through. */
+const measureMs = 200;
+
+/** What browsers name downloads; anything else would be a path that a browser in a stranger's hands has chosen. */
+const guidPattern = /^[\w-]{1,64}$/;
+
+export interface DownloadShelfOptions {
+  /** The session of the whole browser. */
+  readonly browser: CdpSession;
+  /** Where the browser puts what it downloads, while it does. */
+  readonly directory: string;
+  /** Where downloads are when they are complete. */
+  readonly files: SessionFiles;
+  readonly feed: EventFeed;
+}
+
+/** Has what pages download come in a directory of the slot, within bounds, and gives it to the session's files. */
+export class DownloadShelf {
+  readonly #options: DownloadShelfOptions;
+  readonly #shown: Download[] = [];
+  readonly #running = new Map<string, Download>();
+  readonly #coming: Coming;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: DownloadShelfOptions) {
+    this.#options = options;
+    this.#coming = options.files.expect();
+  }
+
+  /** The last 10, the newest last. */
+  get downloads(): readonly Download[] {
+    return this.#shown;
+  }
+
+  /** Takes whatever pages download from now on. */
+  async start(): Promise<void> {
+    const { browser, directory: downloadPath } = this.#options;
+    browser.on("Browser.downloadWillBegin", (download) => this.#begin(download));
+    browser.on("Browser.downloadProgress", (progress) => this.#follow(progress));
+    await browser.send("Browser.setDownloadBehavior", {
+      behavior: "allowAndName",
+      downloadPath,
+      eventsEnabled: true,
+    });
+  }
+
+  /** Measures no more. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #begin({ guid, suggestedFilename }: WireEvents["Browser.downloadWillBegin"]): void {
+    if (!guidPattern.test(guid)) return;
+    const download = create(DownloadSchema, { fileName: cleanFileName(suggestedFilename), status: "running" });
+    this.#shown.push(download);
+    if (this.#shown.length > kept) this.#shown.shift();
+    this.#running.set(guid, download);
+    if (this.#options.files.hasRoom) this.#timer ??= setInterval(() => void this.#measure(), measureMs);
+    else this.#refuse(guid, download);
+  }
+
+  #follow({ guid, state, receivedBytes, totalBytes }: WireEvents["Browser.downloadProgress"]): void {
+    const download = this.#running.get(guid);
+    if (!download) return;
+    download.bytes = BigInt(receivedBytes);
+    if (Math.max(receivedBytes, totalBytes) > fileBounds.fileBytes) this.#refuse(guid, download);
+    else if (state === "completed") this.#finish(guid, download);
+    else if (state === "canceled") this.#end(guid, download, "failed");
+  }
+
+  #finish(guid: string, download: Download): void {
+    const file = this.#take(guid, download.fileName);
+    if (!file) {
+      this.#refuse(guid, download);
+      return;
+    }
+    download.fileName = file.name;
+    download.bytes = file.bytes;
+    this.#end(guid, download, "finished");
+  }
+
+  #take(guid: string, name: string): ReturnType<SessionFiles["take"]> {
+    try {
+      return this.#options.files.take(join(this.#options.directory, guid), name);
+    } catch {
+      // It is not there: the slot is being cleared, or whoever has the browser has taken it away.
+      return undefined;
+    }
+  }
+
+  #refuse(guid: string, download: Download): void {
+    const { browser, directory } = this.#options;
+    this.#end(guid, download, "refused");
+    const cancelled = browser.send("Browser.cancelDownload", { guid }).catch(() => undefined);
+    void cancelled.then(() => rm(join(directory, guid), { force: true })).catch(() => undefined);
+  }
+
+  #end(guid: string, download: Download, status: "finished" | "failed" | "refused"): void {
+    this.#running.delete(guid);
+    if (this.#running.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      this.#coming.bytes = 0;
+    }
+    download.status = status;
+    const { fileName, bytes } = download;
+    this.#options.feed.publish(SessionDownloadEventSchema, { fileName, bytes, status });
+  }
+
+  /** What a browser says of its downloads is the page's word; how much there is on disk is not. */
+  async #measure(): Promise<void> {
+    const { directory, files } = this.#options;
+    const names = await readdir(directory).catch(() => []);
+    const sizes = await Promise.all(names.map((name) => sizeOf(join(directory, name))));
+    if (this.#running.size === 0) return;
+    this.#coming.bytes = sizes.reduce((sum, size) => sum + size, 0);
+    if (files.isOver) for (const [guid, download] of this.#running) this.#refuse(guid, download);
+  }
+}
+
+/** A link is not followed: what lies in the slot's directory is the page's word. */
+async function sizeOf(path: string): Promise<number> {
+  const entry = await lstat(path).catch(() => undefined);
+  return entry?.isFile() ? entry.size : 0;
+}

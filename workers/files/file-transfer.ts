@@ -1,0 +1,48 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CommandContext,
+  type FileChunk,
+  FileChunkSchema,
+  type PutFileCommand,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { failFields } from "../../src/platform/errors.ts";
+import { readChunks } from "./file-chunks.ts";
+import type { OpenFile } from "./session-files.ts";
+
+/** A file on its way to its session. */
+export interface ComingFile {
+  readonly context: CommandContext;
+  readonly name: string;
+  /** 0 where it is not known. */
+  readonly announcedBytes: number;
+  /** Throws when the call ends before the file is whole. */
+  readonly data: AsyncIterable<Uint8Array>;
+}
+
+/** Reads the first message of an upload, which says where it goes. */
+export async function openUpload(commands: AsyncIterable<PutFileCommand>): Promise<ComingFile> {
+  const messages = commands[Symbol.asyncIterator]();
+  const { value: head, done } = await messages.next();
+  if (done || !head.context) throw failFields("validation-failed", { context: "is required" });
+  const { context, name, announcedBytes } = head;
+  return { context, name, announcedBytes: Number(announcedBytes), data: dataOf(head, messages) };
+}
+
+async function* dataOf(head: PutFileCommand, messages: AsyncIterator<PutFileCommand>): AsyncGenerator<Uint8Array> {
+  for (let message = head; ; ) {
+    if (message.data.length > 0) yield message.data;
+    if (message.last) return;
+    const next = await messages.next();
+    if (next.done) throw new Error("the upload was broken off");
+    message = next.value;
+  }
+}
+
+/** Gives a file in the messages of the fleet link, until the signal aborts. */
+export async function* sendFile({ file, handle }: OpenFile, signal: AbortSignal): AsyncGenerator<FileChunk> {
+  yield create(FileChunkSchema, { file });
+  for await (const data of readChunks(handle, Number(file.bytes))) {
+    signal.throwIfAborted();
+    yield create(FileChunkSchema, { data });
+  }
+}

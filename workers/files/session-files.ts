@@ -1,0 +1,226 @@
+import { randomUUID } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  openSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+} from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
+import { FileSource, type SessionFile, SessionFileSchema } from "../../src/gen/pilothouse/v1/file_pb.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/file-name.ts";
+import type { Slot } from "../slots/slot.ts";
+import { filesDirectory } from "../slots/slot-block.ts";
+import { type Coming, fileBounds, inMebibytes } from "./file-bounds.ts";
+import type { ComingFile } from "./file-transfer.ts";
+
+/** What a browser may do with a file that is ours: read it. */
+const readableByGroup = 0o640;
+
+/** A link is not followed, and a pipe that nobody writes is not waited for. */
+const asItIs = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** A file with its place in the order of changes. */
+export interface KeptFile {
+  readonly file: SessionFile;
+  readonly position: bigint;
+}
+
+/** A file that is being read; it stays what it was when it was opened, whatever becomes of its name. */
+export interface OpenFile extends AsyncDisposable {
+  readonly file: SessionFile;
+  readonly handle: FileHandle;
+}
+
+/**
+ * The files of a session. Which there are is known here; they lie in a directory of the slot in which its browser may
+ * read but not write, so that no name there ever becomes a link.
+ */
+export class SessionFiles {
+  readonly #slot: Pick<Slot, "directory" | "uid">;
+  readonly #kept = new Map<string, KeptFile>();
+  readonly #coming = new Set<Coming>();
+  #changes = 0n;
+
+  constructor(slot: Pick<Slot, "directory" | "uid">) {
+    this.#slot = slot;
+  }
+
+  /** All files, those that changed last first. */
+  get all(): readonly KeptFile[] {
+    return [...this.#kept.values()].sort((a, b) => Number(b.position - a.position));
+  }
+
+  /** Whether there may be one more. */
+  get hasRoom(): boolean {
+    return this.#kept.size < fileBounds.files;
+  }
+
+  /** Whether all files, and those that come, are more than a session may have. */
+  get isOver(): boolean {
+    return this.#bytes(...this.#coming) > fileBounds.sessionBytes;
+  }
+
+  /** The path of a file, for the browser to read it; undefined when there is none of that name. */
+  pathOf(name: string): string | undefined {
+    return this.#kept.has(name) ? this.#place(name) : undefined;
+  }
+
+  /** Counts what is being written besides, until it is told to stop. */
+  expect(): Coming & Disposable {
+    const coming = { bytes: 0, [Symbol.dispose]: () => void this.#coming.delete(coming) };
+    this.#coming.add(coming);
+    return coming;
+  }
+
+  /** Takes a file in; one that does not come whole leaves nothing. */
+  async put(
+    { name, data, announcedBytes }: Pick<ComingFile, "name" | "data" | "announcedBytes">,
+    signal: AbortSignal,
+  ): Promise<{ file: SessionFile; created: boolean }> {
+    assertName(name);
+    this.#assertRoom(announcedBytes, { bytes: announcedBytes });
+    // Beside the directory, where the name of what comes is nobody's file; ours, and so the browser cannot exchange it.
+    const path = join(this.#slot.directory, `incoming-${randomUUID()}`);
+    using coming = this.expect();
+    try {
+      await this.#receive(path, data, coming, signal);
+      const created = !this.#kept.has(name);
+      if (created && !this.hasRoom) throw tooMany();
+      renameSync(path, this.#place(name));
+      return { file: this.#keep(name, coming.bytes, FileSource.UPLOAD), created };
+    } catch (thrown) {
+      rmSync(path, { force: true });
+      throw explain(thrown);
+    }
+  }
+
+  /**
+   * Takes in what the browser has written where it pleases, under a name that a page has chosen; gives undefined, and
+   * leaves it where it is, when it is no file of the browser's own or too much.
+   */
+  take(path: string, suggestedName: string): SessionFile | undefined {
+    if (!this.hasRoom) return undefined;
+    const name = freeFileName(cleanFileName(suggestedName), (taken) => this.#kept.has(taken));
+    const place = this.#place(name);
+    // Here the browser cannot put anything else in its place while it is looked at.
+    renameSync(path, place);
+    const bytes = this.#own(place);
+    if (bytes !== undefined && this.#bytes({ bytes }) <= fileBounds.sessionBytes && bytes <= fileBounds.fileBytes) {
+      return this.#keep(name, bytes, FileSource.DOWNLOAD);
+    }
+    renameSync(place, path);
+    return undefined;
+  }
+
+  /** Opens a file. */
+  async open(name: string): Promise<OpenFile> {
+    const { file } = this.#find(name);
+    const handle = await open(this.#place(name), asItIs);
+    return { file, handle, [Symbol.asyncDispose]: () => handle.close() };
+  }
+
+  /** Deletes a file. */
+  delete(name: string): void {
+    this.#find(name);
+    unlinkSync(this.#place(name));
+    this.#kept.delete(name);
+  }
+
+  #find(name: string): KeptFile {
+    assertName(name);
+    const kept = this.#kept.get(name);
+    if (!kept) throw fail("not-found", {}, { detail: `the session has no file ${JSON.stringify(name)}` });
+    return kept;
+  }
+
+  #place(name: string): string {
+    return join(filesDirectory(this.#slot.directory), name);
+  }
+
+  #keep(name: string, bytes: number, source: FileSource): SessionFile {
+    this.#changes += 1n;
+    const file = create(SessionFileSchema, { name, bytes: BigInt(bytes), source, modifiedAt: timestampNow() });
+    this.#kept.set(name, { file, position: this.#changes });
+    return file;
+  }
+
+  #bytes(...others: readonly Coming[]): number {
+    const kept = this.#kept.values().reduce((sum, { file }) => sum + Number(file.bytes), 0);
+    return others.reduce((sum, { bytes }) => sum + bytes, kept);
+  }
+
+  /** Throws when a file has too many bytes, or all have, with what is still to come. */
+  #assertRoom(fileBytes: number, ...others: readonly Coming[]): void {
+    if (fileBytes > fileBounds.fileBytes) throw tooLarge();
+    if (this.#bytes(...this.#coming, ...others) > fileBounds.sessionBytes) throw tooMuch();
+  }
+
+  async #receive(path: string, data: AsyncIterable<Uint8Array>, coming: Coming, signal: AbortSignal): Promise<void> {
+    await using file = await open(path, "wx", 0o600);
+    for await (const part of data) {
+      signal.throwIfAborted();
+      coming.bytes += part.length;
+      this.#assertRoom(coming.bytes);
+      await file.writeFile(part);
+    }
+    signal.throwIfAborted();
+    const { uid } = this.#slot;
+    if (uid === undefined) return;
+    await file.chown(process.getuid?.() ?? 0, uid);
+    await file.chmod(readableByGroup);
+  }
+
+  /** Makes a file of the browser's ours, and gives its size; undefined when it is none, as a link or a directory. */
+  #own(path: string): number | undefined {
+    const { uid } = this.#slot;
+    let descriptor: number | undefined;
+    try {
+      descriptor = openSync(path, asItIs);
+      const found = fstatSync(descriptor);
+      if (!found.isFile() || (uid !== undefined && found.uid !== uid)) return undefined;
+      if (uid !== undefined) {
+        fchownSync(descriptor, process.getuid?.() ?? 0, uid);
+        fchmodSync(descriptor, readableByGroup);
+      }
+      return found.size;
+    } catch {
+      return undefined;
+    } finally {
+      if (descriptor !== undefined) closeSync(descriptor);
+    }
+  }
+}
+
+function assertName(name: string): void {
+  const fault = fileNameFault(name);
+  if (fault !== undefined) throw failFields("validation-failed", { name: fault });
+}
+
+function tooLarge(): Error {
+  return fail("conflict", {}, { detail: `a file has at most ${inMebibytes(fileBounds.fileBytes)}` });
+}
+
+function tooMuch(): Error {
+  const detail = `the files of a session have at most ${inMebibytes(fileBounds.sessionBytes)} together`;
+  return fail("conflict", {}, { detail });
+}
+
+function tooMany(): Error {
+  return fail("conflict", {}, { detail: `a session has at most ${fileBounds.files} files` });
+}
+
+/** Says in words that there is no room on the disk. */
+function explain(thrown: unknown): unknown {
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  if (code !== "ENOSPC" && code !== "EDQUOT") return thrown;
+  return fail("driver-error", {}, { detail: "the disk of the browser's machine is full", cause: thrown });
+}
