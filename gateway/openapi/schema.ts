@@ -14,6 +14,7 @@ import { field as fieldRules, message as messageRules } from "@bufbuild/protoval
 import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { default_value, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/names.ts";
+import { blamedBy } from "../../src/platform/rule-words.ts";
 import type { Comments } from "./comments.ts";
 import { constraintsOf } from "./constraints.ts";
 import { readOption } from "./examples.ts";
@@ -71,7 +72,10 @@ export class SchemaCatalogue {
 
   /** What a message's comment and its own rules say of it. */
   description(desc: DescMessage): string {
-    const rules = getOption(desc, messageRules).cel.map((rule) => `Rule: ${rule.message}.`);
+    const rules = getOption(desc, messageRules).cel.map(({ id, message }) => {
+      const blamed = blamedBy(id, desc);
+      return `Rule: ${blamed ? `${blamed.name} ` : ""}${message}.`;
+    });
     return [this.#comments(desc.typeName), ...rules].join("\n\n");
   }
 

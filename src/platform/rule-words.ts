@@ -37,6 +37,11 @@ export function askedOfMembers(desc: DescMessage): string | undefined {
   return oneof && `must have ${oneof.required ? "exactly" : "at most"} one of ${oneof.fields.join(", ")}`;
 }
 
+/** The field that a rule of a whole message blames: `capture.quality` blames `quality`, and `tap.one` none. */
+export function blamedBy(ruleId: string, desc: DescMessage): DescField | undefined {
+  return desc.fields.find(({ name }) => ruleId.endsWith(`.${name}`));
+}
+
 /** The rules of a field, of which the reader and the validator speak. */
 export function rulesOf(field: DescField): FieldRules {
   return getOption(field, fieldRules);

@@ -11,7 +11,7 @@ import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type FieldFault, fail, failFaults, maxFaults } from "./errors.ts";
 import { joinPath } from "./rest-json/faults.ts";
-import { askedBy, askedOfMembers, rulesOf } from "./rule-words.ts";
+import { askedBy, askedOfMembers, blamedBy, rulesOf } from "./rule-words.ts";
 
 // Every pattern that it runs is one that we wrote in a proto, so the platform's own RegExp is safe, and twice as fast.
 const validator = createValidator({ regexMatch: (pattern, against) => new RegExp(pattern, "u").test(against) });
@@ -45,7 +45,10 @@ export function warmUp(desc: DescMessage): void {
 }
 
 function toFault(violation: Violation, whole: ReflectMessage): FieldFault {
-  return { field: jsonPath(violation.field), message: messageOf(violation, whole) };
+  const { field: path, ruleId } = violation;
+  const holder = path.reduce(step, whole);
+  const blamed = isReflectMessage(holder) ? blamedBy(ruleId, holder.desc) : undefined;
+  return { field: jsonPath(blamed ? [...path, blamed] : path), message: messageOf(violation, whole) };
 }
 
 function messageOf({ field: path, ruleId, forKey, message }: Violation, whole: ReflectMessage): string {

@@ -51,6 +51,13 @@ const answers: Readonly<Record<string, Answer>> = {
     response.writeHead(200, { "content-type": "text/html" });
     response.end(`<!DOCTYPE html><title>Text</title><div hidden>${`${"x".repeat(63)}\n`.repeat(lines)}</div>`);
   },
+  "/tall": (_request, response, url) => {
+    const height = Number(url.searchParams.get("pixels"));
+    const end = "position: absolute; top: 100%; margin-top: -10px; width: 100%; height: 10px; background: #090";
+    response.writeHead(200, { "content-type": "text/html" });
+    response.end(`<!DOCTYPE html><title>Tall</title><body style="margin: 0">
+      <div style="position: relative; height: ${height}px; background: #ccf"><div style="${end}"></div></div>`);
+  },
   "/nodes": (_request, response, url) => {
     response.writeHead(200, { "content-type": "text/html" });
     const count = Number(url.searchParams.get("count"));

@@ -47,14 +47,8 @@ async function make(scene: Scene, request: CaptureRequest): Promise<RawCapture> 
     case CaptureKind.PDF:
       return printPdf(scene, request);
     case CaptureKind.DOM_SNAPSHOT:
-      return makeDomSnapshot(scene, request.format);
+      return request.format === CaptureFormat.MHTML ? snapshotMhtml(scene) : snapshotDom(scene);
     default:
       throw failFields("validation-failed", { kind: "is required" });
   }
-}
-
-function makeDomSnapshot(scene: Scene, format: CaptureFormat): Promise<RawCapture> {
-  if (format === CaptureFormat.MHTML) return snapshotMhtml(scene);
-  if (format === CaptureFormat.HTML || format === CaptureFormat.UNSPECIFIED) return snapshotDom(scene);
-  throw failFields("validation-failed", { format: "is not a format of a DOM snapshot" });
 }

@@ -1,5 +1,4 @@
-import { CaptureFormat, type CaptureRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { failFields } from "../../src/platform/errors.ts";
+import type { CaptureRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Scene } from "../actions/scene.ts";
 import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
 
@@ -18,9 +17,6 @@ const readBytes = 1024 * 1024;
 
 /** Prints the page. */
 export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
-  if (request.format !== CaptureFormat.UNSPECIFIED) {
-    throw failFields("validation-failed", { format: "does not apply to a PDF" });
-  }
   const [paperWidth, paperHeight] = papers[request.paper ?? "a4"] ?? papers.a4 ?? [8.27, 11.7];
   const { progress, sessionPage } = scene;
   const cdp = await progress.race(sessionPage.cdp);

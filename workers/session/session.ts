@@ -188,7 +188,8 @@ export class Session {
     this.#checkControl(context);
     using _activity = this.#idleClock.activity();
     const patience = patienceOf(context);
-    using progress = new CommandProgress(Math.min(captureMs, patience), [caller, this.#ended.signal]);
+    const timeoutMs = Math.min(request.timeoutMs ?? captureMs, patience);
+    using progress = new CommandProgress(timeoutMs, [caller, this.#ended.signal]);
     const made = this.#queue.capture(progress.signal, () => {
       const sessionPage = this.#browser.pages.find(request.pageId);
       return capture(this.#sceneOf(sessionPage, progress), request, this.#browser.directory);

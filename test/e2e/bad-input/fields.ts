@@ -103,7 +103,11 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
   "/{id}/capture": [
     [{}, "kind: is required"],
     [{ kind: "video" }, "kind: must be one of screenshot, dom_snapshot, pdf"],
-    [{ kind: "screenshot", format: "mhtml" }, "format: is not a format of a screenshot"],
+    [{ kind: "screenshot", format: "mhtml" }, "format: must be png, jpeg or webp for a screenshot"],
+    [{ kind: "dom_snapshot", format: "png" }, "format: must be png, jpeg or webp for a screenshot, html or mhtml for"],
+    [{ kind: "pdf", format: "png" }, "format: must be png, "],
+    [{ kind: "screenshot", scale: "twice" }, "scale: must be one of device, css"],
+    [{ kind: "screenshot", timeout_ms: 60_001 }, "timeout_ms: must be a whole number from 1 to 60000"],
     [{ kind: "screenshot", quality: 0 }, "quality: must be a whole number from 1 to 100"],
     [{ kind: "screenshot", selector: "###" }, "selector: is not a CSS selector"],
     [{ kind: "screenshot", full_page: "yes" }, "full_page: must be true or false"],
@@ -152,6 +156,40 @@ export function fieldTests(scene: GetScene): void {
       ]),
     );
     expect(faults).toHaveLength(9);
+  });
+
+  test("all options that do not apply to a capture are listed", async () => {
+    const { service, sessionId } = scene();
+    const faultsOf = async (body: object) => {
+      const answer = await send(service, { path: `/v1/sessions/${sessionId}/capture`, body });
+      expect(answer.status).toBe(400);
+      return JSON.parse(answer.text).errors.map(({ field, message }: FieldFault) => `${field}: ${message}`);
+    };
+    expect(
+      await faultsOf({
+        kind: "screenshot",
+        frame: ["a"],
+        quality: 9,
+        paper: "a4",
+        landscape: true,
+        print_background: true,
+      }),
+    ).toEqual([
+      "frame: applies only beside selector",
+      "quality: applies only to a jpeg or webp screenshot",
+      "paper: applies only to a PDF",
+      "landscape: applies only to a PDF",
+      "print_background: applies only to a PDF",
+    ]);
+    expect(await faultsOf({ kind: "pdf", full_page: true, selector: "a", quality: 9, scale: "css" })).toEqual([
+      "full_page: applies only to a screenshot without selector",
+      "selector: applies only to a screenshot",
+      "quality: applies only to a jpeg or webp screenshot",
+      "scale: applies only to a screenshot",
+    ]);
+    expect(await faultsOf({ kind: "screenshot", full_page: true, selector: "a" })).toEqual([
+      "full_page: applies only to a screenshot without selector",
+    ]);
   });
 
   test("of 50,000 faults the first 50 are listed", async () => {

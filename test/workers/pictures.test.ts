@@ -1,0 +1,103 @@
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CaptureFormat, CaptureKind, CaptureScale } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { readPng } from "../support/png.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+
+const { SCREENSHOT } = CaptureKind;
+const { JPEG, WEBP } = CaptureFormat;
+
+let site: FixtureSite;
+let worker: WorkerUnderTest;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  worker = await WorkerUnderTest.start([site.host, site.host.replace("127.0.0.1", "localhost")]);
+});
+
+afterAll(async () => {
+  await worker?.stop();
+  await site?.stop();
+});
+
+const elements = [
+  ["an element with uneven edges", { selector: "#uneven" }],
+  ["an element in a scroller", { selector: "#inside" }],
+  ["an element taller than the viewport", { selector: "#tall" }],
+] as const;
+
+describe.each(["headless-shell", "chromium"] as const)("a picture in %s", (runtime) => {
+  let referee: Browser;
+  beforeAll(async () => {
+    const { env, platform } = process;
+    const executables = findBrowsers({ env, platform, dataDirectory: "/nonexistent", disk: realDisk });
+    referee = await chromium.launch({ executablePath: executables[runtime] ?? "" });
+  });
+  afterAll(() => referee?.close());
+
+  describe.each([1, 2, 3])("of a device with factor %d", (deviceScaleFactor) => {
+    const viewport = { width: 600, height: 400 };
+    let session: DrivenSession;
+    let page: Page;
+
+    beforeAll(async () => {
+      session = await worker.open({ runtime, viewport: { ...viewport, deviceScaleFactor } });
+      await session.navigate({ url: site.url("/pictures.html") });
+      page = await referee.newPage({ viewport, deviceScaleFactor });
+      await page.goto(site.url("/pictures.html"));
+    });
+    afterAll(async () => {
+      await page?.close();
+      await session?.destroy();
+    });
+
+    async function expectSame(request: object, theirs: Buffer): Promise<void> {
+      const { data, header } = await session.capture({ kind: SCREENSHOT, ...request });
+      const [own, other] = [readPng(data), readPng(theirs)];
+      expect([own.width, own.height]).toEqual([other.width, other.height]);
+      expect([header.width, header.height]).toEqual([other.width, other.height]);
+      expect(own.rgb.equals(other.rgb)).toBe(true);
+    }
+
+    test.each([
+      ["device", CaptureScale.DEVICE],
+      ["css", CaptureScale.CSS],
+    ] as const)("is what Playwright takes, in %s pixels", async (scale, captureScale) => {
+      await expectSame({ scale: captureScale }, await page.screenshot({ scale }));
+      await expectSame({ scale: captureScale, fullPage: true }, await page.screenshot({ scale, fullPage: true }));
+    });
+
+    test.each(elements)("shows %s as Playwright does", async (_name, { selector }) => {
+      await expectSame({ selector }, await page.locator(selector).screenshot());
+    });
+  });
+
+  test("leaves the page as it was", async () => {
+    const session = await worker.open({ runtime, viewport: { width: 600, height: 400 } });
+    await session.navigate({ url: site.url("/pictures.html") });
+    await session.interact({ action: { case: "scroll", value: { dy: 321 } } });
+    await session.capture({ kind: SCREENSHOT, fullPage: true });
+    const { title } = await session.interact({ action: { case: "key", value: { key: "F2" } } });
+    expect(title).toBe("600x400 at 0,321, 0");
+    await session.destroy();
+  });
+
+  test("that its format cannot hold is refused, with the limit", async () => {
+    const session = await worker.open({ runtime, viewport: { width: 600, height: 400 } });
+    await session.navigate({ url: site.url("/tall?pixels=20000") });
+    const take = (format: CaptureFormat) => session.capture({ kind: SCREENSHOT, format, fullPage: true });
+    await expect(take(WEBP)).rejects.toMatchObject({
+      slug: "validation-failed",
+      detail: "format: a webp has at most 16383 pixels a side, and this one would be 600x20000",
+    });
+    expect((await take(JPEG)).header).toMatchObject({ width: 600, height: 20_000 });
+    await session.navigate({ url: site.url("/tall?pixels=70000") });
+    await expect(take(JPEG)).rejects.toMatchObject({
+      slug: "validation-failed",
+      detail: "format: a jpeg has at most 65535 pixels a side, and this one would be 600x70000",
+    });
+    await session.destroy();
+  });
+});
