@@ -1,9 +1,6 @@
-import { execFileSync } from "node:child_process";
-import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { mountSmallDisk } from "../support/small-disk.ts";
 import { DoomedService } from "./doomed-service.ts";
 import { faultsOf, readLedger } from "./session-ledger.ts";
 
@@ -18,43 +15,16 @@ const longerThanALease = 10_000;
 /** How many sessions fit into the pages that the database has already. */
 const patience = 200;
 
-/** Makes a disk of its own in memory; takes root. */
-function mountDisk(): string {
-  const point = mkdtempSync(join(tmpdir(), "full-disk-"));
-  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size},mode=0711`, "tmpfs", point]);
-  onTestFinished(() => {
-    execFileSync("umount", [point]);
-    rmdirSync(point);
-  });
-  const directory = join(point, "data");
-  mkdirSync(directory);
-  chmodSync(directory, 0o711);
-  return directory;
-}
-
-/** Takes all that is left of a disk; gives what frees it again. */
-function fill(directory: string): () => void {
-  const path = join(directory, "ballast");
-  const file = openSync(path, "w");
-  // The last bytes too: the database needs 8 KiB for a page.
-  for (let block = Buffer.alloc(64 * 1024, 1); block.length > 512; block = block.subarray(block.length / 2)) {
-    expect(() => {
-      for (;;) writeSync(file, block);
-    }).toThrow("ENOSPC");
-  }
-  closeSync(file);
-  return () => rmSync(path);
-}
-
 test("a full disk fails what needs it in words, ends no session, and is over when there is room again", async () => {
-  const directory = mountDisk();
-  const doomed = await DoomedService.start({}, directory);
+  const disk = mountSmallDisk(size);
+  onTestFinished(() => disk[Symbol.dispose]());
+  const doomed = await DoomedService.start({}, disk.directory);
   onTestFinished(() => doomed[Symbol.asyncDispose]());
   const steady = await doomed.create();
   const drive = async () => (await doomed.rest(`${steady}/navigate`, { url: doomed.site.url("/plain.html") })).status;
   expect(await drive()).toBe(200);
 
-  const free = fill(directory);
+  const free = disk.fill();
   const useOne = async () => {
     const { status, body } = await doomed.rest("/v1/sessions", { labels: { filler: "x".repeat(200) } });
     if (status !== 201) return { status, type: body.type };

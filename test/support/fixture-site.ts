@@ -32,6 +32,10 @@ const answers: Readonly<Record<string, Answer>> = {
     response.writeHead(200, { "content-disposition": `attachment; filename*=UTF-8''${name}` });
     response.end("named");
   },
+  "/sized-download": (_request, response, url) => {
+    response.writeHead(200, { "content-disposition": 'attachment; filename="sized.bin"' });
+    response.end(Buffer.alloc(Number(url.searchParams.get("bytes"))));
+  },
   "/huge-download": (_request, response) => {
     response.writeHead(200, { "content-disposition": 'attachment; filename="huge.bin"' });
     const part = Buffer.alloc(1024 * 1024);

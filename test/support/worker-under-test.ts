@@ -3,11 +3,16 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import {
   CaptureCommandSchema,
+  type CommandContext,
   CommandContextSchema,
   CreateCommandSchema,
   DestroyCommandSchema,
+  FileCommandSchema,
   InteractCommandSchema,
+  ListFilesCommandSchema,
   NavigateCommandSchema,
+  type PutFileAnswer,
+  PutFileCommandSchema,
   StateCommandSchema,
   WaitCommandSchema,
   WatchCommandSchema,
@@ -29,7 +34,12 @@ import {
 import { tiers } from "../../src/limits/tiers.ts";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
-import { callServerStreaming, callUnary, type GrpcCallOptions } from "../../src/platform/grpc/grpc-codec.ts";
+import {
+  callClientStreaming,
+  callServerStreaming,
+  callUnary,
+  type GrpcCallOptions,
+} from "../../src/platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import { planSession } from "../../src/sessions/session-plan.ts";
@@ -79,6 +89,8 @@ interface WorkerUnderTestOptions {
   /** Without it every browser is a session's. */
   readonly launchesAhead?: boolean;
   readonly slots?: number;
+  /** Where the directories of slots lie. */
+  readonly scratch?: string;
 }
 
 /** A worker without a gateway: its real server with real browsers, and a client of it. */
@@ -114,6 +126,7 @@ export class WorkerUnderTest {
       resolve,
       launchesAhead = true,
       slots: size = 4,
+      scratch,
     }: WorkerUnderTestOptions = {},
   ): Promise<WorkerUnderTest> {
     const executables = findBrowsers({
@@ -122,7 +135,7 @@ export class WorkerUnderTest {
       platform: process.platform,
       disk: realDisk,
     });
-    const slots = new SlotPool({ size, executables, log: silent, allow, ...(resolve && { resolve }) });
+    const slots = new SlotPool({ size, executables, log: silent, allow, scratch, ...(resolve && { resolve }) });
     await slots.start();
     const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);
@@ -239,6 +252,32 @@ export class DrivenSession {
     }
     if (!header) throw new Error("a capture came without a header");
     return { header, data: Buffer.concat(parts), chunkSizes: parts.map(({ length }) => length) };
+  }
+
+  /** Puts a file; without `last` the stream ends as that of a call that was cut. */
+  async putFile(name: string, data: Uint8Array, last = true): Promise<PutFileAnswer> {
+    const commands = async function* (context: CommandContext) {
+      yield create(PutFileCommandSchema, { context, name });
+      yield create(PutFileCommandSchema, { data, last });
+    };
+    try {
+      const { putFile } = WorkerService.method;
+      return await callClientStreaming(this.#client, putFile, commands(this.#context({})), this.#call({}));
+    } catch (error) {
+      throw statusToFailure(error);
+    }
+  }
+
+  async deleteFile(name: string): Promise<void> {
+    const command = create(FileCommandSchema, { context: this.#context({}), name });
+    await this.call(WorkerService.method.deleteFile, command);
+  }
+
+  /** The names of its files, the last one first. */
+  async fileNames(): Promise<string[]> {
+    const command = create(ListFilesCommandSchema, { context: this.#context({}), limit: 100 });
+    const { files } = await this.call(WorkerService.method.listFiles, command);
+    return files.map(({ file }) => file?.name ?? "");
   }
 
   watch(signal: AbortSignal): AsyncGenerator<Event, void, undefined> {

@@ -5,7 +5,7 @@ import {
   FileChunkSchema,
   type PutFileCommand,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { failFields } from "../../src/platform/errors.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
 import { readChunks } from "./file-chunks.ts";
 import type { OpenFile } from "./session-files.ts";
 
@@ -33,7 +33,7 @@ async function* dataOf(head: PutFileCommand, messages: AsyncIterator<PutFileComm
     if (message.data.length > 0) yield message.data;
     if (message.last) return;
     const next = await messages.next();
-    if (next.done) throw new Error("the upload was broken off");
+    if (next.done) throw fail("bad-request", {}, { detail: "the upload was broken off" });
     message = next.value;
   }
 }
