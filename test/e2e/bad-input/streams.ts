@@ -21,12 +21,14 @@ export function streamTests(scene: GetScene): void {
     await once(client, "open");
     client.send(JSON.stringify({ id: "1" }));
     client.send(JSON.stringify({ id: "2", navigate: { url: "about:blank", page_id: "page_99" } }));
+    client.send("5");
     client.send(JSON.stringify({ end: true }));
     const [code] = await once(client, "close");
-    expect([code, [...errors.keys()]]).toEqual([1000, ["1", "2"]]);
+    expect([code, [...errors.keys()]]).toEqual([1000, ["1", "2", ""]]);
     expect(errors.get("1")).toMatchObject({ status: 400, errors: [{ field: "body" }] });
     expect(errors.get("2")).toMatchObject({ status: 404 });
     expect(errors.get("2")).not.toHaveProperty("errors");
+    expect(errors.get("")).toMatchObject({ status: 400, detail: "body: must be an object" });
   });
 
   test("a session has at most 16 streams, and another when one of them has gone", async () => {
