@@ -167,11 +167,11 @@ test("an account has at most 256 streams, and another when one of them has gone"
       limit: 256,
     });
     first.abort();
-    await expect.poll(async () => (await follow("again")).status).toBe(200);
+    await expect.poll(async () => (await follow("again")).status, { timeout: 10_000 }).toBe(200);
   } finally {
     rest.abort();
   }
-  await expect.poll(() => gateway.followed.size).toBe(0);
+  await expect.poll(() => gateway.followed.size, { timeout: 10_000 }).toBe(0);
 });
 
 describe("WebSockets", () => {
