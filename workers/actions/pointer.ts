@@ -1,7 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Drag, Place, Swipe } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
-import { limits, type Scene } from "./scene.ts";
+import type { Point } from "../input/mouse.ts";
+import { inputOf } from "../input/page-input.ts";
+import type { Progress } from "../pages/progress.ts";
+import { checkTime, limits, type Scene } from "./scene.ts";
 import { locateVisible } from "./selectors.ts";
 
 /** A page that follows the pointer needs to see it on its way, not only at its ends. */
@@ -13,11 +16,6 @@ const frameMs = 16;
 /** How long a swipe takes unless the request says otherwise. */
 const swipeMs = 300;
 
-interface Point {
-  x: number;
-  y: number;
-}
-
 /** Presses at one place, moves to another and releases there. */
 export function drag(scene: Scene, { from, to }: Drag): Promise<void> {
   return dragMouse(scene, from, to, 0);
@@ -26,17 +24,17 @@ export function drag(scene: Scene, { from, to }: Drag): Promise<void> {
 /** Moves one finger from one place to another; without a touch screen it is a drag of that duration. */
 export async function swipe(scene: Scene, { from, to, durationMs = swipeMs }: Swipe): Promise<void> {
   if (!scene.hasTouch) return dragMouse(scene, from, to, durationMs);
-  const { progress } = scene;
+  const { progress, sessionPage } = scene;
+  const { touchScreen } = inputOf(await progress.race(sessionPage.cdp));
   const start = await findPoint(scene, from, "action.from");
   const end = await findPoint(scene, to, "action.to");
-  const cdp = await progress.race(scene.sessionPage.cdp);
-  const touch = (type: "touchStart" | "touchMove" | "touchEnd", touchPoints: Point[]) =>
-    progress.race(cdp.send("Input.dispatchTouchEvent", { type, touchPoints }));
-  await touch("touchStart", [start]);
+  checkTime(progress);
   try {
-    await eachStep(start, end, durationMs, scene, (point) => touch("touchMove", [point]));
+    await progress.race(touchScreen.start(start));
+    await eachStep(start, end, durationMs, progress, (point) => touchScreen.move(point));
+    await progress.race(touchScreen.end());
   } finally {
-    await touch("touchEnd", []);
+    touchScreen.cancel();
   }
 }
 
@@ -46,15 +44,19 @@ async function dragMouse(
   to: Place | undefined,
   durationMs: number,
 ): Promise<void> {
-  const { page, progress } = scene;
+  const { progress, sessionPage } = scene;
+  const { mouse } = inputOf(await progress.race(sessionPage.cdp));
   const start = await findPoint(scene, from, "action.from");
-  await progress.race(page.mouse.move(start.x, start.y));
-  await progress.race(page.mouse.down());
+  checkTime(progress);
+  await progress.race(mouse.move(start));
+  checkTime(progress);
   try {
+    await progress.race(mouse.down());
     const end = await findPoint(scene, to, "action.to");
-    await eachStep(start, end, durationMs, scene, ({ x, y }) => progress.race(page.mouse.move(x, y)));
+    await eachStep(start, end, durationMs, progress, (point) => mouse.move(point));
+    await progress.race(mouse.up());
   } finally {
-    await progress.race(page.mouse.up());
+    mouse.cancel();
   }
 }
 
@@ -62,16 +64,17 @@ async function eachStep(
   start: Point,
   end: Point,
   durationMs: number,
-  { progress }: Scene,
+  progress: Progress,
   move: (point: Point) => Promise<unknown>,
 ): Promise<void> {
   const steps = Math.max(dragSteps, Math.round(durationMs / frameMs));
   const beganAt = performance.now();
   for (let step = 1; step <= steps; step += 1) {
     const share = step / steps;
-    await move({ x: start.x + (end.x - start.x) * share, y: start.y + (end.y - start.y) * share });
+    checkTime(progress);
+    await progress.race(move({ x: start.x + (end.x - start.x) * share, y: start.y + (end.y - start.y) * share }));
     const early = beganAt + durationMs * share - performance.now();
-    if (early > 1) await delay(early, undefined, { signal: progress.signal });
+    if (early > 1) await progress.race(delay(early));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 
@@ -17,4 +18,9 @@ export interface Scene {
 /** What Playwright's operations are given so that they end with the command. */
 export function limits({ progress }: Pick<Scene, "progress">): { timeout: number; signal: AbortSignal } {
   return { timeout: progress.remaining(), signal: progress.signal };
+}
+
+/** Fails when the time is up: what was sent now would come after the command's answer. */
+export function checkTime({ isOver }: Pick<Progress, "isOver">): void {
+  if (isOver) throw fail("session-timeout", {}, { detail: "there was no time left for it" });
 }

@@ -10,6 +10,8 @@ export interface Progress {
   readonly signal: AbortSignal;
   /** Milliseconds left, at least 1: what Playwright takes 0 for is "for ever". */
   remaining(): number;
+  /** Whether its time is up: nothing is to be begun any more, and only a little grace is left for what was. */
+  readonly isOver: boolean;
   /** Gives a promise's outcome, or rejects with the signal's reason if that comes first. */
   race<Value>(promise: Promise<Value>): Promise<Value>;
 }
@@ -28,6 +30,10 @@ export class CommandProgress implements Progress {
 
   remaining(): number {
     return Math.max(1, Math.ceil(this.#endsAt - performance.now()));
+  }
+
+  get isOver(): boolean {
+    return this.signal.aborted || performance.now() >= this.#endsAt;
   }
 
   race<Value>(promise: Promise<Value>): Promise<Value> {

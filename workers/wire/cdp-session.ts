@@ -44,6 +44,12 @@ export interface LoggedValue {
   readonly description?: string;
 }
 
+/** What a page lets the mouse carry. */
+interface DragData {
+  readonly items: { mimeType: string; data: string }[];
+  readonly dragOperationsMask: number;
+}
+
 /** What is listened to, with what it tells. */
 export interface WireEvents {
   "Target.attachedToTarget": { readonly sessionId: string; readonly targetInfo: TargetInfo };
@@ -62,6 +68,8 @@ export interface WireEvents {
   "Page.javascriptDialogOpening": { readonly type: string; readonly message: string };
   "Page.javascriptDialogClosed": { readonly result: boolean };
   "Page.fileChooserOpened": { readonly mode: "selectSingle" | "selectMultiple" };
+  /** A page begins to drag something, and we have asked to carry it ourselves. */
+  "Input.dragIntercepted": { readonly data: DragData };
   "Inspector.targetCrashed": object;
   "Network.requestWillBeSent": RequestEvent & { readonly request: { readonly url: string } };
   "Network.responseReceived": RequestEvent & {

@@ -1,0 +1,102 @@
+import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
+
+/** A place in the viewport. */
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** The bits by which pages read what is held. */
+const buttonBits = { left: 1, right: 2, middle: 4 } as const;
+
+export type Button = keyof typeof buttonBits;
+
+/** What a page lets the mouse carry. */
+type Cargo = WireEvents["Input.dragIntercepted"]["data"];
+
+/**
+ * The mouse of a page. Where the page begins a drag and drop of its own, the mouse carries what it has picked up: the
+ * browser would hand that to the desktop, which there is none of. Each promise resolves when the page has handled it.
+ */
+export class Mouse {
+  readonly #cdp: CdpSession;
+  #at: Point = { x: 0, y: 0 };
+  #held: Button | undefined;
+  /** The browser tells us when a page begins to drag. */
+  #isWatching = false;
+  #cargo: Cargo | undefined;
+  #hasEntered = false;
+
+  constructor(cdp: CdpSession) {
+    this.#cdp = cdp;
+    cdp.on("Input.dragIntercepted", ({ data }) => {
+      if (this.#isWatching) this.#cargo = data;
+    });
+  }
+
+  async move(to: Point): Promise<void> {
+    this.#at = to;
+    if (this.#cargo) return this.#carry(this.#cargo);
+    if (this.#held === "left") this.#watch();
+    await this.#dispatch("mouseMoved", this.#held ?? "none");
+  }
+
+  /** Presses a button; `count` is 2 for the second press of a double click. */
+  async down(button: Button = "left", count = 1): Promise<void> {
+    this.#held = button;
+    await this.#dispatch("mousePressed", button, count);
+  }
+
+  /** Releases the button that is held: what is carried is dropped. */
+  async up(count = 1): Promise<void> {
+    // A drag that has begun with the last move is told of before the page answers anything else.
+    if (this.#isWatching && !this.#cargo) await this.#cdp.send("Runtime.evaluate", { expression: "0" });
+    const cargo = this.#cargo;
+    if (cargo && !this.#hasEntered) await this.#carry(cargo);
+    const button = this.#held;
+    if (!button) return;
+    this.#held = undefined;
+    if (cargo) await this.#drag("drop", cargo);
+    else await this.#dispatch("mouseReleased", button, count);
+    this.#unwatch();
+  }
+
+  /** Lets go of whatever is held, as when there is no more time. Does nothing after a release. */
+  cancel(): void {
+    const button = this.#held;
+    if (!button) return;
+    this.#held = undefined;
+    const released = this.#cargo ? this.#drag("dragCancel", this.#cargo) : this.#dispatch("mouseReleased", button);
+    // A page that does not answer has nothing to say about it.
+    released.catch(() => undefined);
+    this.#unwatch();
+  }
+
+  #watch(): void {
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    this.#cdp.send("Input.setInterceptDrags", { enabled: true }).catch(() => undefined);
+  }
+
+  #unwatch(): void {
+    this.#isWatching = false;
+    this.#cargo = undefined;
+    this.#hasEntered = false;
+    this.#cdp.send("Input.setInterceptDrags", { enabled: false }).catch(() => undefined);
+  }
+
+  async #carry(cargo: Cargo): Promise<void> {
+    if (!this.#hasEntered) await this.#drag("dragEnter", cargo);
+    this.#hasEntered = true;
+    await this.#drag("dragOver", cargo);
+  }
+
+  #drag(type: "dragEnter" | "dragOver" | "drop" | "dragCancel", data: Cargo): Promise<unknown> {
+    return this.#cdp.send("Input.dispatchDragEvent", { type, ...this.#at, data });
+  }
+
+  #dispatch(type: "mouseMoved" | "mousePressed" | "mouseReleased", button: Button | "none", clickCount = 0) {
+    const buttons = this.#held ? buttonBits[this.#held] : 0;
+    return this.#cdp.send("Input.dispatchMouseEvent", { type, ...this.#at, button, buttons, clickCount });
+  }
+}
