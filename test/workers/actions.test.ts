@@ -27,7 +27,7 @@ const desktop: readonly (readonly [string, Record<string, unknown>, string])[] =
   ["taps the first visible of several matches", { kind: "tap", selector: ".twin" }, "click twin-shown 1"],
   ["scrolls to what it taps", { kind: "tap", selector: "#far" }, "click far 1"],
   ["presses a key", { kind: "key", key: "Enter" }, "key Enter"],
-  ["presses a key with modifiers", { kind: "key", key: "a", modifiers: ["Control", "Shift"] }, "key ctrl+shift+a"],
+  ["presses a key with modifiers", { kind: "key", key: "a", modifiers: ["Control", "Shift"] }, "key ctrl+shift+A"],
   ["presses the plus key", { kind: "key", key: "+" }, "key +"],
   ["hovers", { kind: "hover", selector: "#hover" }, "hover"],
   ["drags between points", { kind: "drag", from: { selector: "#track" }, to: { x: 300, y: 300 } }, ""],

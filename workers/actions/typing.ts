@@ -1,69 +1,76 @@
-import type { Locator } from "playwright-core";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Key, Type } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
-import { messageOf } from "./browser-failure.ts";
-import { limits, type Scene } from "./scene.ts";
-import { locateVisible } from "./selectors.ts";
+import type { Keyboard } from "../input/keyboard.ts";
+import { deleteKey, findKey, isModifier } from "../input/keys.ts";
+import { inputOf } from "../input/page-input.ts";
+import { isOneCharacter, strike, strokesOf } from "../input/strokes.ts";
+import type { Progress } from "../pages/progress.ts";
+import { checkTime, type Scene } from "./scene.ts";
+import { readyForText } from "./text-receiver.ts";
 
-/** How often an element that cannot take text yet is looked at again. */
-const pollMs = 50;
+/**
+ * How far a page may be behind with the keys that it was sent: it goes on with them when their command is over. Each key
+ * of a page that is further behind waits for the one before it.
+ */
+const backlogMs = 50;
 
-/** Types text into an element or into whatever has the focus: at once, or key by key when there is a delay. */
+/** So many characters are sent ahead at the most; more make no page faster. */
+const mostAhead = 16;
+
+/** Types a text into an element or into whatever has the focus. */
 export async function typeText(scene: Scene, request: Type): Promise<void> {
-  const { page, progress } = scene;
-  const { selector, frame, text, clear, delayMs = 0 } = request;
+  const { progress, sessionPage } = scene;
+  const { selector, text, clear, insert, delayMs = 0 } = request;
   if (clear && selector === undefined) throw failFields("validation-failed", { "action.clear": "needs a selector" });
-  if (selector !== undefined) {
-    const element = locateVisible(page, { selector, frame, path: "action" });
-    if (clear && delayMs === 0) return element.fill(text, limits(scene));
-    if (clear) await element.fill("", limits(scene));
-    else await focusForTyping(scene, element);
-  }
-  // A limit of a typing that takes 100,000 keys is the command's own.
-  await progress.race(delayMs === 0 ? page.keyboard.insertText(text) : page.keyboard.type(text, { delay: delayMs }));
+  if (selector !== undefined && (await readyForText(scene, selector, request)) === "set") return;
+  const { keyboard } = inputOf(await progress.race(sessionPage.cdp));
+  checkTime(progress);
+  // What there was is selected.
+  if (clear) await progress.race(keyboard.press(deleteKey));
+  if (!insert) return typeKeys(progress, keyboard, text, delayMs);
+  checkTime(progress);
+  await progress.race(keyboard.insert(text));
 }
 
 /** Presses and releases one key, with others held. */
-export async function pressKey({ page, progress }: Scene, { key, modifiers }: Key): Promise<void> {
-  const isOneCharacter = [...key].length === 1;
-  try {
-    await progress.race(page.keyboard.press([...modifiers, key].join("+")));
-  } catch (thrown) {
-    if (!messageOf(thrown).includes("Unknown key")) throw thrown;
-    // A character that no key of the layout makes, such as é, arrives as it does from an input method.
-    if (!isOneCharacter || modifiers.length > 0)
-      throw failFields("validation-failed", { "action.key": "is not a key" });
-    await progress.race(page.keyboard.insertText(key));
-  }
+export async function pressKey({ progress, sessionPage }: Scene, { key, modifiers }: Key): Promise<void> {
+  const found = findKey(key);
+  if (!found && (modifiers.length > 0 || !isOneCharacter(key)))
+    throw failFields("validation-failed", { "action.key": "is not a key" });
+  const { keyboard } = inputOf(await progress.race(sessionPage.cdp));
+  checkTime(progress);
+  const pressed = found
+    ? keyboard.press(found.key, modifiers.filter(isModifier), found.withShift ? key : undefined)
+    : keyboard.compose(key);
+  await progress.race(pressed);
 }
 
-/** Gives an element the focus with the caret behind what it holds, once it can take text. */
-async function focusForTyping({ progress }: Scene, element: Locator): Promise<void> {
-  let hindrance = "";
-  while (!progress.signal.aborted) {
-    hindrance = await element.evaluate(takeFocus, undefined, limits({ progress }));
-    if (hindrance === "") return;
-    if (progress.remaining() <= pollMs) break;
-    await progress.race(new Promise((resolve) => setTimeout(resolve, pollMs)));
+/** Sends the keys that make a text, some of them ahead while the page handles them quickly. */
+async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, delayMs: number): Promise<void> {
+  const sent: { readonly at: number; readonly answer: Promise<unknown> }[] = [];
+  let ahead = 1;
+  let typed = 0;
+  const hearUntil = async (left: number) => {
+    for (let oldest = sent[0]; oldest && sent.length > left; oldest = sent[0]) {
+      await progress.race(oldest.answer);
+      sent.shift();
+      typed += 1;
+      const isQuick = performance.now() - oldest.at < backlogMs;
+      ahead = isQuick && delayMs === 0 ? Math.min(ahead + 1, mostAhead) : Math.max(ahead >> 1, 1);
+    }
+  };
+  for (const stroke of strokesOf(text)) {
+    await hearUntil(ahead - 1);
+    if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
+    if (progress.isOver) {
+      await hearUntil(0);
+      throw fail("session-timeout", {}, { detail: `the first ${typed} characters were typed in time` });
+    }
+    const answer = strike(keyboard, stroke);
+    // Nobody waits for it when one before it fails.
+    answer.catch(() => undefined);
+    sent.push({ at: performance.now(), answer });
   }
-  throw fail("session-timeout", {}, { detail: `the element ${hindrance}` });
-}
-
-/** Runs in the page: focuses the element, or says why it cannot take text. */
-function takeFocus(element: Element): string {
-  if (!(element instanceof HTMLElement)) return "takes no text";
-  if (element.matches(":disabled")) return "is disabled";
-  const isField = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement;
-  if (!isField && !element.isContentEditable) return "takes no text";
-  if (isField && element.readOnly) return "is read-only";
-  const root = element.getRootNode();
-  const hasFocus = () => (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === element;
-  if (!hasFocus()) {
-    element.focus();
-    if (isField && element.selectionStart !== null)
-      element.setSelectionRange(element.value.length, element.value.length);
-    if (!isField) getSelection()?.selectAllChildren(element);
-    if (!isField) getSelection()?.collapseToEnd();
-  }
-  return hasFocus() ? "" : "does not take the focus";
+  await hearUntil(0);
 }

@@ -85,9 +85,16 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [tap({ selector: "//a" }), "action.selector: is not a CSS selector"],
     [tap({ selector: "a", frame: ["###"] }), "action.frame"],
     [{ action: { kind: "type", selector: "a", text: ["x"] } }, "action.text: must be a string"],
+    [{ action: { kind: "type", selector: "a" } }, "action: give text, or clear"],
+    [{ action: { kind: "type", text: "x", frame: ["a"] } }, "action: frame needs a selector"],
+    [{ action: { kind: "type", text: "x", insert: true, delay_ms: 5 } }, "action: delay_ms does not go with insert"],
     [{ action: { kind: "key", key: "NoSuchKey" } }, "action.key: is not a key"],
     [{ action: { kind: "key", key: "a", modifiers: ["Hyper"] } }, "action.modifiers[0]: "],
     [{ action: { kind: "drag", from: { x: 1, y: 1 } } }, "action.to: is required"],
+    [
+      { action: { kind: "drag", from: { x: 1, y: 1, frame: ["a"] }, to: { x: 1, y: 1 } } },
+      "action.from: frame needs a selector",
+    ],
     [{ action: { kind: "swipe", from: { x: 1 }, to: { x: 1, y: 1 } } }, "action.from: give either"],
   ],
   "/{id}/wait": [

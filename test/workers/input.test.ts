@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { FixtureSite } from "../support/fixture-site.ts";
+import type { HostileDriver, Outcome } from "../support/hostile-runner.ts";
+import { workerDriver } from "../support/worker-driver.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+
+let site: FixtureSite;
+let worker: WorkerUnderTest;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  worker = await WorkerUnderTest.start([site.host]);
+});
+
+afterAll(async () => {
+  await worker?.stop();
+  await site?.stop();
+});
+
+/** Drives typing.html in a session, and reads what it has heard. */
+class TypingPage {
+  readonly #session: DrivenSession;
+  readonly #driver: HostileDriver;
+
+  constructor(session: DrivenSession) {
+    this.#session = session;
+    this.#driver = workerDriver(session);
+  }
+
+  async load(): Promise<void> {
+    await this.#driver.run("navigate", { url: site.url("/typing.html") });
+  }
+
+  act(action: Record<string, unknown>, timeout_ms = 5_000): Promise<Outcome> {
+    return this.#driver.run("interact", { action, timeout_ms });
+  }
+
+  type(selector: string, text: string, more = {}): Promise<Outcome> {
+    return this.act({ kind: "type", selector, text, ...more });
+  }
+
+  key(key: string, ...modifiers: string[]): Promise<Outcome> {
+    return this.act({ kind: "key", key, modifiers });
+  }
+
+  async html(): Promise<string> {
+    const html = (await this.#session.capture({ kind: 2 })).data.toString();
+    // Readers skip the newline that a snapshot writes before what was typed.
+    return html.replace('<textarea id="area">\n', '<textarea id="area">');
+  }
+
+  /** What the page has heard of, event by event. */
+  async heard(): Promise<string[]> {
+    const [, log = ""] = /<pre id="log" hidden="">(.*?)\n?<\/pre>/s.exec(await this.html()) ?? [];
+    return log.split("\n");
+  }
+}
+
+/** What a page hears of a key. */
+const stroke = (key: string, made = key) => [`keydown ${key}`, `input ${made}`, `keyup ${key}`];
+
+/** What it hears of one that needs Shift. */
+const shifted = (key: string) => ["keydown Shift", ...stroke(key), "keyup Shift"];
+
+const areaWith = (text: string) => `<textarea id="area">${text}</textarea>`;
+
+describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
+  let session: DrivenSession;
+  let page: TypingPage;
+
+  beforeAll(async () => {
+    session = await worker.open({ runtime });
+    page = new TypingPage(session);
+  });
+  afterAll(() => session?.destroy());
+  beforeEach(() => page.load());
+
+  test("types each character as a keydown, an input and a keyup", async () => {
+    expect((await page.type("#next", "aB1! é漢👩‍👩‍👧z")).problem).toBeUndefined();
+    expect(await page.heard()).toEqual([
+      ...stroke("a"),
+      ...shifted("B"),
+      ...stroke("1"),
+      ...shifted("!"),
+      ...stroke(" "),
+      ...stroke("Process", "é"),
+      ...stroke("Process", "漢"),
+      ...stroke("Process", "👩‍👩‍👧"),
+      ...stroke("z"),
+    ]);
+    expect(await page.html()).toContain('id="next" value="aB1! é漢👩‍👩‍👧z"');
+  });
+
+  test("submits a form with a newline, and goes to the next field with a tab", async () => {
+    expect((await page.type("#line", "Ada\n\tl")).problem).toBeUndefined();
+    const heard = await page.heard();
+    expect(heard).toContain("submit Ada");
+    expect(heard.slice(-3)).toEqual(stroke("l"));
+    expect(await page.html()).toContain('id="next" value="l"');
+  });
+
+  test("types lines", async () => {
+    await page.type("#area", "one\r\ntwo\n", { clear: true });
+    expect(await page.html()).toContain(areaWith("one\ntwo\n"));
+  });
+
+  test("keeps the order of a long text", async () => {
+    const text = "The quick brown fox. ".repeat(20).trim();
+    expect((await page.type("#next", text)).problem).toBeUndefined();
+    expect(await page.html()).toContain(`id="next" value="${text}"`);
+  });
+
+  test("inserts a text at once, without keys", async () => {
+    await page.type("#area", "all\nof it", { clear: true, insert: true });
+    expect(await page.html()).toContain(areaWith("all\nof it"));
+    const heard = (await page.heard()).filter((line) => line.startsWith("key"));
+    expect(heard).toEqual(["keydown Delete", "keyup Delete"]);
+  });
+
+  test("empties a field", async () => {
+    expect((await page.type("#area", "", { clear: true })).problem).toBeUndefined();
+    expect(await page.html()).toContain(areaWith(""));
+  });
+
+  test.each([
+    ["#number", "6", 'value="156"'],
+    ["#email", ".org", 'value="ada@example.com.org"'],
+  ])("types behind what is in %s", async (selector, text, value) => {
+    await page.type(selector, text);
+    expect(await page.html()).toContain(value);
+  });
+
+  test.each([
+    ["#date", "2026-11-22", "2026-11-22"],
+    ["#time", "13:45", "13:45"],
+    ["#month", "2026-11", "2026-11"],
+    ["#week", "2026-W47", "2026-W47"],
+    ["#local", "2026-11-22 13:45", "2026-11-22T13:45"],
+    ["#color", "#FF8800", "#ff8800"],
+    ["#range", "7", "7"],
+  ])("sets the value of %s, and says so to the page", async (selector, text, value) => {
+    expect((await page.type(selector, text)).problem).toBeUndefined();
+    expect(await page.heard()).toEqual([`input ${value}`, `change ${value}`]);
+  });
+
+  test.each([
+    ["#date", "22.11.2026", "date"],
+    ["#time", "25:00", "time"],
+    ["#color", "orange", "color"],
+    ["#range", "11", "range"],
+  ])("refuses a value that %s does not take", async (selector, text, type) => {
+    const { problem } = await page.type(selector, text);
+    expect(problem).toMatchObject({
+      slug: "validation-failed",
+      detail: `action.text: is not a value of an input of type ${type}`,
+    });
+    expect(await page.heard()).toEqual([""]);
+  });
+
+  test.each([
+    ["#check", "checkbox"],
+    ["#radio", "radio"],
+    ["#file", "file"],
+    ["#submit", "submit"],
+    ["#button", "button"],
+    ["#select", "select"],
+  ])("refuses a text for %s", async (selector, type) => {
+    const { problem } = await page.type(selector, "x");
+    expect(problem).toMatchObject({ slug: "validation-failed", detail: `action.selector: ${type} takes no text` });
+  });
+
+  test("presses no key when the time is up, however slowly the page handles them", async () => {
+    const typed = page.act({ kind: "type", selector: "#slow", text: "x".repeat(100), delay_ms: 1 }, 1_000);
+    const { problem } = await typed;
+    const downs = async () => (await page.heard()).filter((line) => line === "keydown x").length;
+    const inTime = await downs();
+    expect(problem).toMatchObject({
+      slug: "session-timeout",
+      detail: `the first ${inTime} characters were typed in time`,
+    });
+    // Whatever was still on its way comes before these.
+    await page.type("#next", "after");
+    await page.key("Escape");
+    expect(await downs()).toBe(inTime);
+    expect(await page.html()).toContain('id="next" value="after"');
+  });
+
+  test("selects all, copies, pastes and takes back", async () => {
+    await page.act({ kind: "tap", selector: "#area" });
+    for (const key of ["a", "c"]) await page.key(key, "Control");
+    await page.key("End");
+    await page.key("v", "Control");
+    expect(await page.html()).toContain(areaWith("oldold"));
+    await page.key("z", "Control");
+    expect(await page.html()).toContain(areaWith("old"));
+  });
+
+  test("makes of a key with Shift what a keyboard does", async () => {
+    await page.act({ kind: "tap", selector: "#next" });
+    await page.key("a", "Shift");
+    await page.key("1", "Shift");
+    await page.key("é");
+    expect(await page.html()).toContain('id="next" value="A!é"');
+  });
+
+  test("drops what a page lets be dragged, and has the mouse free again", async () => {
+    const dragged = await page.act({ kind: "drag", from: { selector: "#card" }, to: { selector: "#drop" } });
+    expect(dragged.problem).toBeUndefined();
+    expect(await page.heard()).toEqual(["mousedown card", "dragstart card", "drop drop", "got the card"]);
+    await page.act({ kind: "tap", selector: "#button" });
+    expect((await page.heard()).slice(-2)).toEqual(["mousedown button", "mouseup button"]);
+  });
+
+  test("lets go of the mouse when there is nowhere to drag to", async () => {
+    const drag = { kind: "drag", from: { selector: "#drop" }, to: { selector: "#nowhere" } };
+    expect((await page.act(drag, 500)).problem).toMatchObject({ slug: "session-timeout" });
+    await expect.poll(() => page.heard()).toEqual(["mousedown drop", "mouseup drop"]);
+  });
+});
+
+test("lifts the finger of a swipe whose time is up", async () => {
+  const session = await worker.open({ archetype: "pixel-7" });
+  try {
+    const page = new TypingPage(session);
+    await page.load();
+    const swipe = { kind: "swipe", from: { selector: "#drop" }, to: { selector: "#card" }, duration_ms: 5_000 };
+    expect((await page.act(swipe, 500)).problem).toMatchObject({ slug: "session-timeout" });
+    await expect.poll(() => page.heard()).toEqual(["touchstart drop", "touchcancel drop"]);
+  } finally {
+    await session.destroy();
+  }
+});

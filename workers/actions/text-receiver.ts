@@ -1,0 +1,112 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Type } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import { limits, type Scene } from "./scene.ts";
+import { locateVisible } from "./selectors.ts";
+
+/** How often an element that cannot take text yet is looked at again. */
+const pollMs = 50;
+
+/** What a text means to an element. */
+type Reception =
+  /** It has the focus, and what there was to clear is selected: the text can be typed. */
+  | { readonly outcome: "ready" }
+  /** It is a control that holds one value, which the text now is. */
+  | { readonly outcome: "set" }
+  /** It may take text later, but not now. */
+  | { readonly outcome: "hindered"; readonly why: string }
+  /** It takes no text, or not this one. `type` is that of the control. */
+  | { readonly outcome: "takesNone" | "refused"; readonly type: string };
+
+/** What is to become of the element. */
+interface Wanted {
+  readonly text: string;
+  readonly clear: boolean;
+}
+
+/** Readies an element for keys, as soon as it can take text; a control that holds one value is `set` to the text. */
+export async function readyForText(
+  scene: Scene,
+  selector: string,
+  { frame, text, clear }: Pick<Type, "frame" | "text" | "clear">,
+): Promise<"ready" | "set"> {
+  const { page, progress } = scene;
+  const element = locateVisible(page, { selector, frame, path: "action" });
+  for (;;) {
+    const reception = await element.evaluate(receiveText, { text, clear }, limits(scene));
+    if (reception.outcome !== "hindered") return settle(reception);
+    if (progress.remaining() <= pollMs) throw fail("session-timeout", {}, { detail: `the element ${reception.why}` });
+    await progress.race(delay(pollMs));
+  }
+}
+
+function settle(reception: Exclude<Reception, { outcome: "hindered" }>): "ready" | "set" {
+  switch (reception.outcome) {
+    case "takesNone":
+      throw failFields("validation-failed", { "action.selector": `${reception.type} takes no text` });
+    case "refused":
+      throw failFields("validation-failed", { "action.text": `is not a value of an input of type ${reception.type}` });
+    default:
+      return reception.outcome;
+  }
+}
+
+/** Runs in the page: readies an element for keys, or gives it the text as its value. */
+function receiveText(element: Element, { text, clear }: Wanted): Reception {
+  const textless = ["button", "checkbox", "file", "hidden", "image", "radio", "reset", "submit"];
+  const valued = ["color", "date", "datetime-local", "month", "range", "time", "week"];
+  const hindered = (why: string): Reception => ({ outcome: "hindered", why });
+
+  const hasFocus = () => {
+    const root = element.getRootNode();
+    return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === element;
+  };
+
+  const setValue = (input: HTMLInputElement): Reception => {
+    const before = input.value;
+    input.value = text;
+    const isTaken = text === "" || isValue(input);
+    if (!isTaken) input.value = before;
+    if (!isTaken) return { outcome: "refused", type: input.type };
+    input.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    return { outcome: "set" };
+  };
+
+  // The browser corrects a colour or a number, and empties the others of what is none of theirs.
+  const isValue = ({ type, value }: HTMLInputElement) => {
+    if (type === "range") return Number(value) === Number(text);
+    return type === "color" ? value === text.trim().toLowerCase() : value !== "";
+  };
+
+  const select = (field: HTMLInputElement | HTMLTextAreaElement | undefined) => {
+    if (field) field.select();
+    else getSelection()?.selectAllChildren(element);
+  };
+
+  const moveToEnd = (field: HTMLInputElement | HTMLTextAreaElement | undefined) => {
+    if (!field) {
+      getSelection()?.selectAllChildren(element);
+      getSelection()?.collapseToEnd();
+    } else if (field.selectionStart === null) getSelection()?.modify("move", "forward", "documentboundary");
+    else field.setSelectionRange(field.value.length, field.value.length);
+  };
+
+  if (!(element instanceof HTMLElement)) return hindered("takes no text");
+  const input = element instanceof HTMLInputElement ? element : undefined;
+  const field = element instanceof HTMLTextAreaElement ? element : input;
+  const isTextless = element instanceof HTMLButtonElement || element instanceof HTMLSelectElement;
+  if (isTextless || (input && textless.includes(input.type)))
+    return { outcome: "takesNone", type: input?.type ?? element.localName };
+  if (element.matches(":disabled")) return hindered("is disabled");
+  if (!field && !element.isContentEditable) return hindered("takes no text");
+  if (field?.readOnly) return hindered("is read-only");
+
+  const hadFocus = hasFocus();
+  if (!hadFocus) element.focus();
+  if (!hasFocus()) return hindered("does not take the focus");
+  if (input && valued.includes(input.type)) return setValue(input);
+  if (clear) select(field);
+  else if (!hadFocus) moveToEnd(field);
+  return { outcome: "ready" };
+}
