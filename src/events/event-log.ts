@@ -11,7 +11,7 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { createEventTail } from "./event-tail.ts";
 import { createNumbering } from "./numbering.ts";
-import { PendingEvents } from "./pending-events.ts";
+import { listenForEvents, type PendingEvents } from "./pending-events.ts";
 import {
   beginCursor,
   deleteOldEvents,
@@ -92,6 +92,10 @@ const retryEvery = 1_000;
 /** How long events are kept, and how many are deleted with one statement, so that none takes long. */
 const retention = { days: 30, batch: 1_000 };
 
+function undefinedWhileAway(error: unknown): undefined {
+  if (!isDatabaseAway(error)) throw error;
+}
+
 /** Writes an event as the interface has it. */
 function toMessage(event: StoredEvent): Event {
   return create(EventSchema, {
@@ -121,48 +125,38 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
     number().catch((error: unknown) => log.debug({ err: error }, "events cannot be numbered at the moment"));
   }
 
-  /** Everything of a subject after a number. */
-  async function* replay(subject: string, from: bigint): AsyncGenerator<StoredEvent> {
-    for (let after = from; ; ) {
-      const page = await readSubject(db, subject, after, pageSize);
-      yield* page;
-      const last = page.at(-1);
-      if (!last || page.length < pageSize) return;
-      after = last.number;
+  const listen = ({ subject, signal }: WatchOptions): PendingEvents =>
+    listenForEvents((listener) => tail.listen(subject, listener), signal);
+
+  /** Everything of a subject after a number. What cannot be read while PostgreSQL is away is asked for again. */
+  async function* replay({ subject, signal }: WatchOptions, from: bigint): AsyncGenerator<StoredEvent> {
+    for (let after = from; !signal.aborted; ) {
+      const page = await readSubject(db, subject, after, pageSize).catch(undefinedWhileAway);
+      if (page) yield* page;
+      else await sleep(retryEvery, signal);
+      after = page?.at(-1)?.number ?? after;
+      if (page && page.length < pageSize) return;
     }
   }
 
-  /** Reads the table first, then memory; whatever comes twice is told apart by its number. */
-  async function* follow(
-    subject: string,
-    from: bigint,
-    pending: PendingEvents,
-    signal: AbortSignal,
-  ): AsyncGenerator<Event> {
+  /**
+   * Reads the table first, then memory; whatever comes twice is told apart by its number. A reader that falls behind
+   * begins again with the table.
+   */
+  async function* follow(options: WatchOptions, from: bigint, first: PendingEvents): AsyncGenerator<Event> {
     let last = from;
-    try {
-      while (!signal.aborted) {
-        if (pending.mustReplay) {
-          pending.mustReplay = false;
-          try {
-            for await (const event of replay(subject, last)) {
-              last = event.number;
-              yield toMessage(event);
-            }
-          } catch (error) {
-            if (!isDatabaseAway(error)) throw error;
-            pending.mustReplay = true;
-            await sleep(retryEvery, signal);
+    for (let pending = first; !options.signal.aborted; pending = listen(options)) {
+      try {
+        for (const source of [replay(options, last), pending])
+          for await (const event of source) {
+            if (options.signal.aborted) return;
+            if (event.number <= last) continue;
+            last = event.number;
+            yield toMessage(event);
           }
-        }
-        const event = pending.events.shift();
-        if (event && event.number > last) {
-          last = event.number;
-          yield toMessage(event);
-        } else if (!event && !pending.mustReplay) await pending.more(signal);
+      } finally {
+        pending.close();
       }
-    } finally {
-      pending.close();
     }
   }
 
@@ -187,12 +181,10 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
       });
     },
     async watch(options) {
-      const pending = new PendingEvents((listener) => tail.listen(options.subject, listener));
-      // A reader that never begins to read would never close it.
-      options.signal.addEventListener("abort", () => pending.close(), { once: true });
-      if (options.signal.aborted) pending.close();
+      // From now on, not from the first read.
+      const pending = listen(options);
       try {
-        return follow(options.subject, await startOf(options), pending, options.signal);
+        return follow(options, await startOf(options), pending);
       } catch (error) {
         pending.close();
         throw error;

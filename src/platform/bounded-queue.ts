@@ -30,6 +30,12 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return this.#room.promise;
   }
 
+  /** Adds an item, and drops the oldest one when the queue is full. */
+  pushOver(item: T): void {
+    if (this.#isFull) this.#take();
+    void this.push(item);
+  }
+
   /** No further item comes; those that are here are still read. */
   end(): void {
     this.#finish({});

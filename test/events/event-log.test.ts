@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
 import pg from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
 import { insertEvent, readEnd, readEvents } from "../../src/events/store.ts";
@@ -15,9 +15,11 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { fail } from "../../src/platform/errors.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { connectionOptions, type Tx } from "../../src/platform/postgres/database.ts";
+import { DatabaseAway } from "../../src/platform/postgres/database-away.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const ids = createIds(systemClock);
@@ -128,6 +130,34 @@ test("should bring every event once to a watcher that began while transactions w
   expect(new Set(seen).size).toBe(41);
 });
 
+test("should bring all in order when PostgreSQL was away as the reader began", async () => {
+  const written = async () => {
+    const rows = database.db.sql.selectFrom("events").select("id").where("subject", "=", "away");
+    return (await rows.where("number", "is not", null).orderBy("number").execute()).map(({ id }) => id);
+  };
+  for (let count = 0; count < 2; count += 1) await database.db.transaction((tx) => append(tx, "away"));
+  await expect.poll(written, patiently).toHaveLength(2);
+  let failures = 1;
+  const named: typeof database.db.named = (statement, values) => {
+    if (statement.name !== "events-of-subject" || failures === 0) return database.db.named(statement, values);
+    failures -= 1;
+    return Promise.reject(fail("internal", {}, { cause: new DatabaseAway(undefined) }));
+  };
+  // Its tail begins after both.
+  const unlucky = createEventLog({ db: { ...database.db, named }, bus, ids, log: silentLog });
+  unlucky.start();
+  onTestFinished(() => unlucky.stop());
+  const stop = new AbortController();
+  const [after] = await written();
+  const watching = await unlucky.watch({ accountId, subject: "away", after, signal: stop.signal });
+  const reader = watching[Symbol.asyncIterator]();
+  const first = reader.next();
+  await expect.poll(() => failures).toBe(0);
+  await database.db.transaction((tx) => append(tx, "away"));
+  expect([after, (await first).value.id, (await reader.next()).value.id]).toEqual(await written());
+  stop.abort();
+});
+
 test("should number and deliver within a second what its gateway did not live to number", async () => {
   const stop = new AbortController();
   const watching = await events.watch({ accountId, subject: "untold", signal: stop.signal });
@@ -170,6 +200,23 @@ test("should delete events after 30 days, many in bounded batches, and leave its
     { subject: "young", number: end + 2_501n },
   ]);
   expect(await events.consume("test", 10, async () => undefined)).toBe(1);
+});
+
+test("should bring all in order to a reader that was far behind", async () => {
+  const stop = new AbortController();
+  const watch = () => events.watch({ accountId, subject: "many", signal: stop.signal });
+  const [slow, fast] = [(await watch())[Symbol.asyncIterator](), await watch()];
+  await database.db.transaction((tx) => append(tx, "many"));
+  const seen: Record<"slow" | "fast", string[]> = { slow: [(await slow.next()).value.id], fast: [] };
+  const many = 1_100;
+  await database.db.transaction(async (tx) => {
+    for (let count = 0; count < many; count += 1) await append(tx, "many");
+  });
+  for await (const { id } of fast) if (seen.fast.push(id ?? "") === many + 1) break;
+  while (seen.slow.length < many + 1) seen.slow.push((await slow.next()).value.id);
+  expect(seen.slow).toEqual(seen.fast);
+  expect(new Set(seen.slow).size).toBe(many + 1);
+  stop.abort();
 });
 
 test("should append a worker's event once", async () => {

@@ -1,6 +1,7 @@
 import { create, type DescMessage, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 
 /** How many events a slow reader may fall behind before it loses the oldest. */
@@ -9,17 +10,12 @@ const capacity = 200;
 /** Makes an event for the session that reads it: a warm browser has seen things before it was given to one. */
 type EventMaker = (sessionId: string) => Event;
 
-interface Reader {
-  readonly pending: EventMaker[];
-  wake(): void;
-}
-
 /** What is particular to a browser event, as its payload message has it. */
 type Said<D extends DescMessage> = Omit<MessageInitShape<D>, "sessionId">;
 
 /** What happens in a session's browser, for whoever watches; never stored. */
 export class EventFeed {
-  readonly #readers = new Set<Reader>();
+  readonly #readers = new Set<BoundedQueue<EventMaker>>();
   readonly #onWatched: (isWatched: boolean) => void;
   #isClosed = false;
 
@@ -34,30 +30,22 @@ export class EventFeed {
     const createdAt = timestampNow();
     const make: EventMaker = (sessionId) =>
       create(EventSchema, { ...eventPayload(payload, fill(payload, sessionId, said)), createdAt });
-    for (const reader of this.#readers) {
-      if (reader.pending.push(make) > capacity) reader.pending.shift();
-      reader.wake();
-    }
+    for (const reader of this.#readers) reader.pushOver(make);
   }
 
   /** Gives what happens from now on, until the feed is closed or the signal aborts. */
   async *read(sessionId: string, signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
-    let next = Promise.withResolvers<void>();
-    const reader: Reader = { pending: [], wake: () => next.resolve() };
-    const onAbort = () => reader.wake();
-    signal.addEventListener("abort", onAbort, { once: true });
-    this.#readers.add(reader);
+    const makers = new BoundedQueue<EventMaker>({ items: capacity });
+    const end = () => makers.end();
+    if (this.#isClosed || signal.aborted) end();
+    signal.addEventListener("abort", end, { once: true });
+    this.#readers.add(makers);
     if (this.#readers.size === 1) this.#onWatched(true);
     try {
-      while (!signal.aborted) {
-        for (let make = reader.pending.shift(); make; make = reader.pending.shift()) yield make(sessionId);
-        if (this.#isClosed) return;
-        if (!signal.aborted) await next.promise;
-        next = Promise.withResolvers<void>();
-      }
+      for await (const make of makers) yield make(sessionId);
     } finally {
-      signal.removeEventListener("abort", onAbort);
-      this.#readers.delete(reader);
+      signal.removeEventListener("abort", end);
+      this.#readers.delete(makers);
       if (this.#readers.size === 0 && !this.#isClosed) this.#onWatched(false);
     }
   }
@@ -65,7 +53,7 @@ export class EventFeed {
   /** Lets every reader come to its end. */
   close(): void {
     this.#isClosed = true;
-    for (const reader of this.#readers) reader.wake();
+    for (const reader of this.#readers) reader.end();
   }
 }
 
