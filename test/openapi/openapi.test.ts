@@ -219,6 +219,15 @@ describe("what clients are generated from", () => {
     expect(device.viewport).toEqual({ ...viewport, device_scale_factor: deviceScaleFactor });
   });
 
+  test("shows a page that commands act on, and events as they come", () => {
+    const state = paths["/v1/sessions/{id}/state"]?.get?.responses["200"];
+    expect(JSON.stringify(state)).toContain('"active":true');
+    const shown = Object.values(document.webhooks ?? {}).map(({ post }) => JSON.stringify(post?.requestBody));
+    expect(shown.length).toBeGreaterThan(10);
+    // What stands for a text that has no example.
+    expect(shown.filter((event) => /"text["-]/.test(event))).toEqual([]);
+  });
+
   test("stops the start where two schemas have one name", () => {
     const catalogue = new SchemaCatalogue(() => "", new Map());
     catalogue.add("Session", { type: "object" });
