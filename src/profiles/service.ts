@@ -52,12 +52,11 @@ function readChanges({ updateMask, name, description, labels }: UpdateProfileReq
 /** Makes the implementation of ProfileService. */
 export function createProfileService({ db, tiers }: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
   function createProfile(call: Call, { name, description, labels }: CreateProfileRequest) {
-    const { accountId, tier: tierName } = call.principal;
-    const { profiles: limit, name: tier } = tiers.get(tierName);
+    const { accountId } = call.principal;
     const id = call.ids.next("prf");
     return call.commit(async (tx) => {
-      await lockAccount(tx, accountId);
-      const count = await countProfiles(tx, accountId);
+      const [account, count] = await Promise.all([lockAccount(tx, accountId), countProfiles(tx, accountId)]);
+      const { profiles: limit, name: tier } = tiers.get(account.tier);
       if (count >= limit) {
         const detail = `the account has ${count} profiles, the limit of tier ${tier}`;
         throw fail("tier-limit", { current_profiles: count, limit }, { detail });

@@ -5,7 +5,7 @@ import { place } from "../fleet/placement.ts";
 import { findWorker, type WorkerAddress } from "../fleet/store.ts";
 import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Tier } from "../limits/tiers.ts";
+import type { Tiers } from "../limits/tiers.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
@@ -50,6 +50,7 @@ const times = {
 export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
   readonly channels: Channels;
+  readonly tiers: Tiers;
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
   /** `host:port` of private addresses that pages may reach all the same. */
@@ -61,7 +62,6 @@ export interface SessionLaunchParts extends SessionEndParts {
 /** What to launch for whom. */
 export interface LaunchOrder {
   readonly caller: SessionMaker;
-  readonly tier: Tier;
   readonly plan: SessionPlan;
 }
 
@@ -79,15 +79,16 @@ type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { ki
 
 /** Makes what launches sessions. The launched session is live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
-  const { db, events, bus, channels, sessionMetrics, profiles } = parts;
+  const { db, events, bus, channels, tiers, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
-  function tryPlace({ caller, tier, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
+  function tryPlace({ caller, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
     const { accountId } = caller.principal;
     return db.transaction(async (tx) => {
       // Both travel together: what is counted is counted once the account is locked.
-      const [, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
+      const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
+      const tier = tiers.get(account.tier);
       const limit = tier.concurrentSessions;
       if (running >= limit) {
         const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;

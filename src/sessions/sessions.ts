@@ -71,8 +71,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     async launch(caller, request) {
-      const tier = tiers.get(caller.principal.tier);
-      return launch({ caller, tier, plan: planSession(request, tier) });
+      return launch({ caller, plan: planSession(request, tiers.get(caller.principal.tier)) });
     },
     async find({ principal }, id) {
       const row = sessionId.test(id) ? await findSession(db, id, principal.accountId) : undefined;

@@ -140,6 +140,10 @@ test("should never exceed the tier's number of profiles", async () => {
   const refused = attempts.filter((attempt) => attempt.status === "rejected");
   expect(refused).toHaveLength(3);
   for (const { reason } of refused) expect(reason).toMatchObject({ slug: "tier-limit" });
+  // The tier that counts is that of the account by now, whatever its caller was known to have.
+  const { accountId, tier } = call().principal;
+  await running.app.db.sql.updateTable("accounts").set({ tier: "api_builder" }).where("id", "=", accountId).execute();
+  expect([tier, (await createProfile(call)).createdAt]).toEqual(["personal", expect.anything()]);
 });
 
 test("should give a profile to one of many sessions, and keep it while it is in use", async () => {

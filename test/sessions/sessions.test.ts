@@ -203,6 +203,17 @@ describe("with a worker", () => {
     }
   });
 
+  test("should count concurrent sessions by the tier that the account has by now", async () => {
+    const { app, sessions } = running;
+    const call = await running.caller("free");
+    await sessions.create(call(), blank);
+    await expect(sessions.create(call(), blank)).rejects.toMatchObject({ extensions: { limit: 1 } });
+    const { accountId } = call().principal;
+    await app.db.sql.updateTable("accounts").set({ tier: "personal" }).where("id", "=", accountId).execute();
+    expect(call().principal.tier).toBe("free");
+    expect((await sessions.create(call(), blank)).status).toBe(SessionStatus.LIVE);
+  });
+
   test("should follow a session from its live state to its terminal event", async () => {
     const { sessions } = running;
     const call = await running.caller();
