@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/file-name.ts";
 import { DownloadShelf } from "../../workers/files/download-shelf.ts";
@@ -38,7 +38,7 @@ beforeEach(() => {
 /** What somebody who has the browser may put where it downloads, at the last moment. */
 const planted: Readonly<Record<string, (path: string, secret: string) => void>> = {
   "a link": (path, secret) => symlinkSync(secret, path),
-  "a link to a directory": (path) => symlinkSync("/", path),
+  "a link to a directory": (path, secret) => symlinkSync(dirname(secret), path),
   "a second name of a file of ours": (path, secret) => linkSync(secret, path),
   "a directory": (path) => mkdirSync(path),
   "a pipe that nobody writes": (path) => execFileSync("mkfifo", [path]),

@@ -1,11 +1,11 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { Code, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { FileService, FileSource } from "../../src/gen/pilothouse/v1/file_pb.ts";
 import { fileNameFault } from "../../src/platform/file-name.ts";
 import { findScratch } from "../../workers/slots/scratch.ts";
@@ -301,6 +301,85 @@ describe.each(["headless-shell", "chromium"])("a download of %s", (runtime) => {
     await expect.poll(() => readdirSync(join(slot, "artifacts")), { timeout: 10_000 }).toEqual([]);
   });
 });
+
+describe.each(["headless-shell", "chromium"])("an upload in %s", (runtime) => {
+  let session: string;
+
+  beforeEach(async () => {
+    session = await open({ runtime });
+    await rest(`${session}/navigate`, { url: site.url("/upload.html") });
+  });
+
+  const interact = (action: object, more: object = {}) => rest(`${session}/interact`, { action, ...more });
+  const upload = (selector: string, files: string[], more: object = {}) =>
+    interact({ kind: "upload", selector, files, ...more });
+  const title = async () => (await rest(`${session}/state`)).body.title;
+
+  test("gives files to a form, and its server receives them", async () => {
+    const [large, small] = [randomBytes(5 * mebibyte), Buffer.from("small")];
+    await put(session, "large.bin", large);
+    await put(session, "Grüße.txt", small);
+    expect(await upload("#one", ["large.bin"])).toMatchObject({
+      status: 200,
+      body: { title: "input one large.bin:5242880 | change one large.bin:5242880" },
+    });
+    const both = "Grüße.txt:5,large.bin:5242880";
+    const heard = (await upload("#label", ["Grüße.txt", "large.bin"])).body.title;
+    expect(heard.split(" | ").slice(2)).toEqual([`input many ${both}`, `change many ${both}`]);
+    await interact({ kind: "tap", selector: "#send" });
+    await expect.poll(title, { timeout: 10_000 }).toMatch(/^received/);
+    expect(JSON.parse((await title()).slice("received".length))).toEqual([
+      ["one", "large.bin", sha1(large)],
+      ["many", "Grüße.txt", sha1(small)],
+      ["many", "large.bin", sha1(large)],
+      ["text", ""],
+    ]);
+  });
+
+  test("puts others in place of what was chosen, and tells of the same file again", async () => {
+    await put(session, "a", "a");
+    await put(session, "b", "bb");
+    await upload("#one", ["a"]);
+    await upload("#one", ["b"]);
+    await put(session, "b", "bbb");
+    const heard = (await upload("#one", ["b"])).body.title.split(" | ");
+    expect(heard.filter((line: string) => line.startsWith("change"))).toEqual([
+      "change one a:1",
+      "change one b:2",
+      "change one b:3",
+    ]);
+  });
+
+  test("reaches into frames, and takes what a page has downloaded", async () => {
+    await rest(`${session}/navigate`, { url: site.url("/download") });
+    await expect.poll(() => namesIn(session), { timeout: 10_000 }).toEqual(["report.csv"]);
+    await rest(`${session}/navigate`, { url: site.url("/upload.html") });
+    const { body } = await upload("#framed", ["report.csv"], { frame: ["iframe"] });
+    expect(body.title).toBe("framed report.csv");
+  });
+
+  test("that cannot be is refused, and changes nothing", async () => {
+    await put(session, "a", "a");
+    await put(session, "b", "b");
+    for (const [selector, files, field, message] of [
+      ["#one", ["a", "no"], "action.files[1]", 'the session has no file "no"'],
+      ["#one", ["../a"], "action.files[0]", 'the session has no file "../a"'],
+      ["#one", ["a", "b"], "action.files", "are several, and the input takes one"],
+      ["#folder", ["a"], "action.selector", "takes a directory"],
+      ["#text", ["a"], "action.selector", "is not a file input"],
+      ["#one:", ["a"], "action.selector", "is not a CSS selector"],
+      ["#one", [], "action.files", "is required"],
+    ] as const) {
+      const { status, body } = await upload(selector, [...files]);
+      expect([status, body.errors], selector).toEqual([400, [{ field, message }]]);
+    }
+    const { status, body } = await interact({ kind: "upload", selector: "#none", files: ["a"] }, { timeout_ms: 300 });
+    expect([status, body.detail]).toEqual([504, "no element matches the selector"]);
+    expect(await title()).toBe("Upload");
+  });
+});
+
+const sha1 = (data: Buffer) => createHash("sha1").update(data).digest("hex");
 
 /** Sends a request with its path as it is, and no body; gives the answer's JSON. */
 async function raw(method: string, path: string, headers: Record<string, string> = {}) {

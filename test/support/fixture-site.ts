@@ -1,6 +1,8 @@
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
 
 const pages = new URL("pages/", import.meta.url);
 
@@ -36,6 +38,12 @@ const answers: Readonly<Record<string, Answer>> = {
     response.writeHead(200, { "content-disposition": 'attachment; filename="sized.bin"' });
     response.end(Buffer.alloc(Number(url.searchParams.get("bytes"))));
   },
+  "/uploaded": (request, response) => {
+    void listForm(request).then((form) => {
+      response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
+      response.end(`<title>received ${JSON.stringify(form)}</title>`);
+    });
+  },
   "/huge-download": (_request, response) => {
     response.writeHead(200, { "content-disposition": 'attachment; filename="huge.bin"' });
     const part = Buffer.alloc(1024 * 1024);
@@ -68,6 +76,25 @@ const answers: Readonly<Record<string, Answer>> = {
     response.end(`<!DOCTYPE html><title>Nodes</title>${"<i>x</i>".repeat(count)}<button id=last>last</button>`);
   },
 };
+
+/** What a form sends: the values of its fields, or the names and digests of their files. */
+async function listForm(request: IncomingMessage): Promise<[name: string, ...value: string[]][]> {
+  const headers = { "content-type": request.headers["content-type"] ?? "" };
+  const form = await new Response(await buffer(request), { headers }).formData();
+  const list: [string, ...string[]][] = [];
+  for (const [name, value] of form) {
+    if (typeof value === "string") list.push([name, value]);
+    else
+      list.push([
+        name,
+        value.name,
+        createHash("sha1")
+          .update(await value.bytes())
+          .digest("hex"),
+      ]);
+  }
+  return list;
+}
 
 /** A small web site on loopback with everything awkward that a page can do. */
 export class FixtureSite {

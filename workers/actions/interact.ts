@@ -7,6 +7,7 @@ import { scroll } from "./scroll.ts";
 import { type Aim, locateVisible } from "./selectors.ts";
 import { tap } from "./tap.ts";
 import { pressKey, typeText } from "./typing.ts";
+import { upload } from "./upload.ts";
 
 type Action = InteractRequest["action"];
 
@@ -45,6 +46,8 @@ async function act(scene: Scene, action: Action): Promise<void> {
       return drag(scene, action.value);
     case "swipe":
       return swipe(scene, action.value);
+    case "upload":
+      return upload(scene, action.value);
     case undefined:
       throw failFields("validation-failed", { action: "is required" });
     default:

@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
+import type { SessionFiles } from "../files/session-files.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 
@@ -11,6 +12,8 @@ export interface Scene {
   readonly progress: Progress;
   /** The emulated device has a touch screen. */
   readonly hasTouch: boolean;
+  /** The files of the session. */
+  readonly files: Pick<SessionFiles, "pathOf">;
   /** The size of its pages. */
   readonly viewport: Viewport;
 }

@@ -292,8 +292,8 @@ export class Session {
   }
 
   #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
-    const { hasTouch, viewport } = this.#browser;
-    return { sessionPage, page: sessionPage.page, progress, hasTouch, viewport };
+    const { hasTouch, viewport, files } = this.#browser;
+    return { sessionPage, page: sessionPage.page, progress, hasTouch, viewport, files };
   }
 
   #checkControl(context: CommandContext | undefined): void {

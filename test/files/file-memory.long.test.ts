@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { pssBytes } from "../bench/processes.ts";
+import { restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+
+const mebibyte = 1024 * 1024;
+const barBytes = 16 * mebibyte;
+const fileBytes = 80 * mebibyte;
+const slowBytesPerSecond = 2 * mebibyte;
+
+/** What a slow client reads or writes at once. */
+const stepBytes = 64 * 1024;
+
+/** How long a process may take to free what a transfer at full speed has left, in milliseconds. */
+const settleMs = 2_000;
+
+let service: Service;
+let file: string;
+
+beforeAll(async () => {
+  service = await startService();
+  const { body } = await restClient(service)("/v1/sessions", {});
+  file = `/v1/sessions/${body.id}/files/large.bin`;
+});
+
+afterAll(() => service?.stop());
+
+function begin(method: string, headers: Record<string, string> = {}) {
+  return request(`${service.url}${file}`, { method, headers: { authorization: `Bearer ${service.key}`, ...headers } });
+}
+
+async function until(time: number): Promise<void> {
+  if (time > performance.now()) await delay(time - performance.now());
+}
+
+/** Puts 80 MiB, at most so fast. */
+async function upload(bytesPerSecond: number): Promise<number> {
+  const sent = begin("PUT", { "content-length": String(fileBytes) });
+  const answered = once(sent, "response");
+  const step = randomBytes(stepBytes);
+  const beganAt = performance.now();
+  for (let at = 0; at < fileBytes; at += stepBytes) {
+    await until(beganAt + (at / bytesPerSecond) * 1_000);
+    if (!sent.write(step)) await once(sent, "drain");
+  }
+  sent.end();
+  const [response] = await answered;
+  response.resume();
+  return response.statusCode;
+}
+
+/** Fetches them, at most so fast; gives how many have come. */
+async function download(bytesPerSecond: number): Promise<number> {
+  const [response] = await once(begin("GET").end(), "response");
+  const beganAt = performance.now();
+  let bytes = 0;
+  for await (const part of response) {
+    bytes += part.length;
+    await until(beganAt + (bytes / bytesPerSecond) * 1_000);
+  }
+  return bytes;
+}
+
+/** Runs a transfer, and says by how much it has raised the memory of the processes. */
+async function raisedBy(pids: readonly number[], transfer: () => Promise<number>) {
+  await delay(settleMs);
+  const before = pids.map(pssBytes);
+  const highest = [...before];
+  const watch = setInterval(() => {
+    for (const [index, pid] of pids.entries()) highest[index] = Math.max(highest[index] ?? 0, pssBytes(pid));
+  }, 250);
+  const result = await transfer().finally(() => clearInterval(watch));
+  return { result, raised: highest.map((bytes, index) => bytes - (before[index] ?? 0)) };
+}
+
+test("80 MiB at 2 MiB/s, up and down, raise neither gateway nor worker by 16 MiB", { timeout: 240_000 }, async () => {
+  const worker = Number.parseInt(readFileSync(join(service.dataDir, "worker.pid"), "utf8"), 10);
+  const pids = [service.gateway.pid ?? 0, worker];
+  // What the first transfers at full speed make a process keep is no matter of how slow a client is.
+  for (const status of [201, 200]) {
+    expect(await upload(Number.POSITIVE_INFINITY)).toBe(status);
+    expect(await download(Number.POSITIVE_INFINITY)).toBe(fileBytes);
+  }
+  const up = await raisedBy(pids, () => upload(slowBytesPerSecond));
+  const down = await raisedBy(pids, () => download(slowBytesPerSecond));
+  expect([up.result, down.result]).toEqual([200, fileBytes]);
+  const most = Math.max(...up.raised, ...down.raised);
+  expect(most, `up ${up.raised}, down ${down.raised}`).toBeLessThan(barBytes);
+});
