@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from "node:http";
 export interface Site extends AsyncDisposable {
   /** `host:port`, for EGRESS_ALLOW. */
   readonly host: string;
-  /** A form of 30 inputs with a table of 116 rows. */
+  /** A form of 30 inputs and a select, with a table of 116 rows. */
   readonly formUrl: string;
   /** A page that makes text of the given size by itself. */
   textUrl(bytes: number): string;
@@ -48,6 +48,7 @@ const formPage = `<!DOCTYPE html><title>Order</title><link rel="icon" href="data
 <style>body { font: 14px sans-serif } label { display: inline-block; width: 24% } tr:nth-child(even) { background: #eef }</style>
 <h1>Order</h1>
 <button id="go" type="button" onclick="this.dataset.taps = Number(this.dataset.taps ?? 0) + 1">Go</button>
+<select id="size"><option value="small">Small</option><option value="large">Large</option></select>
 <form>${times(30, (index) => `<label>Field ${index} <input name="field${index}" value="value ${index}"></label>`)}</form>
 <table>${times(116, (index) => `<tr><td>${index}</td><td>Item ${index}</td><td>${index * 7} EUR</td></tr>`)}</table>`;
 
