@@ -91,6 +91,13 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
     expect(await page.html()).toContain('id="next" value="aB1! é漢👩‍👩‍👧z"');
   });
 
+  test("types every character that the keys make", async () => {
+    const text = String.fromCharCode(...Array.from({ length: 95 }, (_, index) => 32 + index));
+    expect((await page.type("#area", text, { clear: true })).problem).toBeUndefined();
+    const escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
+    expect(await page.html()).toContain(areaWith(escaped));
+  });
+
   test("submits a form with a newline, and goes to the next field with a tab", async () => {
     expect((await page.type("#line", "Ada\n\tl")).problem).toBeUndefined();
     const heard = await page.heard();
@@ -193,6 +200,19 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
     expect(await page.html()).toContain(areaWith("oldold"));
     await page.key("z", "Control");
     expect(await page.html()).toContain(areaWith("old"));
+  });
+
+  test.each([
+    ["Enter", "Enter,Enter,13,0"],
+    ["NumpadEnter", "Enter,NumpadEnter,13,3"],
+    ["ArrowDown", "ArrowDown,ArrowDown,40,0"],
+    ["F5", "F5,F5,116,0"],
+    ["Shift", "Shift,ShiftLeft,16,1"],
+    ["a", "a,KeyA,65,0"],
+    ["KeyA", "a,KeyA,65,0"],
+    ["%", "%,Digit5,53,0"],
+  ])("tells the page which key %s is", async (key, told) => {
+    expect((await page.key(key)).answer).toMatchObject({ title: told });
   });
 
   test("makes of a key with Shift what a keyboard does", async () => {

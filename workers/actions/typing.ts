@@ -26,11 +26,10 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   if (selector !== undefined && (await readyForText(scene, selector, request)) === "set") return;
   const { keyboard } = inputOf(await progress.race(sessionPage.cdp));
   checkTime(progress);
-  // What there was is selected.
-  if (clear) await progress.race(keyboard.press(deleteKey));
-  if (!insert) return typeKeys(progress, keyboard, text, delayMs);
-  checkTime(progress);
-  await progress.race(keyboard.insert(text));
+  // What there was is selected. The page handles what it is sent in that order.
+  const emptied = clear ? keyboard.press(deleteKey) : undefined;
+  const typed = insert ? keyboard.insert(text) : typeKeys(progress, keyboard, text, delayMs);
+  await progress.race(Promise.all([emptied, typed]));
 }
 
 /** Presses and releases one key, with others held. */
