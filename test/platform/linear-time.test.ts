@@ -11,8 +11,6 @@ import { readCursor } from "../../src/platform/list-page.ts";
 import { normaliseHost, parseTarget } from "../../src/platform/outgoing/address-rules.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { validate } from "../../src/platform/validation.ts";
-import { lastHindrance } from "../../workers/actions/browser-failure.ts";
-import { css } from "../../workers/actions/selectors.ts";
 import { urlGlob } from "../../workers/actions/url-glob.ts";
 import { checkFrameOf } from "../../workers/harness/vendors.ts";
 import { builtServices } from "../contract/described-services.ts";
@@ -52,8 +50,6 @@ const keys = { prefix: keyPrefix, parse: parseToken };
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "the pattern of a wait": (text) => urlGlob(text.slice(0, 2_048)),
   "an address held against a pattern": urlGlob("**a**b*/c**a*d"),
-  "a selector": (text) => css(text, "selector"),
-  "the log of a failed action, which quotes selectors": (text) => lastHindrance(`\n  - waiting for ${text}\n`),
   "the name of an archetype": closeArchetypes,
   "a request id, and what proxies say of the client": (text) => resolvePeer("127.0.0.1", () => text),
   "a bearer": (text) => readBearer(`Bearer ${keyPrefix}${text}`, [keys]),

@@ -1,11 +1,12 @@
-import type { InteractRequest, Place, Tap } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { InteractRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { crashedFailure, elementFailure, hasClosedByIt } from "./browser-failure.ts";
+import { isTargetClosed } from "../wire/target-faults.ts";
+import { browserFailure, crashedFailure } from "./browser-failure.ts";
 import { drag, swipe } from "./pointer.ts";
-import { limits, type Scene } from "./scene.ts";
+import type { Scene } from "./scene.ts";
 import { scroll } from "./scroll.ts";
-import { type Aim, locateVisible } from "./selectors.ts";
-import { tap } from "./tap.ts";
+import { select } from "./select.ts";
+import { hover, tap } from "./tap.ts";
 import { pressKey, typeText } from "./typing.ts";
 import { upload } from "./upload.ts";
 
@@ -17,9 +18,8 @@ export async function interact(scene: Scene, action: Action): Promise<void> {
   try {
     await act(scene, action);
   } catch (thrown) {
-    const aims = aimsOf(action);
-    if (hasClosedByIt(thrown, scene.page, aims)) return;
-    throw await elementFailure(thrown, scene.page, aims);
+    // What was sent has closed the page, as a popup's own button does: that is what it was to do.
+    if (!isTargetClosed(thrown)) throw browserFailure(thrown);
   }
 }
 
@@ -33,15 +33,10 @@ async function act(scene: Scene, action: Action): Promise<void> {
       return pressKey(scene, action.value);
     case "scroll":
       return scroll(scene, action.value);
-    case "select": {
-      const { selector, frame, values } = action.value;
-      await locateVisible(scene.page, { selector, frame, path: "action" }).selectOption(values, limits(scene));
-      return;
-    }
-    case "hover": {
-      const { selector, frame } = action.value;
-      return locateVisible(scene.page, { selector, frame, path: "action" }).hover(limits(scene));
-    }
+    case "select":
+      return select(scene, action.value);
+    case "hover":
+      return hover(scene, action.value);
     case "drag":
       return drag(scene, action.value);
     case "swipe":
@@ -54,25 +49,4 @@ async function act(scene: Scene, action: Action): Promise<void> {
       // Without it an action that is forgotten above would be answered as done.
       action satisfies never;
   }
-}
-
-/** Every element that an action names: a selector among them may be what is wrong with it. */
-function aimsOf(action: Action): Aim[] {
-  switch (action.case) {
-    case "drag":
-    case "swipe":
-      return [...aimOf(action.value.from, "action.from"), ...aimOf(action.value.to, "action.to")];
-    case "key":
-    case undefined:
-      return [];
-    default:
-      return aimOf(action.value, "action");
-  }
-}
-
-function aimOf(
-  place: Pick<Place | Tap, "selector" | "frame"> | { selector?: string; frame: string[] } | undefined,
-  path: string,
-): Aim[] {
-  return place?.selector === undefined ? [] : [{ selector: place.selector, frame: place.frame, path }];
 }

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Drag, Place, Swipe } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { fail, failFields } from "../../src/platform/errors.ts";
+import { failFields } from "../../src/platform/errors.ts";
+import { showElement } from "../elements/reach.ts";
 import type { Point } from "../input/mouse.ts";
 import { inputOf } from "../input/page-input.ts";
 import type { Progress } from "../pages/progress.ts";
-import { checkTime, limits, type Scene } from "./scene.ts";
-import { locateVisible } from "./selectors.ts";
+import { checkTime, type Scene } from "./scene.ts";
 
 /** A page that follows the pointer needs to see it on its way, not only at its ends. */
 const dragSteps = 10;
@@ -83,9 +83,6 @@ async function findPoint(scene: Scene, place: Place | undefined, path: string): 
   if (!place) throw failFields("validation-failed", { [path]: "is required" });
   const { selector, frame, x = 0, y = 0 } = place;
   if (selector === undefined) return { x, y };
-  const element = locateVisible(scene.page, { selector, frame, path });
-  await element.scrollIntoViewIfNeeded(limits(scene));
-  const box = await element.boundingBox(limits(scene));
-  if (!box) throw fail("driver-error", {}, { detail: "the element has left the page" });
+  const box = await showElement(scene, { selector, frame, path });
   return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
 }

@@ -1,46 +1,64 @@
-import type { Locator } from "playwright-core";
-import { MouseButton, type Tap } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { fail } from "../../src/platform/errors.ts";
-import { limits, type Scene } from "./scene.ts";
-import { locateVisible } from "./selectors.ts";
+import { type Hover, MouseButton, type Tap } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../src/platform/errors.ts";
+import type { Point, Stroke } from "../elements/page-aim.ts";
+import { callPage, mainFrame } from "../elements/page-world.ts";
+import { persist } from "../elements/reach.ts";
+import { strike } from "../elements/strike.ts";
+import type { Button } from "../input/mouse.ts";
+import { inputOf, type PageInput } from "../input/page-input.ts";
+import type { TouchScreen } from "../input/touch-screen.ts";
+import { checkTime, type Scene } from "./scene.ts";
 
 /** Taps an element or a point: a touch on touch devices, unless it is more than one or with another button. */
-export async function tap(scene: Scene, request: Tap): Promise<void> {
-  const { page, progress } = scene;
-  const { selector, frame, x = 0, y = 0, count = 1 } = request;
+export function tap(scene: Scene, request: Tap): Promise<void> {
+  const { count = 1 } = request;
   const button = buttonOf(request.button);
   const isTouch = scene.hasTouch && count === 1 && button === "left";
-  if (selector !== undefined) {
-    const element = locateVisible(page, { selector, frame, path: "action" });
-    if (isTouch) await touchElement(scene, element);
-    else await element.click({ ...limits(scene), button, clickCount: count });
-  } else if (isTouch) await touch(scene, x, y);
-  else await progress.race(page.mouse.click(x, y, { button, clickCount: count }));
+  return hit(scene, request, "press", ({ mouse, touchScreen }, point) =>
+    isTouch ? touch(touchScreen, point) : mouse.click(point, button, count),
+  );
 }
 
-/** Touches an element in the middle of its first box, once it is there, still, in view and uncovered. */
-async function touchElement(scene: Scene, element: Locator): Promise<void> {
-  await element.click({ ...limits(scene), trial: true });
-  const box = await element.boundingBox(limits(scene));
-  if (!box) throw fail("driver-error", {}, { detail: "the element has left the page" });
-  const middle = await element.evaluate(findMiddle, undefined, limits(scene));
-  await touch(scene, box.x + middle.x, box.y + middle.y);
+/** Moves the mouse over an element or to a point. */
+export function hover(scene: Scene, request: Hover): Promise<void> {
+  return hit(scene, request, "move", ({ mouse }, point) => mouse.move(point));
 }
 
-async function touch({ progress, sessionPage }: Scene, x: number, y: number): Promise<void> {
-  const cdp = await progress.race(sessionPage.cdp);
-  await progress.race(cdp.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x, y }] }));
-  await progress.race(cdp.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] }));
+async function hit(
+  scene: Scene,
+  request: Tap | Hover,
+  stroke: Stroke,
+  act: (input: PageInput, point: Point) => Promise<unknown>,
+): Promise<void> {
+  const { progress, sessionPage } = scene;
+  const { selector, frame } = request;
+  const input = inputOf(await progress.race(sessionPage.cdp));
+  const dispatch = (point: Point) => progress.race(act(input, point));
+  if (selector === undefined) {
+    const point = await pointOf(scene, request);
+    checkTime(progress);
+    await dispatch(point);
+    return;
+  }
+  return strike(scene, { selector, frame, path: "action" }, { stroke, isEnabled: stroke === "press" }, dispatch);
 }
 
-/** Runs in the page: where the middle of an element's first box is, a link being of several lines, from its top left. */
-function findMiddle(element: Element): { x: number; y: number } {
-  const whole = element.getBoundingClientRect();
-  const first = [...element.getClientRects()].find(({ width, height }) => width * height > 1) ?? whole;
-  return { x: first.x + first.width / 2 - whole.x, y: first.y + first.height / 2 - whole.y };
+async function touch(screen: TouchScreen, point: Point): Promise<void> {
+  await Promise.all([screen.start(point), screen.end()]);
 }
 
-function buttonOf(button: MouseButton): "left" | "right" | "middle" {
+/** The point that a request names, which has to be one of the viewport. */
+async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<Point> {
+  const { width, height } = await persist(scene, async () => {
+    return { value: await callPage(scene, await mainFrame(scene), "viewport") };
+  });
+  const outside = `is outside of the viewport of ${width}x${height}`;
+  if (x >= width) throw failFields("validation-failed", { "action.x": outside });
+  if (y >= height) throw failFields("validation-failed", { "action.y": outside });
+  return { x, y };
+}
+
+function buttonOf(button: MouseButton): Button {
   if (button === MouseButton.RIGHT) return "right";
   return button === MouseButton.MIDDLE ? "middle" : "left";
 }

@@ -1,11 +1,8 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Type } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { fail, failFields } from "../../src/platform/errors.ts";
-import { limits, type Scene } from "./scene.ts";
-import { locateVisible } from "./selectors.ts";
-
-/** How often an element that cannot take text yet is looked at again. */
-const pollMs = 50;
+import { failFields } from "../../src/platform/errors.ts";
+import type { Seen } from "../elements/page-aim.ts";
+import { useElement } from "../elements/reach.ts";
+import type { Scene } from "./scene.ts";
 
 /** What a text means to an element. */
 type Reception =
@@ -13,8 +10,6 @@ type Reception =
   | { readonly outcome: "ready" }
   /** It is a control that holds one value, which the text now is. */
   | { readonly outcome: "set" }
-  /** It may take text later, but not now. */
-  | { readonly outcome: "hindered"; readonly why: string }
   /** It takes no text, or not this one. `type` is that of the control. */
   | { readonly outcome: "takesNone" | "refused"; readonly type: string };
 
@@ -30,17 +25,11 @@ export async function readyForText(
   selector: string,
   { frame, text, clear }: Pick<Type, "frame" | "text" | "clear">,
 ): Promise<"ready" | "set"> {
-  const { page, progress } = scene;
-  const element = locateVisible(page, { selector, frame, path: "action" });
-  for (;;) {
-    const reception = await element.evaluate(receiveText, { text, clear }, limits(scene));
-    if (reception.outcome !== "hindered") return settle(reception);
-    if (progress.remaining() <= pollMs) throw fail("session-timeout", {}, { detail: `the element ${reception.why}` });
-    await progress.race(delay(pollMs));
-  }
+  const aim = { selector, frame, path: "action" };
+  return settle(await useElement(scene, aim, { act: receiveText, args: { text, clear } }));
 }
 
-function settle(reception: Exclude<Reception, { outcome: "hindered" }>): "ready" | "set" {
+function settle(reception: Reception): "ready" | "set" {
   switch (reception.outcome) {
     case "takesNone":
       throw failFields("validation-failed", { "action.selector": `${reception.type} takes no text` });
@@ -52,10 +41,10 @@ function settle(reception: Exclude<Reception, { outcome: "hindered" }>): "ready"
 }
 
 /** Runs in the page: readies an element for keys, or gives it the text as its value. */
-function receiveText(element: Element, { text, clear }: Wanted): Reception {
+function receiveText(element: Element, { text, clear }: Wanted): Seen<Reception> {
   const textless = ["button", "checkbox", "file", "hidden", "image", "radio", "reset", "submit"];
   const valued = ["color", "date", "datetime-local", "month", "range", "time", "week"];
-  const hindered = (why: string): Reception => ({ outcome: "hindered", why });
+  const hindered = (hindrance: string) => ({ hindrance });
 
   const hasFocus = () => {
     const root = element.getRootNode();
@@ -97,7 +86,7 @@ function receiveText(element: Element, { text, clear }: Wanted): Reception {
   const field = element instanceof HTMLTextAreaElement ? element : input;
   const isTextless = element instanceof HTMLButtonElement || element instanceof HTMLSelectElement;
   if (isTextless || (input && textless.includes(input.type)))
-    return { outcome: "takesNone", type: input?.type ?? element.localName };
+    return { value: { outcome: "takesNone", type: input?.type ?? element.localName } };
   if (element.matches(":disabled")) return hindered("is disabled");
   if (!field && !element.isContentEditable) return hindered("takes no text");
   if (field?.readOnly) return hindered("is read-only");
@@ -105,8 +94,8 @@ function receiveText(element: Element, { text, clear }: Wanted): Reception {
   const hadFocus = hasFocus();
   if (!hadFocus) element.focus();
   if (!hasFocus()) return hindered("does not take the focus");
-  if (input && valued.includes(input.type)) return setValue(input);
+  if (input && valued.includes(input.type)) return { value: setValue(input) };
   if (clear) select(field);
   else if (!hadFocus) moveToEnd(field);
-  return { outcome: "ready" };
+  return { value: { outcome: "ready" } };
 }

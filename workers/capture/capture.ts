@@ -8,7 +8,7 @@ import {
   type CaptureRequest,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { crashedFailure, elementFailure } from "../actions/browser-failure.ts";
+import { browserFailure, crashedFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import { Captured, type RawCapture } from "./captured.ts";
 import { snapshotDom } from "./dom-snapshot.ts";
@@ -26,7 +26,7 @@ export interface FinishedCapture {
 export async function capture(scene: Scene, request: CaptureRequest, directory: string): Promise<FinishedCapture> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   const raw = await make(scene, request).catch(async (thrown: unknown) => {
-    throw await elementFailure(thrown, scene.page, []);
+    throw browserFailure(thrown);
   });
   const captured = await Captured.keep(raw, directory);
   const { contentType, size, bytes } = captured;

@@ -61,6 +61,18 @@ export class Mouse {
     this.#unwatch();
   }
 
+  /** Clicks at a point, so many times in a row. */
+  async click(at: Point, button: Button, count: number): Promise<void> {
+    const sent = [this.move(at)];
+    for (let nth = 1; nth <= count; nth += 1) sent.push(this.down(button, nth), this.up(nth));
+    await Promise.all(sent);
+  }
+
+  /** Turns the wheel at a point, by so many CSS pixels. */
+  async turnWheel(at: Point, by: Point): Promise<void> {
+    await this.#cdp.send("Input.dispatchMouseEvent", { type: "mouseWheel", ...at, deltaX: by.x, deltaY: by.y });
+  }
+
   /** Lets go of whatever is held, as when there is no more time. Does nothing after a release. */
   cancel(): void {
     const button = this.#held;
@@ -79,6 +91,7 @@ export class Mouse {
   }
 
   #unwatch(): void {
+    if (!this.#isWatching) return;
     this.#isWatching = false;
     this.#cargo = undefined;
     this.#hasEntered = false;

@@ -1,0 +1,36 @@
+import type { Select } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../src/platform/errors.ts";
+import type { Seen } from "../elements/page-aim.ts";
+import { useElement } from "../elements/reach.ts";
+import type { Scene } from "./scene.ts";
+
+/** What is wrong with the request, by field. */
+type Faults = Readonly<Record<string, string>>;
+
+/** Chooses options of a `<select>`, by their values or else by their labels, once it has them all. */
+export async function select(scene: Scene, { selector, frame, values }: Select): Promise<void> {
+  const aim = { selector, frame, path: "action" };
+  const faults = await useElement(scene, aim, { isEnabled: true, act: chooseOptions, args: values });
+  if (faults) throw failFields("validation-failed", faults);
+}
+
+/** Runs in the page. */
+function chooseOptions(element: Element, values: readonly string[]): Seen<Faults | null> {
+  const control = element instanceof HTMLLabelElement ? element.control : element;
+  if (!(control instanceof HTMLSelectElement)) return { value: { "action.selector": "is not a <select>" } };
+  if (values.length > 1 && !control.multiple) {
+    return { value: { "action.values": "are several, and the <select> takes one" } };
+  }
+  const options = [...control.options];
+  const chosen = values.map((wanted) => {
+    return options.find(({ value }) => value === wanted) ?? options.find(({ label }) => label === wanted);
+  });
+  if (chosen.includes(undefined)) return { hindrance: "does not have all of these options" };
+  if (chosen.some((option) => option?.matches(":disabled"))) return { hindrance: "has disabled some of these options" };
+  for (const option of options) {
+    if (control.multiple || chosen.includes(option)) option.selected = chosen.includes(option);
+  }
+  control.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+  control.dispatchEvent(new Event("change", { bubbles: true }));
+  return { value: null };
+}

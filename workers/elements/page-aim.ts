@@ -1,0 +1,399 @@
+/*
+ * How an element is waited for and aimed at. These functions run in the page, beside those of `page-sight.ts`:
+ * `page-script.ts` sends their source there, with what is declared here.
+ */
+
+declare const sight: typeof import("./page-sight.ts");
+declare const state: { guard: Guard | undefined; frame: Element | undefined };
+
+/** A point of the viewport, in CSS pixels. */
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** A rectangle of the viewport, in CSS pixels. */
+export interface Box extends Point {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What was seen: what was wanted, or what is in its way. */
+export type Seen<Value> = { readonly value: Value } | Hindrance;
+
+export interface Hindrance {
+  /** What is said of the element, such as `is disabled`; empty when there is none. */
+  readonly hindrance: string;
+  /** The next frame may show more. */
+  readonly isUnsettled?: boolean;
+}
+
+/** Which element is wanted, and for how long it is waited for. */
+export interface Wish {
+  readonly selector: string;
+  readonly timeoutMs: number;
+  /** Only while it takes input. */
+  readonly isEnabled?: boolean;
+}
+
+/** Does something to an element, or says what is in the way. */
+export type Act<Args, Value> = (element: Element, args: Args) => Seen<Value>;
+
+/** The event that shows what was hit: a press, of which nothing reaches another element, or the pointer's coming. */
+export type Stroke = "press" | "move";
+
+export interface Target {
+  readonly stroke: Stroke;
+  /** The page has moved under an attempt before: its box is compared over two frames. */
+  readonly isDoubtful: boolean;
+}
+
+/** What is known of an element from one look to the next. */
+interface Look {
+  isDoubtful: boolean;
+  element?: Element;
+  box?: DOMRect;
+  scrolls: number;
+  scrollsAgainAt: number;
+}
+
+interface Guard {
+  verdict: "unseen" | "hit" | "missed";
+  remove(): void;
+}
+
+/** Looks until it sees what is wanted, or time is up: whenever the document has changed, and now and then. */
+export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): Promise<Seen<Value>> {
+  const endsAt = performance.now() + timeoutMs;
+  for (;;) {
+    const beganAt = performance.now();
+    const seen = look();
+    const now = performance.now();
+    if ("value" in seen || now >= endsAt) return seen;
+    // A look at a large document must not take all of the page's time.
+    if (seen.isUnsettled) await nextFrame();
+    else await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
+  }
+}
+
+/** A hidden page has no frames. */
+export function nextFrame(): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, 100);
+    requestAnimationFrame(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Resolves when the document has changed, but not before `least` milliseconds, and after `most` in any case. */
+export function change(most: number, least: number): Promise<void> {
+  return new Promise((resolve) => {
+    const observer = new MutationObserver(() => {
+      observer.disconnect();
+      clearTimeout(timer);
+      setTimeout(resolve, least);
+    });
+    const timer = setTimeout(() => {
+      observer.disconnect();
+      resolve();
+    }, most);
+    observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  });
+}
+
+/** The element, once it can be seen. */
+export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
+  const element = sight.findFirst(selector);
+  if (!element) return { hindrance: "" };
+  if (!sight.isVisible(element)) return { hindrance: "is not visible" };
+  if (isEnabled && sight.isDisabled(element)) return { hindrance: "is disabled" };
+  return { value: element };
+}
+
+/** Waits until an element can be hit, puts a guard before it, and gives the point at which to hit it. */
+export function aim(wish: Wish & Target): Promise<Seen<Point>> {
+  const look = newLook(wish.isDoubtful);
+  return until(wish.timeoutMs, () => {
+    const found = findReady(wish);
+    if ("hindrance" in found) return found;
+    const seen = pointAt(found.value, () => middleOf(found.value), look);
+    if ("value" in seen) guard(found.value, wish);
+    return seen;
+  });
+}
+
+/**
+ * Gives the point of this document at which a point of the frame that was found last is hit, and guards all else from it;
+ * null where that is outside of the viewport.
+ */
+export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): Promise<Seen<Point | null>> {
+  const { point, timeoutMs, isDoubtful } = wish;
+  const look = { ...newLook(isDoubtful), scrolls: Number.POSITIVE_INFINITY };
+  return until<Point | null>(timeoutMs, () => {
+    const { frame } = state;
+    if (!frame?.isConnected) return { hindrance: "" };
+    if (!hitAt(outerPoint(frame, point))) return { value: null };
+    const seen = pointAt(frame, () => outerPoint(frame, point), look);
+    if ("value" in seen) guard(undefined, wish);
+    return seen;
+  });
+}
+
+/** Waits until an element stands still in view, and gives its box. */
+export function show(wish: Wish): Promise<Seen<Box>> {
+  const look = newLook(false);
+  return until(wish.timeoutMs, () => {
+    const found = findReady(wish);
+    if ("hindrance" in found) return found;
+    const isMoving = mayMove(found.value, look) || (look.scrolls === 0 && bringIntoView(found.value, look));
+    if (isMoving) return { hindrance: "keeps moving", isUnsettled: true };
+    const { x, y, width, height } = boxOf(found.value);
+    return { value: { x, y, width, height } };
+  });
+}
+
+/** The same box in the document that holds the frame which was found last. */
+export function outerBox({ x, y, width, height }: Box): Box | null {
+  const { frame } = state;
+  if (!frame) return null;
+  const corner = outerPoint(frame, { x, y });
+  const opposite = outerPoint(frame, { x: x + width, y: y + height });
+  return { ...corner, width: opposite.x - corner.x, height: opposite.y - corner.y };
+}
+
+/** Brings what was found last into the middle of all that it is in, frames included. */
+export function reveal({ selector }: Pick<Wish, "selector">): void {
+  const element = sight.findFirst(selector);
+  if (element) scrollIntoView(element, "center");
+}
+
+export function newLook(isDoubtful: boolean): Look {
+  return { isDoubtful, scrolls: 0, scrollsAgainAt: 0 };
+}
+
+/** Where an element is hit, once it stands still, is in view and uncovered. */
+export function pointAt(element: Element, place: () => Point | undefined, look: Look): Seen<Point> {
+  if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
+  const point = place();
+  const hit = point && hitAt(point);
+  if (point && hit && takes(element, hit)) return { value: point };
+  if (bringIntoView(element, look)) return { hindrance: "is outside of the viewport", isUnsettled: true };
+  return { hindrance: hit ? `is covered by ${sight.nameOf(hit)}` : "is outside of the viewport" };
+}
+
+/** Whether an element may be elsewhere in the next frame: it is animated, or was scrolled, and has moved since the last look. */
+export function mayMove(element: Element, look: Look): boolean {
+  const last = look.element === element ? look.box : undefined;
+  look.element = element;
+  look.box = boxOf(element);
+  return (look.isDoubtful || isAnimated(element)) && !(last && isSameBox(last, look.box));
+}
+
+/** Scrolls to an element, and where it is covered there, now and then to another edge; says whether it has moved by it. */
+export function bringIntoView(element: Element, look: Look): boolean {
+  const now = performance.now();
+  const block = (["needed", "end", "center", "start"] as const)[look.scrolls];
+  if (!block || now < look.scrollsAgainAt) return false;
+  const before = boxOf(element);
+  scrollIntoView(element, block);
+  look.scrolls += 1;
+  look.scrollsAgainAt = now + 100;
+  const hasMoved = !isSameBox(before, boxOf(element));
+  // What a page does when it is scrolled shows in the next frame.
+  look.isDoubtful ||= hasMoved;
+  return hasMoved;
+}
+
+export function scrollIntoView(element: Element, block: "needed" | "end" | "center" | "start"): void {
+  if (block !== "needed") {
+    Element.prototype.scrollIntoView.call(element, { block, inline: block, behavior: "instant" });
+    return;
+  }
+  // Chromium's own: it does nothing to what is in view, and centres what is not.
+  const { scrollIntoViewIfNeeded } = Element.prototype as unknown as { scrollIntoViewIfNeeded: () => void };
+  scrollIntoViewIfNeeded.call(element);
+}
+
+export function boxOf(element: Element): DOMRect {
+  return Element.prototype.getBoundingClientRect.call(element);
+}
+
+export function isSameBox(one: DOMRect, other: DOMRect): boolean {
+  return one.x === other.x && one.y === other.y && one.width === other.width && one.height === other.height;
+}
+
+/** Whether an animation or a transition runs on an element, or on what it is in. */
+export function isAnimated(element: Element): boolean {
+  for (let at: Element | undefined = element; at; at = sight.shownIn(at)) {
+    if (Element.prototype.getAnimations.call(at).some(({ playState }) => playState === "running")) return true;
+  }
+  return false;
+}
+
+/** The middle of the first box of an element that is in view. */
+export function middleOf(element: Element): Point | undefined {
+  const { offsetLeft = 0, offsetTop = 0, width = innerWidth, height = innerHeight } = visualViewport ?? {};
+  for (const box of sight.boxesOf(element)) {
+    const left = Math.max(box.left, offsetLeft);
+    const right = Math.min(box.right, offsetLeft + width);
+    const top = Math.max(box.top, offsetTop);
+    const bottom = Math.min(box.bottom, offsetTop + height);
+    if (left < right && top < bottom) return { x: (left + right) / 2, y: (top + bottom) / 2 };
+  }
+  return undefined;
+}
+
+/** A point of the document that holds a frame, for one of the frame's own document. */
+export function outerPoint(frame: Element, { x, y }: Point): Point {
+  const box = boxOf(frame);
+  const { paddingLeft, paddingTop } = getComputedStyle(frame);
+  const { offsetWidth = 0, offsetHeight = 0 } = frame instanceof HTMLElement ? frame : {};
+  const scale = {
+    x: offsetWidth > 0 ? box.width / offsetWidth : 1,
+    y: offsetHeight > 0 ? box.height / offsetHeight : 1,
+  };
+  return {
+    x: box.x + (frame.clientLeft + Number.parseFloat(paddingLeft) + x) * scale.x,
+    y: box.y + (frame.clientTop + Number.parseFloat(paddingTop) + y) * scale.y,
+  };
+}
+
+/** The element at a point, open shadow roots included; undefined outside of the viewport. */
+export function hitAt({ x, y }: Point): Element | undefined {
+  let hit = Document.prototype.elementFromPoint.call(document, x, y);
+  for (let shadow = hit?.shadowRoot; hit && shadow; shadow = hit.shadowRoot) {
+    const inner = shadow.elementFromPoint(x, y);
+    if (!inner || inner === hit || inner.getRootNode() !== shadow) break;
+    hit = inner;
+  }
+  return hit ?? undefined;
+}
+
+/** Whether what hits an element is meant for another: it is in it, in the same button, or in the label of that field. */
+export function takes(element: Element, hit: Element): boolean {
+  const control = sight.closest(element, "button, a, [role=button], [role=link]");
+  for (let at: Element | undefined = hit; at; at = sight.shownIn(at)) {
+    if (at === element || at === control) return true;
+  }
+  return sight.labelled(hit) === element;
+}
+
+/** Sees what the next stroke hits. Of a press that hits another element than the one expected, nothing is let through. */
+export function guard(expected: Element | undefined, { stroke, timeoutMs }: Target & { timeoutMs: number }): void {
+  release();
+  const endsAt = performance.now() + timeoutMs;
+  const onEvent = (event: Event) => {
+    if (!event.isTrusted) return;
+    const [hit] = event.composedPath();
+    if (own.verdict === "unseen") {
+      const isExpected = expected && hit instanceof Element && takes(expected, hit);
+      own.verdict = isExpected && performance.now() < endsAt ? "hit" : "missed";
+    }
+    if (own.verdict === "hit" || stroke === "move") return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  const press = "pointerdown mousedown pointerup mouseup click auxclick dblclick contextmenu touchstart touchend";
+  const types = stroke === "move" ? ["pointermove", "mousemove"] : press.split(" ");
+  const options = { capture: true, passive: false };
+  for (const type of types) addEventListener(type, onEvent, options);
+  // Whoever has aimed lets go of it, unless the connection to it is lost.
+  const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
+  const own: Guard = {
+    verdict: "unseen",
+    remove() {
+      clearTimeout(timer);
+      for (const type of types) removeEventListener(type, onEvent, options);
+    },
+  };
+  state.guard = own;
+}
+
+/** Takes the guard away, and says what it has seen. */
+export function release(): Guard["verdict"] {
+  const { verdict = "unseen" } = state.guard ?? {};
+  state.guard?.remove();
+  state.guard = undefined;
+  return verdict;
+}
+
+/** Does something to an element once it can be seen; what it is not ready for, `act` says itself. */
+export function use<Args, Value>(wish: Wish, act: Act<Args, Value>, args: Args): Promise<Seen<Value>> {
+  return until(wish.timeoutMs, () => {
+    const found = findReady(wish);
+    return "value" in found ? act(found.value, args) : found;
+  });
+}
+
+/** The element that holds a frame, or what is in the way of it. */
+export async function findFrame(wish: Wish): Promise<Element | string> {
+  const seen = await until(wish.timeoutMs, () => findReady(wish));
+  state.frame = "value" in seen ? seen.value : undefined;
+  return "value" in seen ? seen.value : seen.hindrance;
+}
+
+/** Waits until an element is, or is no more. */
+export function waitForElement({ selector, timeoutMs, presence }: Wish & { presence: string }): Promise<Seen<true>> {
+  const isWanted = presence === "attached" || presence === "visible";
+  const isSeen = presence === "visible" || presence === "hidden";
+  return until(timeoutMs, () => {
+    const isThere = isSeen ? hasVisible(selector) : hasMatch(selector);
+    return isThere === isWanted ? { value: true } : { hindrance: `did not become ${presence} within the timeout` };
+  });
+}
+
+export function hasMatch(selector: string): boolean {
+  return sight.allMatches(selector).next().done !== true;
+}
+
+export function hasVisible(selector: string): boolean {
+  const element = sight.findFirst(selector);
+  return element !== undefined && sight.isVisible(element);
+}
+
+/** Waits until a text can be seen. */
+export function waitForText({ text, timeoutMs }: { text: string; timeoutMs: number }): Promise<Seen<true>> {
+  return until(timeoutMs, () =>
+    sight.showsText(text) ? { value: true } : { hindrance: "did not appear within the timeout" },
+  );
+}
+
+/** The first of several selectors that is none, by its index; -1 when all are selectors. */
+export function firstInvalid(selectors: readonly string[]): number {
+  const nothing = new DocumentFragment();
+  return selectors.findIndex((selector) => {
+    try {
+      nothing.querySelector(selector);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+}
+
+/** The size of the viewport. */
+export function viewport(): { width: number; height: number } {
+  return { width: innerWidth, height: innerHeight };
+}
+
+/** The middle of the viewport, and how far everything around it is scrolled. */
+export function scrolled(): { middle: Point; offsets: string } {
+  const middle = { x: innerWidth / 2, y: innerHeight / 2 };
+  let offsets = `${scrollX},${scrollY}`;
+  for (let at = hitAt(middle); at; at = sight.shownIn(at)) offsets += `;${at.scrollLeft},${at.scrollTop}`;
+  return { middle, offsets };
+}
+
+/** Resolves when the offsets have changed and then stood still for two frames, or time is up. */
+export async function settled({ before, timeoutMs }: { before: string; timeoutMs: number }): Promise<void> {
+  const endsAt = performance.now() + timeoutMs;
+  let last = before;
+  for (let still = 0; performance.now() < endsAt && (last === before || still < 2); ) {
+    await nextFrame();
+    const now = scrolled().offsets;
+    still = now === last ? still + 1 : 0;
+    last = now;
+  }
+}

@@ -1,0 +1,230 @@
+/*
+ * What a document holds and shows. These functions run in the page, in a world of their own: `page-script.ts` sends their
+ * source there, so they know each other and the DOM, and nothing else of this program.
+ *
+ * A form and a document name their members after elements, in every world (`<input name="closest">`): whatever is asked
+ * of a node that the page has made is asked through its prototype.
+ */
+
+/** One step of a selector: `a > b` has two, the second with `>`. */
+interface SelectorStep {
+  readonly combinator: string;
+  readonly compound: string;
+}
+
+/** Reads a member of a node as its prototype has it. */
+export function read<Prototype extends object, Key extends keyof Prototype>(
+  prototype: Prototype,
+  key: Key,
+  node: Prototype,
+): Prototype[Key] {
+  return Reflect.get(prototype, key, node);
+}
+
+/** The element that a node is in, across the edge of a shadow root. */
+export function parentOf(node: Node): Element | undefined {
+  const parent = read(Node.prototype, "parentNode", node);
+  if (parent instanceof ShadowRoot) return parent.host;
+  return parent instanceof Element ? parent : undefined;
+}
+
+/** The element in which an element is shown: its slot, where it has one. */
+export function shownIn(element: Element): Element | undefined {
+  return read(Element.prototype, "assignedSlot", element) ?? parentOf(element);
+}
+
+/** All elements of a root that match, in their order. Throws when the selector is none. */
+export function queryAll(root: Document | DocumentFragment, selector: string): NodeListOf<Element> {
+  const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
+  return querySelectorAll.call(root, selector);
+}
+
+/** The open shadow roots of the document, each before those in it. */
+export function* shadowRoots(): Generator<ShadowRoot> {
+  const pending: (Document | ShadowRoot)[] = [document];
+  for (let root = pending.pop(); root; root = pending.pop()) {
+    if (root instanceof ShadowRoot) yield root;
+    const inner: ShadowRoot[] = [];
+    for (const element of queryAll(root, "*")) {
+      const shadow = read(Element.prototype, "shadowRoot", element);
+      if (shadow) inner.push(shadow);
+    }
+    for (let shadow = inner.pop(); shadow; shadow = inner.pop()) pending.push(shadow);
+  }
+}
+
+/** Every match: those of the document first, then those in shadow roots, where `a b` may reach from outside to inside. */
+export function* allMatches(selector: string): Generator<Element> {
+  yield* queryAll(document, selector);
+  let alternatives: SelectorStep[][] | undefined;
+  for (const root of shadowRoots()) {
+    alternatives ??= splitSelector(selector);
+    const last = alternatives.map((steps) => steps.at(-1)?.compound).join(",");
+    for (const element of queryAll(root, last)) {
+      if (alternatives.some((steps) => matchesSteps(element, steps, steps.length - 1))) yield element;
+    }
+  }
+}
+
+/** The first visible match, else the first. */
+export function findFirst(selector: string): Element | undefined {
+  let first: Element | undefined;
+  for (const element of allMatches(selector)) {
+    if (isVisible(element)) return element;
+    first ??= element;
+  }
+  return first;
+}
+
+/** Takes a selector that the browser has accepted apart at its commas and combinators. */
+export function splitSelector(selector: string): SelectorStep[][] {
+  const tokens = /\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|\/\*[\s\S]*?\*\/|[\s\S]/g;
+  const alternatives: SelectorStep[][] = [];
+  let steps: SelectorStep[] = [];
+  let combinator = "";
+  let compound = "";
+  let depth = 0;
+  const endStep = () => {
+    if (compound !== "") steps.push({ combinator: combinator || " ", compound });
+    if (compound !== "") combinator = "";
+    compound = "";
+  };
+  for (const [token] of selector.matchAll(tokens)) {
+    if (token.startsWith("/*")) continue;
+    if (token === "(" || token === "[") depth += 1;
+    if (token === ")" || token === "]") depth -= 1;
+    const isOutside = depth === 0 && token.length === 1;
+    if (isOutside && /[\s>+~,]/.test(token)) endStep();
+    else compound += token;
+    if (isOutside && /[>+~]/.test(token)) combinator = token;
+    if (isOutside && token === ",") {
+      alternatives.push(steps);
+      steps = [];
+    }
+  }
+  endStep();
+  return [...alternatives, steps];
+}
+
+/** Whether an element matches the steps up to this one. */
+export function matchesSteps(element: Element, steps: readonly SelectorStep[], at: number): boolean {
+  const step = steps[at];
+  if (!step || !Element.prototype.matches.call(element, step.compound)) return false;
+  if (at === 0) return true;
+  const isSibling = step.combinator === "+" || step.combinator === "~";
+  const before = (node: Element) =>
+    isSibling ? read(Element.prototype, "previousElementSibling", node) : parentOf(node);
+  for (let other = before(element); other; other = before(other)) {
+    if (matchesSteps(other, steps, at - 1)) return true;
+    if (step.combinator === "+" || step.combinator === ">") return false;
+  }
+  return false;
+}
+
+/** Whether an element takes up room and is not hidden. One that is transparent counts as visible. */
+export function isVisible(element: Element): boolean {
+  if (Element.prototype.checkVisibility.call(element, { visibilityProperty: true })) {
+    const { width, height } = Element.prototype.getBoundingClientRect.call(element);
+    return width > 0 && height > 0;
+  }
+  if (getComputedStyle(element).display !== "contents") return false;
+  for (const child of read(Node.prototype, "childNodes", element)) {
+    if (child instanceof Element ? isVisible(child) : child instanceof Text && boxesOf(child).length > 0) return true;
+  }
+  return false;
+}
+
+/** The boxes of a node that are not empty, one for each line of a link. */
+export function boxesOf(node: Node): DOMRect[] {
+  let boxes = node instanceof Element ? [...Element.prototype.getClientRects.call(node)] : [];
+  if (boxes.length === 0) {
+    const range = new Range();
+    range.selectNodeContents(node);
+    boxes = [...range.getClientRects()];
+  }
+  return boxes.filter(({ width, height }) => width * height > 0);
+}
+
+/** Whether an element, or the control whose label it is in, takes nothing at the moment. */
+export function isDisabled(element: Element): boolean {
+  const control = controlOf(element) ?? element;
+  if (Element.prototype.matches.call(control, ":disabled")) return true;
+  for (let at: Element | undefined = control; at; at = parentOf(at)) {
+    if (Element.prototype.getAttribute.call(at, "aria-disabled") === "true") return true;
+  }
+  return false;
+}
+
+/** The control that an element is part of: a field, a button around it, or what its label is for. */
+export function controlOf(element: Element): Element | undefined {
+  const own = closest(element, "button, input, select, textarea, option, a, [role=button], [role=link]");
+  return own ?? labelled(element);
+}
+
+/** What the label around an element is for. */
+export function labelled(element: Element): Element | undefined {
+  const label = closest(element, "label");
+  return (label instanceof HTMLLabelElement && label.control) || undefined;
+}
+
+export function closest(element: Element, selector: string): Element | undefined {
+  return Element.prototype.closest.call(element, selector) ?? undefined;
+}
+
+/** An element as the start of its tag, with what tells it from others. */
+export function nameOf(element: Element): string {
+  const attributes = ["id", "class", "role", "name"].flatMap((name) => {
+    const value = Element.prototype.getAttribute.call(element, name);
+    return value ? [` ${name}="${value.slice(0, 40)}"`] : [];
+  });
+  return `<${read(Element.prototype, "localName", element)}${attributes.join("")}>`;
+}
+
+/** Whether a text can be seen in some element, without regard to case and to runs of white space. */
+export function showsText(wanted: string): boolean {
+  const text = plain(wanted);
+  for (const root of [document, ...shadowRoots()]) {
+    for (const button of queryAll(root, "input[type=submit], input[type=button], input[type=reset]")) {
+      if (button instanceof HTMLInputElement && plain(button.value).includes(text) && isVisible(button)) return true;
+    }
+    const pending = childrenWith(root, text);
+    for (let element = pending.pop(); element; element = pending.pop()) {
+      const inner = childrenWith(element, text);
+      for (const child of inner) pending.push(child);
+      if (inner.length === 0 && plain(wordsOf(element)).includes(text) && isVisible(element)) return true;
+    }
+  }
+  return false;
+}
+
+/** The child elements that have a text in them. */
+export function childrenWith(node: Node, text: string): Element[] {
+  const children: Element[] = [];
+  for (const child of read(Node.prototype, "childNodes", node)) {
+    if (!(child instanceof Element) || isSilent(child)) continue;
+    if (plain(read(Node.prototype, "textContent", child) ?? "").includes(text)) children.push(child);
+  }
+  return children;
+}
+
+/** The text in an element, without that of scripts and styles. */
+export function wordsOf(element: Element): string {
+  const walker = Document.prototype.createTreeWalker.call(document, element, NodeFilter.SHOW_TEXT);
+  let words = "";
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = parentOf(node);
+    if (parent && !isSilent(parent)) words += read(Node.prototype, "textContent", node) ?? "";
+  }
+  return words;
+}
+
+export function isSilent(element: Element): boolean {
+  return /^(?:head|script|noscript|style|template)$/.test(read(Element.prototype, "localName", element));
+}
+
+export function plain(text: string): string {
+  return text
+    .replace(/[\s\u200b\u00ad]+/g, " ")
+    .trim()
+    .toLowerCase();
+}

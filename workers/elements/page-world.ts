@@ -1,0 +1,150 @@
+import { fail } from "../../src/platform/errors.ts";
+import type { Progress } from "../pages/progress.ts";
+import type { SessionPage } from "../pages/session-page.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
+import { isDocumentLeft, isTargetClosed } from "../wire/target-faults.ts";
+import { type PageScript, pageScript } from "./page-script.ts";
+
+/** What is needed to have to do with the elements of a page. */
+export interface ElementScene {
+  readonly sessionPage: SessionPage;
+  readonly progress: Progress;
+}
+
+/** A frame of a page, with our session of the process that shows it. */
+export interface Frame {
+  readonly cdp: CdpSession;
+  readonly frameId: string;
+  readonly isMain: boolean;
+}
+
+/** The world in which our script sees the document, and the page does not see our script. */
+const worldName = "elements";
+
+/** What a script is called by that is not there: the id of its world is that of another one now. */
+const absent = "absent";
+
+/**
+ * Where the script of a frame's document is. Another process gives the same ids to other worlds: only where the script is
+ * found under its own name, which is no other's, is the world the one that was meant.
+ */
+interface Home {
+  readonly contextId: number;
+  readonly name: string;
+}
+
+const homes = new WeakMap<CdpSession, Map<string, Home>>();
+
+/** The document, or the frame, has gone: there is another one, or there will be. */
+export class DocumentLeft extends Error {}
+
+/** A selector is none. */
+export class InvalidSelector extends Error {}
+
+type Answer = Awaited<ReturnType<typeof ask>>;
+
+/** The frame of a page in which all others are. */
+export async function mainFrame({ sessionPage, progress }: ElementScene): Promise<Frame> {
+  const [cdp, frameId] = await progress.race(Promise.all([sessionPage.cdp, sessionPage.targetId]));
+  return { cdp, frameId, isMain: true };
+}
+
+/** A frame that an element of another one holds. */
+export async function childFrame({ sessionPage, progress }: ElementScene, frameId: string): Promise<Frame> {
+  return { cdp: await progress.race(sessionPage.cdpOf(frameId)), frameId, isMain: false };
+}
+
+/** Calls a function of our script in the document that a frame shows now, and gives what it resolves with. */
+export async function callPage<Name extends keyof PageScript>(
+  { progress }: Pick<ElementScene, "progress">,
+  frame: Frame,
+  name: Name,
+  ...args: Parameters<PageScript[Name]>
+): Promise<Awaited<ReturnType<PageScript[Name]>>> {
+  const { value } = await evaluate(progress, frame, `${name}(${args.map(inSource).join(", ")})`, true);
+  // The boundary where what our own script gives gets its type.
+  return value as Awaited<ReturnType<PageScript[Name]>>;
+}
+
+/** The same, for an element that stays in the page: it has to be released. */
+export function callForObject<Name extends keyof PageScript>(
+  { progress }: Pick<ElementScene, "progress">,
+  frame: Frame,
+  name: Name,
+  ...args: Parameters<PageScript[Name]>
+): Promise<Answer> {
+  return evaluate(progress, frame, `${name}(${args.map(inSource).join(", ")})`, false);
+}
+
+/** Takes the guard of a stroke away, unless its document has gone; says what it has seen. */
+export async function releaseGuard(
+  { progress }: Pick<ElementScene, "progress">,
+  frame: Frame,
+): Promise<ReturnType<PageScript["release"]>> {
+  const answer = await askKnown(progress, frame, "release()", true);
+  // The same boundary; a document that was left by the stroke was hit.
+  return (answer?.value ?? "hit") as ReturnType<PageScript["release"]>;
+}
+
+/** An argument as the page reads it: functions run there, and know nothing but it. */
+function inSource(argument: unknown): string {
+  return typeof argument === "function" ? `(${argument})` : (JSON.stringify(argument) ?? "undefined");
+}
+
+async function evaluate(progress: Progress, frame: Frame, call: string, byValue: boolean): Promise<Answer> {
+  const known = await askKnown(progress, frame, call, byValue);
+  if (known) return known;
+  try {
+    const world = { frameId: frame.frameId, worldName };
+    const { executionContextId } = await progress.race(frame.cdp.send("Page.createIsolatedWorld", world));
+    const home = { contextId: executionContextId, name: crypto.randomUUID() };
+    homesOf(frame).set(frame.frameId, home);
+    return await ask(progress, frame, home, `(${nameIn(home)} = ${pageScript}).${call}`, byValue);
+  } catch (thrown) {
+    throw asked(frame, thrown);
+  }
+}
+
+/** What a question has come to whose document has gone, in a frame with a process of its own or with its page. */
+function asked({ isMain }: Frame, thrown: unknown): unknown {
+  if (isDocumentLeft(thrown) || (!isMain && isTargetClosed(thrown))) {
+    return new DocumentLeft("the document was left", { cause: thrown });
+  }
+  if (!isTargetClosed(thrown)) return thrown;
+  return fail("driver-error", { target_closed: true }, { detail: "the page has closed", cause: thrown });
+}
+
+/** Asks the script that is in the document already; undefined when it is not. */
+async function askKnown(progress: Progress, frame: Frame, call: string, byValue: boolean): Promise<Answer | undefined> {
+  const home = homesOf(frame).get(frame.frameId);
+  if (!home) return undefined;
+  const expression = `${nameIn(home)} ? ${nameIn(home)}.${call} : ${JSON.stringify(absent)}`;
+  const answer = await ask(progress, frame, home, expression, byValue).catch(unlessGone);
+  if (answer && answer.value !== absent) return answer;
+  homesOf(frame).delete(frame.frameId);
+  return undefined;
+}
+
+function homesOf({ cdp }: Frame): Map<string, Home> {
+  const known = homes.get(cdp) ?? new Map<string, Home>();
+  homes.set(cdp, known);
+  return known;
+}
+
+function nameIn({ name }: Home): string {
+  return `globalThis[${JSON.stringify(name)}]`;
+}
+
+async function ask(progress: Progress, { cdp }: Frame, { contextId }: Home, expression: string, byValue: boolean) {
+  const command = { expression, contextId, awaitPromise: true, returnByValue: byValue };
+  const { result, exceptionDetails } = await progress.race(cdp.send("Runtime.evaluate", command));
+  if (!exceptionDetails) return result;
+  const complaint = exceptionDetails.exception?.description ?? exceptionDetails.text;
+  if (complaint.startsWith("SyntaxError")) throw new InvalidSelector(complaint);
+  throw new Error(`our script has failed in the page: ${complaint}`);
+}
+
+/** What is said of a target that has closed is said again when it is asked anew. */
+function unlessGone(thrown: unknown): undefined {
+  if (!isDocumentLeft(thrown) && !isTargetClosed(thrown)) throw thrown;
+}

@@ -1,0 +1,142 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import { type Aim, notParsed, selectorsOf } from "./aim.ts";
+import type { Act, Box, Hindrance, Seen } from "./page-aim.ts";
+import {
+  callForObject,
+  callPage,
+  childFrame,
+  DocumentLeft,
+  type ElementScene,
+  type Frame,
+  InvalidSelector,
+  mainFrame,
+} from "./page-world.ts";
+
+/** How long the page is left to wait by itself: a wait that nobody waits for any more ends with it. */
+const sliceMs = 2_000;
+
+/** How soon a document that has just been left is looked for again. */
+const retryMs = 20;
+
+/**
+ * Tries something until it succeeds, the documents that it concerns being left or not, or the command's time is up: then
+ * what was in the way last is told. `timeoutMs` is what an attempt may take.
+ */
+export async function persist<Value>(
+  { progress }: Pick<ElementScene, "progress">,
+  attempt: (timeoutMs: number) => Promise<Seen<Value>>,
+): Promise<Value> {
+  let hindrance = "the page did not answer in time";
+  do {
+    try {
+      const seen = await attempt(Math.min(sliceMs, progress.remaining()));
+      if ("value" in seen) return seen.value;
+      ({ hindrance } = seen);
+    } catch (thrown) {
+      if (!(thrown instanceof DocumentLeft)) throw thrown;
+      await progress.race(delay(retryMs));
+    }
+  } while (!progress.isOver);
+  throw fail("session-timeout", {}, { detail: hindrance });
+}
+
+/** The frame that an element is in, and those around it, from the inside out. */
+export interface Way {
+  readonly inner: Frame;
+  readonly outer: readonly Frame[];
+}
+
+/**
+ * Does something in the frame of an element, until it sees there what it is to see. `withoutFrame` is what is seen where a
+ * frame on the way is not there: without it frames are waited for.
+ */
+export function reach<Value>(
+  scene: ElementScene,
+  aim: Aim,
+  attempt: (way: Way, timeoutMs: number) => Promise<Seen<Value>>,
+  { withoutFrame, subject = "the element" }: { withoutFrame?: Seen<Value>; subject?: string } = {},
+): Promise<Value> {
+  return persist(scene, async (timeoutMs) => {
+    try {
+      const entered = await enterFrames(scene, aim, withoutFrame ? 0 : timeoutMs);
+      if ("hindrance" in entered) return withoutFrame ?? entered;
+      const seen = await attempt(entered.value, Math.min(timeoutMs, scene.progress.remaining()));
+      return "value" in seen ? seen : { hindrance: sentence(seen, "the selector", subject) };
+    } catch (thrown) {
+      if (thrown instanceof InvalidSelector) await refuseInvalid(scene, [aim]);
+      throw thrown;
+    }
+  });
+}
+
+/** Runs a function in the page on an element, once it can be seen; `act` knows nothing but what it is given. */
+export function useElement<Args, Value>(
+  scene: ElementScene,
+  aim: Aim,
+  { act, args, isEnabled = false }: { act: Act<Args, Value>; args: Args; isEnabled?: boolean },
+): Promise<Value> {
+  return reach(scene, aim, ({ inner }, timeoutMs) => {
+    const wish = { selector: aim.selector, timeoutMs, isEnabled };
+    // The boundary where a function that runs in the page gets its types back.
+    return callPage(scene, inner, "use", wish, act as Act<unknown, unknown>, args) as Promise<Seen<Value>>;
+  });
+}
+
+/** Brings an element into view, once it stands still, and gives its box in the page's viewport. */
+export function showElement(scene: ElementScene, aim: Aim): Promise<Box> {
+  return reach(scene, aim, async ({ inner, outer }, timeoutMs): Promise<Seen<Box>> => {
+    let seen: Seen<Box> = await callPage(scene, inner, "show", { selector: aim.selector, timeoutMs });
+    for (const frame of outer) {
+      if ("hindrance" in seen) break;
+      const value: Box | null = await callPage(scene, frame, "outerBox", seen.value);
+      seen = value ? { value } : { hindrance: "" };
+    }
+    return seen;
+  });
+}
+
+/** Walks into the frames that lead to an element. */
+async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Promise<Seen<Way>> {
+  let inner = await mainFrame(scene);
+  const outer: Frame[] = [];
+  const leading = selectorsOf(aim).slice(0, -1);
+  // Of a frame that is not there yet nobody would learn that a selector behind it is none.
+  if (leading.length > 0) await refuseInvalid(scene, [aim]);
+  for (const { selector, field } of leading) {
+    const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });
+    if (found.objectId === undefined) return { hindrance: sentence({ hindrance: String(found.value) }, field, field) };
+    const frameId = await frameHeldBy(scene, inner, found.objectId);
+    if (frameId === undefined) throw failFields("validation-failed", { [field]: "is not a frame" });
+    outer.unshift(inner);
+    inner = await childFrame(scene, frameId);
+  }
+  return { value: { inner, outer } };
+}
+
+/** Refuses selectors that are none, naming the field of the first. */
+async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise<void> {
+  const selectors = aims.flatMap(selectorsOf);
+  const main = await mainFrame(scene);
+  const index = await callPage(
+    scene,
+    main,
+    "firstInvalid",
+    selectors.map(({ selector }) => selector),
+  );
+  const invalid = selectors[index];
+  if (invalid) throw notParsed(invalid.field);
+}
+
+function sentence({ hindrance }: Hindrance, selector: string, element: string): string {
+  return hindrance === "" ? `no element matches ${selector}` : `${element} ${hindrance}`;
+}
+
+async function frameHeldBy({ progress }: ElementScene, { cdp }: Frame, objectId: string): Promise<string | undefined> {
+  try {
+    const { node } = await progress.race(cdp.send("DOM.describeNode", { objectId }));
+    return node.frameId;
+  } finally {
+    cdp.send("Runtime.releaseObject", { objectId }).catch(() => undefined);
+  }
+}

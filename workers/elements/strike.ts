@@ -1,0 +1,75 @@
+import { fail } from "../../src/platform/errors.ts";
+import type { Aim } from "./aim.ts";
+import type { Point, Seen, Stroke, Wish } from "./page-aim.ts";
+import { callPage, type ElementScene, releaseGuard } from "./page-world.ts";
+import { reach, type Way } from "./reach.ts";
+
+/** How long a frame's element may be waited for until all that is in it is looked at again. */
+const throughMs = 200;
+
+interface Blow {
+  readonly stroke: Stroke;
+  /** Only while the element takes input. */
+  readonly isEnabled: boolean;
+  /** The page has moved under an attempt before. */
+  readonly isDoubtful: boolean;
+}
+
+/** Where an element is hit, while a guard looks on. */
+interface Aimed {
+  readonly point: Point;
+  /** Takes the guard away; says whether something else was hit, of which the page has not heard then. */
+  hasMissed(): Promise<boolean>;
+}
+
+/**
+ * Hits an element by what `dispatch` does at its point: once it is visible, still, in view and uncovered, and again when
+ * the page has moved something else there meanwhile.
+ */
+export async function strike(
+  scene: ElementScene,
+  aim: Aim,
+  wish: Pick<Blow, "stroke" | "isEnabled">,
+  dispatch: (point: Point) => Promise<unknown>,
+): Promise<void> {
+  for (let isDoubtful = false; ; isDoubtful = true) {
+    const { point, hasMissed } = await aimAt(scene, aim, { ...wish, isDoubtful });
+    await dispatch(point);
+    if (!(await hasMissed())) return;
+  }
+}
+
+async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> {
+  let isOutside = false;
+  const aimed = await reach(scene, aim, async (way, timeoutMs): Promise<Seen<Aimed>> => {
+    const attempt = { ...blow, isDoubtful: blow.isDoubtful || isOutside };
+    if (isOutside) await callPage(scene, way.inner, "reveal", aim);
+    const seen = await pointOf(scene, way, { selector: aim.selector, timeoutMs, ...attempt });
+    if ("value" in seen) return { value: { point: seen.value, hasMissed: () => hasMissed(scene, way) } };
+    isOutside = way.outer.length > 0;
+    if (isOutside) await hasMissed(scene, way);
+    return seen;
+  });
+  // A button that is pressed when the command's time is up would be pressed behind its answer.
+  if (!scene.progress.isOver) return aimed;
+  throw fail("session-timeout", {}, { detail: "the element was not ready in time" });
+}
+
+/** The point of the page at which an element is hit, through all frames that it is in. */
+async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & Blow): Promise<Seen<Point>> {
+  let seen: Seen<Point> = await callPage(scene, inner, "aim", wish);
+  for (const frame of outer) {
+    if ("hindrance" in seen) break;
+    const { stroke, isDoubtful } = wish;
+    const through = { point: seen.value, timeoutMs: throughMs, stroke, isDoubtful };
+    const outside = await callPage(scene, frame, "aimThrough", through);
+    if ("hindrance" in outside) return outside;
+    seen = outside.value ? { value: outside.value } : { hindrance: "is outside of the viewport" };
+  }
+  return seen;
+}
+
+async function hasMissed(scene: ElementScene, { inner, outer }: Way): Promise<boolean> {
+  const verdicts = await Promise.all([inner, ...outer].map((frame) => releaseGuard(scene, frame)));
+  return verdicts.includes("missed");
+}
