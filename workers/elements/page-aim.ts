@@ -327,6 +327,19 @@ export function use<Args, Value>(wish: Wish, act: Act<Args, Value>, args: Args):
   });
 }
 
+/** The first that `choose` gives for a match, seen or not; false when it gives none for any. */
+export async function pick(
+  { selector, timeoutMs }: Wish,
+  choose: (match: Element) => Element | undefined,
+): Promise<Element | false | string> {
+  const seen = await until<Element | false>(timeoutMs, () => {
+    const matches = [...sight.allMatches(selector)];
+    const [chosen = false] = matches.flatMap((match) => choose(match) ?? []);
+    return matches.length > 0 ? { value: chosen } : { hindrance: "" };
+  });
+  return "value" in seen ? seen.value : seen.hindrance;
+}
+
 /** The element that holds a frame, or what is in the way of it. */
 export async function findFrame(wish: Wish): Promise<Element | string> {
   const seen = await until(wish.timeoutMs, () => findReady(wish));

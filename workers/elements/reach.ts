@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { fail, failFields } from "../../src/platform/errors.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
 import { type Aim, notParsed, selectorsOf } from "./aim.ts";
 import type { Act, Box, Hindrance, Seen } from "./page-aim.ts";
 import {
@@ -93,6 +94,31 @@ export function showElement(scene: ElementScene, aim: Aim): Promise<Box> {
       seen = value ? { value } : { hindrance: "" };
     }
     return seen;
+  });
+}
+
+/** An element that stays in its page, with our session of it: it has to be released. */
+export interface HeldElement {
+  readonly cdp: CdpSession;
+  readonly objectId: string;
+}
+
+/** Waits for a match, seen or not, and holds the first element that `choose` gives in the page for one; null for none. */
+export function holdElement(
+  scene: ElementScene,
+  aim: Aim,
+  choose: (match: Element) => Element | undefined,
+): Promise<HeldElement | null> {
+  return reach<HeldElement | null>(scene, aim, async ({ inner }, timeoutMs) => {
+    const { objectId, value } = await callForObject(
+      scene,
+      inner,
+      "pick",
+      { selector: aim.selector, timeoutMs },
+      choose,
+    );
+    if (objectId !== undefined) return { value: { cdp: inner.cdp, objectId } };
+    return value === false ? { value: null } : { hindrance: "" };
   });
 }
 
