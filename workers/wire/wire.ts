@@ -29,6 +29,9 @@ const gone = "the browser has gone";
 /** What one is answered whose target has gone: the browser says nothing. */
 const closed = "Target closed";
 
+/** What one is answered whose renderer has crashed: the browser says nothing here either. */
+const crashed = "Target crashed";
+
 /** What one is answered whose answer was skipped. */
 const tooLong = "the browser's answer is longer than can be read";
 
@@ -74,9 +77,7 @@ export class Wire {
   /** Forgets a session of ours whose target has gone, and fails what was asked of it. */
   drop(sessionId: string): void {
     this.#ours.delete(sessionId);
-    for (const [id, pending] of this.#pending) {
-      if (pending.sessionId === sessionId) this.#receive({ id, error: { message: closed } });
-    }
+    this.#failPending(sessionId, closed);
   }
 
   /** A way to send commands on somebody else's session. */
@@ -138,8 +139,15 @@ export class Wire {
     }
     const { sessionId, method = "", params } = message;
     const ours = sessionId === undefined ? this.root : this.#ours.get(sessionId);
+    if (ours && method === "Inspector.targetCrashed") this.#failPending(sessionId, crashed);
     if (ours) ours.emit(method, params);
     else for (const user of this.#users) if (user.owns(sessionId)) user.receive(message);
+  }
+
+  #failPending(sessionId: string | undefined, message: string): void {
+    for (const [id, pending] of this.#pending) {
+      if (pending.sessionId === sessionId) this.#receive({ id, error: { message } });
+    }
   }
 
   /** Fails the command whose answer was skipped; an event that was skipped is lost. */
