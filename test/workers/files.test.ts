@@ -2,7 +2,10 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { fileBounds } from "../../workers/files/file-bounds.ts";
+import { launchBrowser } from "../../workers/slots/browser-process.ts";
+import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -140,6 +143,29 @@ describe.each(["headless-shell", "chromium"])("a download of %s", (runtime) => {
     await expect.poll(() => downloads(session), { timeout: 10_000 }).toMatchObject([{ status: "failed" }]);
     expect(await session.fileNames()).toEqual([]);
   });
+});
+
+test("a full Chromium that was not told where to download to downloads into its slot", async () => {
+  const executables = findBrowsers({
+    env: process.env,
+    dataDirectory: "/",
+    platform: process.platform,
+    disk: realDisk,
+  });
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const slots = new SlotPool({ size: 1, executables, log, allow: [site.host] });
+  onTestFinished(() => slots.stop());
+  await slots.start();
+  const slot = slots.acquire();
+  if (!slot) throw new Error("there is no slot");
+  const { browserSession, targets } = await launchBrowser(slot, { runtime: "chromium" });
+  const { targetInfos } = await browserSession.send("Target.getTargets");
+  const page = targetInfos.find(({ type }) => type === "page");
+  await browserSession.send("Browser.setDownloadBehavior", { behavior: "default" });
+  // An address that becomes a download has no document to answer for.
+  void targets.sessionOf(page?.targetId ?? "")?.send("Page.navigate", { url: site.url("/download") });
+  const artifacts = join(slot.directory, "artifacts");
+  await expect.poll(() => namesIn(artifacts), { timeout: 10_000 }).toEqual(["report.csv"]);
 });
 
 test("a browser's user reads the session's files, and changes none of them", async () => {

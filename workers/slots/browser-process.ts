@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -10,6 +9,7 @@ import { raceSignal, within } from "../../src/platform/deadline.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { Targets } from "../wire/targets.ts";
 import { Wire } from "../wire/wire.ts";
+import { writeBrowserFiles } from "./browser-files.ts";
 import { browserFlags } from "./browser-flags.ts";
 import { mostTasks } from "./session-bounds.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
@@ -28,12 +28,6 @@ const explainMs = 500;
 
 /** How much is kept of what a browser says while it starts. */
 const complaintLength = 2_000;
-
-/**
- * Full Chromium would ask a person for a name and a password, in a window that nobody sees and behind which the page
- * takes no input. A browser without a way to authenticate shows the page of the 401, as headless shell does.
- */
-const noPasswordPrompt = { auth: { schemes: "" } };
 
 /** How to launch a browser. */
 export interface BrowserLaunch {
@@ -74,7 +68,7 @@ export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<
   const entrance = await slot.ready;
   const executable = slot.executables[launch.runtime];
   if (executable === undefined) throw new Error(`no browser for the runtime ${launch.runtime} is installed`);
-  if (hasDirectory(launch)) await writeLocalState(slot);
+  if (hasDirectory(launch)) await writeBrowserFiles(slot);
   signal.throwIfAborted();
   const running = new RunningBrowser(slot, spawnBrowser(slot, entrance, launch, executable), launch.onFault);
   try {
@@ -218,12 +212,6 @@ function pipesOf({ stdio }: ChildProcess): { input: Writable; output: Readable; 
 
 function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {
   return runtime === "chromium" || keepsFiles;
-}
-
-function writeLocalState({ directory }: Slot): Promise<void> {
-  return writeFile(join(profileDirectory(directory), "Local State"), JSON.stringify(noPasswordPrompt), {
-    mode: 0o644,
-  });
 }
 
 /** All that a browser learns of the worker's environment: nothing in it is secret, and it may write nowhere else. */
