@@ -17,6 +17,12 @@ export class Client implements Disposable {
     return JSON.parse(await readText(await this.open("POST", path, body))) as Answer;
   }
 
+  /** Gives the answer to a GET; throws for one that is no success. */
+  async get<Answer>(path: string): Promise<Answer> {
+    // The same boundary.
+    return JSON.parse(await readText(await this.open("GET", path))) as Answer;
+  }
+
   /** Creates a session; gives its path. */
   async create(body: object = {}): Promise<string> {
     const { id } = await this.post<{ id: string }>("/v1/sessions", body);

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { startService } from "../support/service.ts";
 import { type Bench, type Row, ratioVerdict } from "./bench.ts";
-import { browserPath } from "./browsers.ts";
 import { Client } from "./client.ts";
 import { treePssBytes } from "./processes.ts";
-import { loadPage, openPage, RawBrowser } from "./raw-browser.ts";
+import { firstPage, loadPage, RawBrowser } from "./raw-browser.ts";
 import { startSite } from "./site.ts";
 
 const bar = 1.1;
@@ -48,9 +47,9 @@ async function measureService(host: string, url: string, more: number): Promise<
 async function measureShells(url: string, more: number): Promise<number> {
   const shells: RawBrowser[] = [];
   const begin = async () => {
-    const shell = new RawBrowser(browserPath("headless-shell"));
+    const shell = new RawBrowser();
     shells.push(shell);
-    await loadPage(shell, await openPage(shell), url);
+    await loadPage(shell, await firstPage(shell), url);
   };
   const read = () => shells.reduce((sum, { process }) => sum + treePssBytes(process.pid ?? 0), 0);
   try {

@@ -1,4 +1,4 @@
-import { type CDPSession, chromium, type Page } from "playwright-core";
+import { chromium, type Page } from "playwright-core";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { serializeDocument } from "../../workers/capture/dom-script.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -6,6 +6,7 @@ import { type Bench, boundVerdict, type Row, ratioVerdict, type Scale } from "./
 import { browserPath, sandboxFlags } from "./browsers.ts";
 import { Client } from "./client.ts";
 import { treeCpuMs } from "./processes.ts";
+import { firstPage, loadPage, RawBrowser, type RawPage, shootPage } from "./raw-browser.ts";
 import { interleave, type Measure, median, spread, timed } from "./samples.ts";
 import { startSite } from "./site.ts";
 
@@ -18,6 +19,8 @@ const element: Bar = { times: 0.35 };
 const browserWork: Bar = { addedMs: 5 };
 /** What takes its time on both sides. */
 const slowWork: Bar = { times: 1.15 };
+
+const viewport = { width: 1280, height: 720 };
 
 const typedText = "twenty characters it";
 
@@ -58,24 +61,28 @@ export const operations: Bench = {
 async function measureRuntime(runtime: BrowserRuntime, stage: Stage): Promise<Row[]> {
   const args = [...(runtime === "chromium" ? ["--headless=new"] : []), ...sandboxFlags];
   const browser = await chromium.launch({ executablePath: browserPath(runtime), args, chromiumSandbox: false });
+  const raw = new RawBrowser(runtime);
   const session = await stage.client.create({ runtime });
   try {
-    const page = await browser.newPage({ viewport: { width: 1280, height: 720 } });
-    const cdp = await page.context().newCDPSession(page);
+    const page = await browser.newPage({ viewport });
+    const rawPage = await firstPage(raw);
+    const screen = { ...viewport, deviceScaleFactor: 1, mobile: false };
+    await raw.send("Emulation.setDeviceMetricsOverride", screen, rawPage.sessionId);
+    await loadPage(raw, rawPage, stage.formUrl);
     const rows: Row[] = [];
-    for (const operation of makeOperations(stage, session, page, cdp)) {
+    for (const operation of [...byPlaywright(stage, session, page), ...byCdp(stage, session, raw, rawPage)]) {
       rows.push(await measure(operation, runtime, stage));
     }
     return rows;
   } finally {
     await stage.client.destroy(session);
+    await raw.kill();
     await browser.close();
   }
 }
 
-function makeOperations({ client, formUrl }: Stage, session: string, page: Page, cdp: CDPSession): Operation[] {
-  const capture = (kind: string) => () => client.post(`${session}/capture`, { kind });
-  const evaluate = (expression: string) => cdp.send("Runtime.evaluate", { expression, returnByValue: true });
+/** What a client would have Playwright do. */
+function byPlaywright({ client, formUrl }: Stage, session: string, page: Page): Operation[] {
   const interact = (action: object) => () => client.post(`${session}/interact`, { action });
   return [
     {
@@ -85,27 +92,46 @@ function makeOperations({ client, formUrl }: Stage, session: string, page: Page,
       bare: () => page.goto(formUrl),
     },
     ...makeInteractions(interact, page),
+  ];
+}
+
+/** What the worker asks of the browser, asked of it here. */
+function byCdp({ client }: Stage, session: string, raw: RawBrowser, page: RawPage): Operation[] {
+  const capture = (kind: string) => () => client.post(`${session}/capture`, { kind });
+  const send = (method: string, params: object = {}) => raw.send(method, params, page.sessionId);
+  const evaluate = async (expression: string) => {
+    const world = { frameId: page.targetId, worldName: "bench" };
+    const { executionContextId: contextId } = await send("Page.createIsolatedWorld", world);
+    return send("Runtime.evaluate", { expression, contextId, returnByValue: true });
+  };
+  const condition = { kind: "selector", selector: "#go", state: "visible" };
+  return [
     {
       name: "wait",
       bar: browserWork,
-      ours: () =>
-        client.post(`${session}/wait`, { condition: { kind: "selector", selector: "#go", state: "visible" } }),
+      ours: () => client.post(`${session}/wait`, { condition }),
       bare: () => evaluate("document.querySelector('#go').checkVisibility()"),
     },
-    {
-      name: "screenshot",
-      bar: browserWork,
-      ours: capture("screenshot"),
-      // Playwright's own call encodes otherwise: 36 % fewer bytes for 40 % more time.
-      bare: () => cdp.send("Page.captureScreenshot", { format: "png", optimizeForSpeed: true }),
-    },
+    { name: "screenshot", bar: browserWork, ours: capture("screenshot"), bare: () => shootPage(raw, page) },
     {
       name: "dom_snapshot",
       bar: browserWork,
       ours: capture("dom_snapshot"),
       bare: () => evaluate(`(${serializeDocument})({ token: "frame-", limit: 1e8 }).html`),
     },
-    { name: "pdf", bar: slowWork, ours: capture("pdf"), bare: () => page.pdf({ format: "A4" }) },
+    {
+      name: "state",
+      bar: browserWork,
+      ours: () => client.get(`${session}/state`),
+      bare: () =>
+        Promise.all([raw.send("Target.getTargetInfo", { targetId: page.targetId }), send("Page.getLayoutMetrics")]),
+    },
+    {
+      name: "pdf",
+      bar: slowWork,
+      ours: capture("pdf"),
+      bare: () => send("Page.printToPDF", { paperWidth: 8.27, paperHeight: 11.7, generateTaggedPDF: false }),
+    },
   ];
 }
 

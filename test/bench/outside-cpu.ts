@@ -7,7 +7,7 @@ import { median } from "./samples.ts";
 import { serviceSession } from "./session-run.ts";
 import { startSite } from "./site.ts";
 
-const barMs = 30;
+const barMs = 50;
 
 /** What runs when nobody has a session costs as much in any case. */
 const idleMs = 10_000;

@@ -1,36 +1,31 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { sandboxFlags } from "./browsers.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
+import { bareFlags, browserPath } from "./browsers.ts";
 
 /** How long a browser may take to answer anything. */
 const answerMs = 30_000;
-
-/** Without a user-data-dir: the cheapest that a headless shell can be. */
-const flags = [
-  "--headless",
-  "--remote-debugging-pipe",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--disable-quic",
-  "--disable-gpu",
-];
 
 /** What an answer of the browser holds; each command has its own members. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of every command come through here.
 type Result = any;
 
-/** A headless shell that is driven by bare CDP over its pipe. */
+/** A browser with the flags of the service's, that is driven by bare CDP over its pipe. */
 export class RawBrowser {
   readonly process: ChildProcess;
+  /** Full Chromium does not start without one. */
+  readonly #directory: string | undefined;
   readonly #events = new EventEmitter();
   readonly #input: Writable;
   #nextId = 0;
 
-  constructor(executable: string) {
-    this.process = spawn(executable, [...flags, ...sandboxFlags], {
+  constructor(runtime: BrowserRuntime = "headless-shell") {
+    this.#directory = runtime === "chromium" ? mkdtempSync(join(tmpdir(), "pilothouse-bench-")) : undefined;
+    this.process = spawn(browserPath(runtime), bareFlags(runtime, this.#directory), {
       stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
       detached: true,
     });
@@ -65,6 +60,7 @@ export class RawBrowser {
     const gone = once(process, "exit");
     globalThis.process.kill(-process.pid, "SIGKILL");
     await gone;
+    if (this.#directory !== undefined) rmSync(this.#directory, { recursive: true, force: true, maxRetries: 10 });
   }
 
   async #await(name: string): Promise<Result> {
@@ -95,15 +91,30 @@ export class RawBrowser {
 /** A page of a raw browser, which commands are sent to. */
 export interface RawPage {
   readonly sessionId: string;
+  /** Of its main frame too. */
+  readonly targetId: string;
+}
+
+/** Takes the page that a browser has come with. */
+export async function firstPage(browser: RawBrowser): Promise<RawPage> {
+  for (;;) {
+    const { targetInfos } = await browser.send("Target.getTargets");
+    const page = targetInfos.find(({ type }: { type: string }) => type === "page");
+    if (page) return attach(browser, page.targetId);
+  }
 }
 
 /** Opens a page; with a context of its own where its identifier is given. */
 export async function openPage(browser: RawBrowser, browserContextId?: string): Promise<RawPage> {
   const target = { url: "about:blank", width: 1280, height: 720, ...(browserContextId && { browserContextId }) };
   const { targetId } = await browser.send("Target.createTarget", target);
+  return attach(browser, targetId);
+}
+
+async function attach(browser: RawBrowser, targetId: string): Promise<RawPage> {
   const { sessionId } = await browser.send("Target.attachToTarget", { targetId, flatten: true });
   await browser.send("Page.enable", {}, sessionId);
-  return { sessionId };
+  return { sessionId, targetId };
 }
 
 /** Loads an address and awaits its load event. */

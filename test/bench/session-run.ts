@@ -1,6 +1,5 @@
-import { browserPath } from "./browsers.ts";
 import type { Client } from "./client.ts";
-import { loadPage, openPage, RawBrowser, shootPage } from "./raw-browser.ts";
+import { firstPage, loadPage, openPage, RawBrowser, shootPage } from "./raw-browser.ts";
 
 /** A session that has done its work, and waits for its end. */
 export interface DoneSession {
@@ -22,10 +21,9 @@ export function serviceSession(client: Client, url: string): SessionRun {
 
 /** A headless shell of its own, by raw CDP. */
 export function processSession(url: string): SessionRun {
-  const executable = browserPath("headless-shell");
   return async () => {
-    const browser = new RawBrowser(executable);
-    const page = await openPage(browser);
+    const browser = new RawBrowser();
+    const page = await firstPage(browser);
     await loadPage(browser, page, url);
     await shootPage(browser, page);
     return { end: () => browser.kill() };

@@ -22,7 +22,7 @@ export const warmStart: Bench = {
   async run(scale): Promise<Row[]> {
     await using site = await startSite();
     const service = await startService({ EGRESS_ALLOW: site.host });
-    const raw = new RawBrowser(browserPath("headless-shell"));
+    const raw = new RawBrowser();
     const playwright = await launchShell();
     try {
       using client = new Client(service);

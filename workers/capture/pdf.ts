@@ -36,16 +36,19 @@ export async function printPdf(scene: Scene, request: CaptureRequest): Promise<R
 
 async function readStream({ progress, sessionPage }: Scene, handle: string): Promise<Buffer[]> {
   const cdp = await sessionPage.cdp;
+  const read = () => cdp.send("IO.read", { handle, size: readBytes });
   const parts: Buffer[] = [];
   let bytes = 0;
   try {
     for (let isAtEnd = false; !isAtEnd; ) {
-      const part = await progress.race(cdp.send("IO.read", { handle, size: readBytes }));
-      const data = Buffer.from(part.data, part.base64Encoded ? "base64" : "latin1");
-      bytes += data.length;
-      if (bytes > maxBytes) throw tooLarge(bytes);
-      parts.push(data);
-      isAtEnd = part.eof;
+      // That nothing follows is told by the read behind the last part: it is asked for together with the one before.
+      for (const { data, base64Encoded, eof } of await progress.race(Promise.all([read(), read()]))) {
+        const part = Buffer.from(data, base64Encoded ? "base64" : "latin1");
+        bytes += part.length;
+        if (bytes > maxBytes) throw tooLarge(bytes);
+        parts.push(part);
+        isAtEnd = eof;
+      }
     }
     return parts;
   } finally {
