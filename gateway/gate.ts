@@ -9,7 +9,7 @@ import { createCallMetrics } from "./call-metrics.ts";
 import type { Peer } from "./peer.ts";
 import { createAddressBucket } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
-import { converse, type Received } from "./policies/conversation.ts";
+import { converse, type Received, relayed } from "./policies/conversation.ts";
 import { createIdempotency } from "./policies/idempotency.ts";
 import { assertEnforced, policies, policiesOf } from "./policies/index.ts";
 import { createOpenStreams, untilAborted } from "./policies/open-streams.ts";
@@ -160,9 +160,12 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
       }
       const { errorsBase } = app.config;
       return stream(call, () =>
-        streams.run(call, (noMore) =>
-          converse({ call, served, requests: untilAborted(requests, noMore), admit, errorsBase }),
-        ),
+        streams.run(call, (noMore) => {
+          const read = untilAborted(requests, noMore);
+          return served.rules.relay
+            ? relayed(call, served, read)
+            : converse({ call, served, requests: read, admit, errorsBase });
+        }),
       );
     },
     refuse,

@@ -61,7 +61,7 @@ export class Gateway {
     this.#rest = createRestServer(services, door);
     const rest: HttpHandler = (request, response) => this.#rest.routing(request, response);
     const connect = connectHandler(services, door, rest);
-    this.#webSockets = new WebSockets(services, door, cors, rest);
+    this.#webSockets = new WebSockets(services, { door, cors, registry: metrics, next: rest });
     this.#grpc = new GrpcServer(services, door, { ...listening, port: config.grpcPort });
     this.#port = new SharedPort({
       ...listening,

@@ -17,6 +17,14 @@ export type ResolvePeer = (remoteAddress: string | undefined, header: HeaderRead
 // What may stand in logs and headers as it is.
 const saneRequestId = /^[A-Za-z0-9._~:-]{1,128}$/;
 
+/** A peer who shows a bearer elsewhere than in the Authorization header, which counts where it is there. */
+export function showingBearer(peer: Peer, bearer: string | undefined): Peer {
+  if (bearer === undefined) return peer;
+  const { header } = peer;
+  const authorization = header("authorization") ?? `Bearer ${bearer}`;
+  return { ...peer, header: (name) => (name === "authorization" ? authorization : header(name)) };
+}
+
 /** Makes what names peers. Only hops that are in `trustedProxies` are believed what they say of others. */
 export function createPeers(trustedProxies: BlockList, makeRequestId: () => string): ResolvePeer {
   return (remoteAddress, header) => {

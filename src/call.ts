@@ -9,6 +9,8 @@ interface Caller {
   /** The tier of the account. */
   readonly tier: string;
   readonly scopes: ReadonlySet<string>;
+  /** The one session that it may use, by methods with the option `session_bearer` alone; most may use all of the account's. */
+  readonly sessionId?: string;
 }
 
 /** A program that shows an API key. */

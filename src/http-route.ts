@@ -5,6 +5,8 @@ import { http } from "./gen/google/api/annotations_pb.ts";
 export interface HttpRoute {
   readonly verb: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly template: string;
+  /** Further paths that mean the same. Their `{token}` is shown as a bearer. */
+  readonly aliases: readonly string[];
   /** The JSON body is the whole request message, but for what the path says. */
   readonly hasBody: boolean;
   /** The google.api.HttpBody field that a raw body fills. What the path does not say of the rest, the query does. */
@@ -13,14 +15,18 @@ export interface HttpRoute {
 
 /** Reads a method's google.api.http rule; methods without one are not served over REST. */
 export function httpRouteOf(method: DescMethod): HttpRoute | undefined {
-  const { pattern, body } = getOption(method, http);
+  const { pattern, body, additionalBindings } = getOption(method, http);
   if (pattern.case === undefined) return undefined;
   if (pattern.case === "custom") throw new Error(`${method}: only plain verbs are supported`);
   const rawBody = body === "" || body === "*" ? undefined : rawBodyOf(method, body);
   if (body !== "" && (pattern.case === "get" || pattern.case === "delete"))
     throw new Error(`${method}: GET and DELETE take no body`);
   const verbs = { get: "GET", post: "POST", put: "PUT", patch: "PATCH", delete: "DELETE" } as const;
-  return { verb: verbs[pattern.case], template: pattern.value, hasBody: body === "*", rawBody };
+  const aliases = additionalBindings.map(({ pattern: alias }) => {
+    if (alias.case !== pattern.case) throw new Error(`${method}: an additional binding has another verb`);
+    return alias.value;
+  });
+  return { verb: verbs[pattern.case], template: pattern.value, aliases, hasBody: body === "*", rawBody };
 }
 
 function rawBodyOf(method: DescMethod, name: string): DescField {

@@ -30,13 +30,19 @@ export interface Conversation<In, Answer> {
   tell?(signal: AbortSignal): AsyncIterable<Answer>;
 }
 
+/** What a bidirectional method with the option `relay` is once its first message has opened it. */
+export interface Relay<In, Out> {
+  /** Relays messages both ways, until one side ends; what it throws ends both. */
+  relay(messages: AsyncIterable<In>): AsyncIterable<Out>;
+}
+
 /** How a method of one kind is implemented. */
 export type MethodImplementation<M extends GenServiceMethods[string]> = M["methodKind"] extends "unary"
   ? (call: Call, request: In<M>) => Promise<Out<M>>
   : M["methodKind"] extends "server_streaming"
     ? (call: Call, request: In<M>) => AsyncIterable<Out<M>>
     : M["methodKind"] extends "bidi_streaming"
-      ? (call: Call, first: In<M>) => Promise<Conversation<In<M>, MessageInitShape<M["output"]>>>
+      ? (call: Call, first: In<M>) => Promise<Conversation<In<M>, MessageInitShape<M["output"]>> | Relay<In<M>, Out<M>>>
       : never;
 
 /** An implementation of every method of a service. */
@@ -67,7 +73,10 @@ export type ServedMethod =
       run(call: Call, request: Message): AsyncIterable<Message>;
     })
   | (Served<"bidi_streaming", DescMethodBiDiStreaming> & {
-      run(call: Call, first: Message): Promise<Conversation<Message, MessageInitShape<DescMessage>>>;
+      run(
+        call: Call,
+        first: Message,
+      ): Promise<Conversation<Message, MessageInitShape<DescMessage>> | Relay<Message, Message>>;
     });
 
 /** A service of the registry. */
@@ -101,7 +110,8 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
   const isPost = method.methodKind === "unary" && route?.verb === "POST";
   if (options.follows && method.methodKind !== "server_streaming")
     throw new Error(`${method}: only a server stream can follow something`);
-  if (method.methodKind === "bidi_streaming" && !method.output.fields.some(({ name }) => name === "error"))
+  const converses = method.methodKind === "bidi_streaming" && !options.relay;
+  if (converses && !method.output.fields.some(({ name }) => name === "error"))
     throw new Error(`${method}: the answers of a bidirectional method need a field "error" for messages that fail`);
   return {
     name: `${method.parent.name}.${method.name}`,

@@ -2,8 +2,13 @@ import { timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import type { Metadata } from "@grpc/grpc-js";
-import { FileListSchema, PutFileAnswerSchema, WorkerService } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
+import {
+  FileListSchema,
+  type LendRequest,
+  PutFileAnswerSchema,
+  WorkerService,
+} from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { CaptureStreamResponseSchema, type CdpResponse } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
 import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
@@ -145,6 +150,7 @@ function makeHandlers(
       const listed = before === 0n ? all : all.filter(({ position }) => position < before);
       return create(FileListSchema, { files: listed.slice(0, limit) });
     },
+    lend: ({ signal }, requests) => lend(sessions, requests, signal),
     checkProxy: async ({ signal }, command) => {
       await observe("check_proxy", checkProxy(slots.guard, command, signal));
       return create(EmptySchema);
@@ -159,6 +165,18 @@ function makeHandlers(
       return giveProfile(profiles, context, signal);
     },
   };
+}
+
+/** The first message of a client says whose browser it is to have. */
+async function* lend(
+  sessions: SessionTable,
+  requests: AsyncIterable<LendRequest>,
+  signal: AbortSignal,
+): AsyncGenerator<CdpResponse> {
+  const all = requests[Symbol.asyncIterator]();
+  const { value: first } = await all.next();
+  const rest = { [Symbol.asyncIterator]: () => all };
+  yield* sessions.find(first?.context).lend(rest, signal);
 }
 
 /** Says of an answer that it is an earlier one. */

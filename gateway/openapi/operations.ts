@@ -17,6 +17,7 @@ import type {
   Reference,
   RequestBody,
   Response,
+  Schema,
   WebSocketOperation,
 } from "./model.ts";
 import { operationIdOf, tagOf, titleOf } from "./names.ts";
@@ -54,6 +55,9 @@ export function describeOperation(served: ServedMethod, route: HttpRoute, contex
   };
 }
 
+/** What a method relays is none of ours. */
+const relayedMessage: Schema = { type: "object", description: "A message of the Chrome DevTools Protocol." };
+
 /** Describes a bidirectional method as its WebSocket path has it. */
 export function describeWebSocket(served: ServedMethod, context: OperationContext): WebSocketOperation {
   const { method, rules } = served;
@@ -61,9 +65,13 @@ export function describeWebSocket(served: ServedMethod, context: OperationContex
   return {
     ...introduce(served, context),
     parameters: pathParameters(served, variables, context),
-    client: context.schemas.request(method.input),
-    server: context.schemas.response(method.output),
-    example: requestExample(method.input, new Set(variables)),
+    ...(rules.relay
+      ? { client: relayedMessage, server: relayedMessage, example: { id: 1, method: "Browser.getVersion" } }
+      : {
+          client: context.schemas.request(method.input),
+          server: context.schemas.response(method.output),
+          example: requestExample(method.input, new Set(variables)),
+        }),
   };
 }
 

@@ -4,6 +4,7 @@ import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure } from "../../src/platform/errors.ts";
 import { toProblem } from "../../src/platform/problem.ts";
+import { validate } from "../../src/platform/validation.ts";
 import type { Conversation, ServedMethod } from "../../src/registry.ts";
 
 /** Answers that wait for a slow client before its messages are held: 16 chunks of a capture are 4 MiB. */
@@ -28,6 +29,32 @@ interface Parties {
   /** Draws the token of a message, and gives it when it is valid. Throws what is wrong: that is the message's error. */
   readonly admit: (received: Received) => Promise<Message>;
   readonly errorsBase: string;
+}
+
+/** Runs a bidirectional method that relays: its first message opens it, and is one of those that it relays. */
+export async function* relayed(
+  call: Call,
+  served: Parties["served"],
+  requests: AsyncIterable<Received>,
+): AsyncGenerator<Message> {
+  const all = messagesOf(requests);
+  const { value: first = create(served.method.input) } = await all.next();
+  validate(served.method.input, first);
+  const running = await served.run(call, first);
+  if (!("relay" in running)) throw new Error(`${served.name} converses, and says that it relays`);
+  yield* running.relay(following(first, all));
+}
+
+async function* messagesOf(requests: AsyncIterable<Received>): AsyncGenerator<Message, undefined> {
+  for await (const received of requests) {
+    if ("broken" in received) throw received.broken;
+    yield received;
+  }
+}
+
+async function* following(first: Message, rest: AsyncIterable<Message>): AsyncGenerator<Message> {
+  yield first;
+  yield* rest;
 }
 
 /**
@@ -61,7 +88,9 @@ export async function* converse({ call, served, requests, admit, errorsBase }: P
     });
     if (!message) return;
     if (!opened) {
-      opened = await served.run(call, message);
+      const running = await served.run(call, message);
+      if ("relay" in running) throw new Error(`${served.name} relays, and says so in no option`);
+      opened = running;
       // The answers to the client's own messages say what has gone wrong.
       tell(opened).catch(() => undefined);
     }

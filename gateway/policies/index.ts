@@ -53,6 +53,7 @@ const enforcedElsewhere: readonly MethodOption[] = [
   "formBody",
   "errors",
   "runsToCompletion",
+  "relay",
 ];
 
 /** Refuses a method with an option that nothing makes true: a promise that nobody keeps is worse than none. */

@@ -1,22 +1,28 @@
 import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
-/** Refuses a caller whose bearer lacks the method's scope, and a program where only a person may act. */
+/**
+ * Refuses a caller whose bearer lacks the method's scope, a program where only a person may act, and everywhere else a
+ * token that was made for a session.
+ */
 export const permission: AdmissionPolicy = {
   name: "permission",
-  enforces: ["scope", "loginOnly"],
-  concerns: ({ rules }) => rules.scope !== "" || rules.loginOnly,
+  enforces: ["scope", "loginOnly", "sessionBearer"],
+  concerns: ({ rules }) => !rules.public,
   refuses: () => ["forbidden"],
-  tells({ rules: { scope, loginOnly } }) {
+  tells({ rules: { scope, loginOnly, sessionBearer } }) {
     const sentences = [
-      scope && `Needs the scope \`${scope}\`.`,
+      scope && `Needs the scope \`${scope}\`${sessionBearer ? ", or a token for the session" : ""}.`,
       loginOnly && "Takes no API key: a person has to log in.",
     ];
     return sentences.filter(Boolean).join(" ");
   },
   admit(call) {
-    const { scope, loginOnly } = call.served.rules;
-    const { kind, scopes } = call.principal;
+    const { scope, loginOnly, sessionBearer } = call.served.rules;
+    const { kind, scopes, sessionId } = call.principal;
+    if (sessionId !== undefined && !sessionBearer) {
+      throw fail("forbidden", {}, { detail: "the token is good for the CDP connection of its session alone" });
+    }
     if (scope !== "" && !scopes.has(scope)) {
       throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${scope}` });
     }

@@ -8,13 +8,14 @@ import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { type Door, peerOf } from "../door.ts";
 import type { Gate } from "../gate.ts";
+import { showingBearer } from "../peer.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { parseForm } from "./form-body.ts";
 import { asHttpBody, bytesOf, compileRawHeaders } from "./raw-answer.ts";
 import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
-import { type PathTemplate, parseTemplate } from "./template.ts";
+import { type PathTemplate, parseTemplate, tokenVariable } from "./template.ts";
 import { timeoutOf } from "./timeout.ts";
 
 // What a REST body may have, where its method says nothing else.
@@ -42,21 +43,25 @@ export function mountRest(fastify: FastifyInstance, services: readonly ServedSer
     methods.flatMap((served) => {
       const { route } = served;
       if (!route) return [];
-      const template = parseTemplate(route.template);
       const answer = answerOf(served, methods, door);
-      if (route.rawBody) {
-        // In a scope of its own: no parser of Fastify's touches the body.
-        void fastify.register(async (scope) => {
-          scope.removeAllContentTypeParsers();
-          scope.addContentTypeParser("*", (_request, _body, done) => done(null));
-          mountRoute(scope, served, route, template, door, answer);
-        });
-      } else {
-        mountRoute(fastify, served, route, template, door, answer);
-      }
-      return [{ verb: route.verb, template }];
+      const templates = [route.template, ...route.aliases].map(parseTemplate);
+      for (const template of templates) mountOne(fastify, served, route, template, door, answer);
+      return templates.map((template) => ({ verb: route.verb, template }));
     }),
   );
+}
+
+function mountOne(...[fastify, served, route, template, door, answer]: Parameters<typeof mountRoute>): void {
+  if (route.rawBody) {
+    // In a scope of its own: no parser of Fastify's touches the body.
+    void fastify.register(async (scope) => {
+      scope.removeAllContentTypeParsers();
+      scope.addContentTypeParser("*", (_request, _body, done) => done(null));
+      mountRoute(scope, served, route, template, door, answer);
+    });
+  } else {
+    mountRoute(fastify, served, route, template, door, answer);
+  }
 }
 
 function mountRoute(
@@ -68,7 +73,8 @@ function mountRoute(
   answer: Answer,
 ): void {
   const parseBody = served.rules.formBody ? parseForm : undefined;
-  const read = compileRequestReader(served.method.input, route, template.variables, parseBody);
+  const variables = template.variables.filter((name) => name !== tokenVariable);
+  const read = compileRequestReader(served.method.input, route, variables, parseBody);
   const ids = new Set(template.variables.filter((name) => name === "id" || name.endsWith("_id")));
   const { resumesAfter } = served;
   const { rawBody: rawField } = route;
@@ -78,7 +84,8 @@ function mountRoute(
     url: template.route,
     // Before the body is read: nobody without a key makes the service parse a mebibyte.
     onRequest: async (request, reply) => {
-      const call = new GatewayCall(served, peerOf(request.raw, door), timeoutOf(request));
+      const { [tokenVariable]: token } = request.params as Record<string, string>;
+      const call = new GatewayCall(served, showingBearer(peerOf(request.raw, door), token), timeoutOf(request));
       request.call = call;
       followClient(call, reply);
       await door.gate.admit(call);

@@ -1,5 +1,8 @@
 import { failFields } from "../../src/platform/errors.ts";
 
+/** The variable of a path that is no field of the message: what it says is a bearer. */
+export const tokenVariable = "token";
+
 /** A path template of google.api.http, as our protos use it: literals and one variable per segment. */
 export interface PathTemplate {
   /** The template in the router's syntax, `/v1/sessions/:id`. */

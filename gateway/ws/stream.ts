@@ -10,8 +10,8 @@ import { compileFrames, type Frame } from "./frames.ts";
 const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: Frame) => data.length };
 // A client that does not read is not written to beyond this.
 const bufferedBytes = 1024 * 1024;
-const closeClientFault = 1008;
-const closeComeBack = 1013;
+export const closeClientFault = 1008;
+export const closeComeBack = 1013;
 
 /** Runs one bidirectional method over an accepted WebSocket: one message a frame, both ways. */
 export function serveStream(
@@ -77,17 +77,24 @@ export function serveStream(
   void run();
 }
 
+/** How a frame is sent: as text or not, and whether the message ends with it. */
+interface FrameKind {
+  readonly binary: boolean;
+  readonly fin: boolean;
+}
+
 /** Sends one frame; waits while the client is behind. */
-function send(client: WebSocket, data: string | Uint8Array): Promise<void> {
+export function send(client: WebSocket, data: string | Uint8Array, kind: Partial<FrameKind> = {}): Promise<void> {
   return new Promise((resolve) => {
     const behind = client.bufferedAmount > bufferedBytes;
     // The callback comes when the frame was written out, or with the error of a closed socket, which ends the call.
-    client.send(data, () => behind && resolve());
+    client.send(data, kind, () => behind && resolve());
     if (!behind) resolve();
   });
 }
 
-function bytesOf(data: RawData): Buffer {
+/** The bytes of a frame. */
+export function bytesOf(data: RawData): Buffer {
   if (Array.isArray(data)) return Buffer.concat(data);
   return Buffer.isBuffer(data) ? data : Buffer.from(data);
 }

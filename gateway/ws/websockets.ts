@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Registry } from "prom-client";
 import { type WebSocket, WebSocketServer } from "ws";
 import { failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
@@ -7,8 +8,10 @@ import type { Cors } from "../cors.ts";
 import { type Door, peerOf, refuse } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
-import type { HeaderReader } from "../peer.ts";
-import { matchPath, type PathTemplate, parseTemplate } from "../rest/template.ts";
+import { showingBearer } from "../peer.ts";
+import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
+import { openRelay } from "./relay.ts";
+import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
 import { serveStream } from "./stream.ts";
 
 const subprotocol = "pilothouse.v1";
@@ -19,7 +22,23 @@ const closeRestart = 1012;
 interface Route {
   readonly served: ServedMethod;
   readonly template: PathTemplate;
+  /** The path with a token for the session behind it. */
+  readonly byToken: PathTemplate | undefined;
   readonly server: WebSocketServer;
+}
+
+interface FoundRoute extends Route {
+  readonly variables: Record<string, string>;
+  /** What the path shows as a bearer. */
+  readonly token: string | undefined;
+}
+
+interface WebSocketParts {
+  readonly door: Door;
+  readonly cors: Cors;
+  readonly registry: Registry;
+  /** Answers requests for paths that are no WebSocket's. */
+  readonly next: HttpHandler;
 }
 
 /** Serves the bidirectional methods over WebSocket (RFC 6455), in the JSON of REST. */
@@ -27,14 +46,15 @@ export class WebSockets {
   readonly #routes: readonly Route[];
   readonly #door: Door;
   readonly #cors: Cors;
+  readonly #relayMetrics: RelayMetrics;
   readonly #next: HttpHandler;
   readonly #pings: NodeJS.Timeout;
   #stopping = false;
 
-  /** `next` answers requests for paths that are no WebSocket's. */
-  constructor(services: readonly ServedService[], door: Door, cors: Cors, next: HttpHandler) {
+  constructor(services: readonly ServedService[], { door, cors, registry, next }: WebSocketParts) {
     this.#door = door;
     this.#cors = cors;
+    this.#relayMetrics = createRelayMetrics(registry);
     this.#next = next;
     this.#routes = services.flatMap(({ methods }) =>
       methods.filter(({ rules }) => rules.websocket !== "").map(routeOf),
@@ -52,17 +72,22 @@ export class WebSockets {
         return;
       }
       if (!this.#cors.permits(request)) throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
-      const { served, server, variables } = found;
-      const peer = peerOf(request, this.#door);
-      const admitted = new GatewayCall(served, { ...peer, header: headersWithBearer(request, peer.header) }, undefined);
+      const { served, variables } = found;
+      const peer = showingBearer(peerOf(request, this.#door), bearerOf(request) ?? found.token);
+      const admitted = new GatewayCall(served, peer, undefined);
       call = admitted;
       await this.#door.gate.admit(admitted);
       checkHandshake(request);
-      const { socket } = request;
-      response.detachSocket(socket);
-      server.handleUpgrade(request, socket, head, (client) =>
-        serveStream(client, admitted, variables, this.#door, () => (this.#stopping ? closeRestart : closeDone)),
-      );
+      const closeCode = (): number => (this.#stopping ? closeRestart : closeDone);
+      if (served.rules.relay) {
+        const { session_id: sessionId = "" } = variables;
+        const way = { call: admitted, sessionId, door: this.#door, metrics: this.#relayMetrics, closeCode };
+        this.#accept(request, response, head, found, await openRelay(way, request.socket));
+      } else {
+        this.#accept(request, response, head, found, (client) =>
+          serveStream(client, admitted, variables, this.#door, closeCode),
+        );
+      }
     } catch (thrown) {
       refuse(this.#door, request, response, thrown, call);
     }
@@ -75,6 +100,18 @@ export class WebSockets {
     for (const { server } of this.#routes) {
       server.close();
     }
+  }
+
+  #accept(
+    request: IncomingMessage,
+    response: ServerResponse,
+    head: Buffer,
+    { server }: Route,
+    serve: (client: WebSocket) => void,
+  ): void {
+    const { socket } = request;
+    response.detachSocket(socket);
+    server.handleUpgrade(request, socket, head, serve);
   }
 
   /** Ends clients that have not answered the last ping, and pings the others. */
@@ -93,32 +130,32 @@ export class WebSockets {
     }
   }
 
-  #find(path: string): (Route & { variables: Record<string, string> }) | undefined {
+  #find(path: string): FoundRoute | undefined {
     for (const route of this.#routes) {
       const variables = matchPath(route.template, path);
-      if (variables) return { ...route, variables };
+      if (variables) return { ...route, variables, token: undefined };
+      const { [tokenVariable]: token, ...others } = (route.byToken && matchPath(route.byToken, path)) ?? {};
+      if (token !== undefined) return { ...route, variables: others, token };
     }
     return undefined;
   }
 }
 
 function routeOf(served: ServedMethod): Route {
-  const { websocket } = served.rules;
+  const { websocket, sessionBearer } = served.rules;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: longestMessage(served),
     handleProtocols: (protocols) => (protocols.has(subprotocol) ? subprotocol : false),
   });
-  return { served, template: parseTemplate(websocket), server };
+  const byToken = sessionBearer ? parseTemplate(`${websocket}/{${tokenVariable}}`) : undefined;
+  return { served, template: parseTemplate(websocket), byToken, server };
 }
 
 /** Browsers cannot set Authorization on a WebSocket: they offer the subprotocol `bearer.<token>` instead. */
-function headersWithBearer({ headers }: IncomingMessage, header: HeaderReader): HeaderReader {
+function bearerOf({ headers }: IncomingMessage): string | undefined {
   const offered = headers["sec-websocket-protocol"]?.split(",").map((item) => item.trim()) ?? [];
-  const bearer = offered.find((item) => item.startsWith("bearer."));
-  const authorization =
-    headers.authorization ?? (bearer === undefined ? undefined : `Bearer ${bearer.slice("bearer.".length)}`);
-  return (name) => (name === "authorization" ? authorization : header(name));
+  return offered.find((item) => item.startsWith("bearer."))?.slice("bearer.".length);
 }
 
 /** Refuses what `ws` would answer in its own words (RFC 6455, section 4.2.1). */

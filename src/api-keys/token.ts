@@ -1,26 +1,15 @@
-import type { BearerToken } from "../identity/bearer-kind.ts";
-import { idCharacters, randomText } from "../platform/ids.ts";
+import { tokenText } from "../identity/token-text.ts";
 
-/** Five bits a character: 200 random bits. */
-const secretLength = 40;
+const keyText = tokenText("phk_", "key");
 
 /** With what every key begins. */
-export const keyPrefix = "phk_";
-
-const token = new RegExp(`^${keyPrefix}(${idCharacters})_([0-9a-hjkmnp-tv-z]{${secretLength}})$`);
+export const keyPrefix = keyText.prefix;
 
 /** Makes the secret of a new key. */
-export function newSecret(): string {
-  return randomText(secretLength);
-}
+export const newSecret = keyText.newSecret;
 
 /** Writes a key: `phk_<id>_<secret>`. */
-export function writeToken({ id, secret }: BearerToken): string {
-  return `${keyPrefix}${id.slice("key_".length)}_${secret}`;
-}
+export const writeToken = keyText.write;
 
 /** Reads a key; undefined when it is none. */
-export function parseToken(text: string): BearerToken | undefined {
-  const [, id, secret] = token.exec(text) ?? [];
-  return id === undefined || secret === undefined ? undefined : { id: `key_${id}`, secret };
-}
+export const parseToken = keyText.parse;

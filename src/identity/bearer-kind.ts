@@ -13,7 +13,10 @@ export interface Credential {
   readonly secretHash: Buffer;
   /** It was ended by hand, or with what it belongs to. */
   readonly isRevoked: boolean;
+  /** When it ends, and all that was opened with it. */
   readonly expiresAt: Date | null;
+  /** Until when something can be opened with it, which may then outlast that. */
+  readonly opensUntil?: Date;
   /** Identifiers of what ends or changes it besides its own row: its account, its user. */
   readonly belongsTo: readonly string[];
 }

@@ -122,14 +122,22 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     watch.hurry();
   }
 
-  const lookUp = async (bearer: Bearer): Promise<Principal> => judge(bearer, await cache.get(keyOf(bearer)));
+  /** The same for a bearer that opens something. */
+  function judgeAtDoor(bearer: Bearer, credential: Credential | undefined): Principal {
+    const principal = judge(bearer, credential);
+    const { opensUntil } = credential ?? {};
+    if (opensUntil && opensUntil.getTime() <= clock.now()) throw fail("expired-key");
+    return principal;
+  }
+
+  const lookUp = async (bearer: Bearer): Promise<Principal> => judgeAtDoor(bearer, await cache.get(keyOf(bearer)));
 
   return {
     read: (authorization) => readBearer(authorization, kinds),
     peek(bearer) {
       const credential = cache.peek(keyOf(bearer));
       try {
-        return credential && judge(bearer, credential);
+        return credential && judgeAtDoor(bearer, credential);
       } catch {
         return undefined;
       }

@@ -1,10 +1,24 @@
 import { defineService } from "../feature.ts";
 import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
+import { cdpTokenBearers, sweepCdpTokens } from "./cdp-tokens.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import { sessionMigrations } from "./tables.ts";
+
+/** Milliseconds between two looks for tokens of sessions that have ended. */
+const sweepEvery = 600_000;
 
 export const sessions = defineService({
   service: SessionService,
   migrations: sessionMigrations,
-  create: (parts: SessionServiceParts) => ({ methods: createSessionService(parts) }),
+  bearers: cdpTokenBearers,
+  create: (parts: SessionServiceParts) => ({
+    methods: createSessionService(parts),
+    jobs: [
+      {
+        run: () => sweepCdpTokens(parts.db),
+        every: sweepEvery,
+        complaint: "tokens of ended sessions cannot be swept at the moment",
+      },
+    ],
+  }),
 });

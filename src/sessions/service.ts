@@ -8,19 +8,15 @@ import {
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
-import type { Database } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { collectCapture } from "./capture-file.ts";
+import { type CdpParts, createCdpMethods } from "./cdp.ts";
 import { createDrive } from "./drive.ts";
 import { toSessionMessage, toStoredStatus } from "./session-message.ts";
-import type { Sessions } from "./sessions.ts";
 import { listSessions } from "./store.ts";
 
 /** What the service translates to. */
-export interface SessionServiceParts {
-  readonly db: Database;
-  readonly sessions: Sessions;
-}
+export type SessionServiceParts = CdpParts;
 
 const defaultPage = 20;
 
@@ -33,10 +29,9 @@ function splitLabel(label: string): [name: string, value: string] {
 }
 
 /** Makes the implementation of SessionService. */
-export function createSessionService({
-  db,
-  sessions,
-}: SessionServiceParts): ServiceImplementation<typeof SessionService> {
+export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
+  const { db, sessions } = parts;
+
   async function list({ principal }: Call, { limit = defaultPage, cursor, status, label }: ListSessionsRequest) {
     const query = {
       accountId: principal.accountId,
@@ -63,6 +58,7 @@ export function createSessionService({
       return create(EmptySchema);
     },
     drive: createDrive(sessions),
+    ...createCdpMethods(parts),
     watch: (call, { id, afterEventId }) =>
       sessions.follow({ caller: call, id, after: afterEventId, signal: call.signal }),
   };

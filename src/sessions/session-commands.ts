@@ -1,7 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import {
   CaptureCommandSchema,
+  type CommandContext,
   InteractCommandSchema,
+  type LendRequest,
+  LendRequestSchema,
   NavigateCommandSchema,
   StateCommandSchema,
   WaitCommandSchema,
@@ -10,6 +13,7 @@ import {
 import {
   type CaptureRequest,
   type CaptureStreamResponse,
+  type CdpResponse,
   type InteractRequest,
   type InteractResponse,
   type NavigateRequest,
@@ -44,6 +48,23 @@ export interface SessionCommands {
   wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
   state(caller: SessionCaller, id: string): Promise<SessionState>;
   capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
+  /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
+  lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
+}
+
+/** A part of a message of such a client. */
+export interface MessagePart {
+  readonly data: Uint8Array;
+  readonly last: boolean;
+}
+
+/** Only a client that closes its connection is said to have closed it. */
+async function* lendRequests(context: CommandContext, parts: AsyncIterable<MessagePart>): AsyncGenerator<LendRequest> {
+  yield create(LendRequestSchema, { context });
+  for await (const { data, last } of parts) {
+    if (data.length > 0) yield create(LendRequestSchema, { data, last });
+  }
+  yield create(LendRequestSchema, { closed: true });
 }
 
 /** Makes the commands: each is one line of translation. */
@@ -99,5 +120,7 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         outlivesSession: true,
         build: (context) => create(CaptureCommandSchema, { context, request }),
       }),
+    lend: (caller, id, messages) =>
+      commands.exchange({ caller, id, method: method.lend, build: (context) => lendRequests(context, messages) }),
   };
 }

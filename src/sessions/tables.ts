@@ -34,14 +34,38 @@ export interface SessionsTable {
   slot_held: Generated<boolean>;
 }
 
+/** Tokens by which CDP clients connect to sessions. */
+interface CdpTokensTable {
+  id: string;
+  session_id: string;
+  made_by: string;
+  secret_hash: Buffer;
+  created_at: Stamp;
+  opens_until: Date;
+  revoked_at: Date | null;
+}
+
 export const sessionMigrations: Migrations = {
   "011-session-expiry": [
     `create index sessions_expiry on sessions (expires_at) where status in ('provisioning', 'live', 'paused')`,
+  ],
+  "013-cdp-tokens": [
+    `create table cdp_tokens (
+      id text primary key,
+      session_id text not null references sessions (id) on delete cascade,
+      made_by text not null,
+      secret_hash bytea not null,
+      created_at timestamptz not null default now(),
+      opens_until timestamptz not null,
+      revoked_at timestamptz
+    )`,
+    "create index cdp_tokens_session on cdp_tokens (session_id)",
   ],
 };
 
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
     sessions: SessionsTable;
+    cdp_tokens: CdpTokensTable;
   }
 }

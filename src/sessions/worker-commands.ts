@@ -6,6 +6,7 @@ import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
 import {
+  callBidiStreaming,
   callClientStreaming,
   callServerStreaming,
   callUnary,
@@ -40,6 +41,10 @@ export interface WorkerCommands {
   send<I extends DescMessage, O extends DescMessage>(
     command: StreamedCommand<"client_streaming", I, O>,
   ): Promise<MessageShape<O>>;
+  /** Runs a command that is a conversation, for as long as its session and its client go on. */
+  exchange<I extends DescMessage, O extends DescMessage>(
+    command: StreamedCommand<"bidi_streaming", I, O>,
+  ): AsyncIterable<MessageShape<O>>;
 }
 
 /** Which command to the worker of which session. */
@@ -242,6 +247,15 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         }
       } catch (error) {
         if (until.aborted) throw asFailure(until.reason);
+        throw await explain(error, caller, id, link, running);
+      }
+    },
+    async *exchange({ caller, id, method, build }) {
+      const { link, running } = await begin(caller, caller.signal, id, { isEndless: true });
+      using _ = running;
+      try {
+        yield* callBidiStreaming(link.client, method, build(running.context), running.options);
+      } catch (error) {
         throw await explain(error, caller, id, link, running);
       }
     },

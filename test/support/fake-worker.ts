@@ -17,6 +17,7 @@ import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   CaptureKind,
   CaptureStreamResponseSchema,
+  CdpResponseSchema,
   InteractResponseSchema,
   NavigateResponseSchema,
   SessionStateSchema,
@@ -159,6 +160,11 @@ export class FakeWorker {
       watch: async function* ({ signal }) {
         yield create(EventSchema, { type: "session.console" });
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+      async *lend(_call, requests) {
+        yield create(CdpResponseSchema, {});
+        for await (const { data, last } of requests)
+          if (data.length > 0) yield create(CdpResponseSchema, { data, last });
       },
       checkProxy: async () => create(EmptySchema),
       putProfile: async () => create(EmptySchema),

@@ -31,11 +31,20 @@ interface Size {
   readonly height: number;
 }
 
+/** The windows that pages have opened; they keep their sizes whatever device they are made, and how often. */
+interface Windows {
+  /** Sizes of the pages that are known; undefined for those that were opened without one. */
+  readonly sizes: WeakMap<OwnTarget, Size | undefined>;
+  /** By the page that opens them, sizes of the popups to come that were asked for with one. */
+  readonly popups: Map<string, (Size | undefined)[]>;
+}
+
+const windowsOf = new WeakMap<Targets, Windows>();
+
 interface Outfit {
   readonly device: Device;
   readonly identity: DeviceIdentity;
-  /** By the page that opens them, sizes of the popups to come that were asked for with one. */
-  readonly popups: Map<string, (Size | undefined)[]>;
+  readonly windows: Windows;
 }
 
 /**
@@ -45,7 +54,9 @@ interface Outfit {
  */
 export async function wearDevice(targets: Targets, device: Device, browserVersion: string): Promise<void> {
   const identity = makeIdentity(device.archetype, browserVersion, device.locale);
-  const outfit: Outfit = { device, identity, popups: new Map() };
+  const windows = windowsOf.get(targets) ?? { sizes: new WeakMap(), popups: new Map() };
+  windowsOf.set(targets, windows);
+  const outfit: Outfit = { device, identity, windows };
   targets.prepareWith({
     own: async (target) => {
       dress(target, outfit).catch(() => undefined);
@@ -89,14 +100,18 @@ async function dressShared({ info, session }: Target, outfit: Outfit): Promise<v
   if (info.type === "page" || info.type === "iframe") await identify(session, outfit);
 }
 
-/** The size that a page has been opened with, or the device's; from now on it is heard how its popups are opened. */
-function sizeOf({ info, session }: OwnTarget, { popups }: Outfit): Size | undefined {
+/** The size that a page has been opened with, or undefined; from now on it is heard how its popups are opened. */
+function sizeOf(target: OwnTarget, { windows: { sizes, popups } }: Outfit): Size | undefined {
+  if (sizes.has(target)) return sizes.get(target);
+  const { info, session } = target;
   session.on("Page.windowOpen", ({ windowFeatures }) => {
-    const sizes = popups.get(info.targetId) ?? [];
-    sizes.push(readSize(windowFeatures));
-    popups.set(info.targetId, sizes);
+    const asked = popups.get(info.targetId) ?? [];
+    asked.push(readSize(windowFeatures));
+    popups.set(info.targetId, asked);
   });
-  return info.openerId === undefined ? undefined : popups.get(info.openerId)?.shift();
+  const size = info.openerId === undefined ? undefined : popups.get(info.openerId)?.shift();
+  sizes.set(target, size);
+  return size;
 }
 
 /** Reads what `window.open` was told; a window has a size of its own when it is told both. */

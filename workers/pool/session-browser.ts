@@ -13,6 +13,7 @@ import type { Relay } from "../egress/relay.ts";
 import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
+import { LendDesk } from "../lend/lend-desk.ts";
 import { DialogDesk } from "../pages/dialog-desk.ts";
 import { EventFeed } from "../pages/event-feed.ts";
 import { PageBook } from "../pages/page-book.ts";
@@ -32,6 +33,7 @@ export class SessionBrowser {
   readonly dialogDesk: DialogDesk;
   readonly files: SessionFiles;
   readonly downloadShelf: DownloadShelf;
+  readonly lendDesk: LendDesk;
   readonly feed: EventFeed;
   readonly challengeWatch = new ChallengeWatch();
   /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
@@ -59,6 +61,14 @@ export class SessionBrowser {
       directory: artifactsDirectory(slot.directory),
       files: this.files,
       feed: this.feed,
+    });
+    this.lendDesk = new LendDesk({
+      wire: process.wire,
+      targets: process.targets,
+      feed: this.feed,
+      files: this.files,
+      downloadPath: artifactsDirectory(slot.directory),
+      heal: () => this.wear(this.#device),
     });
     this.pages = new PageBook(context, process, {
       onOpened: (page) => this.#onOpened(page),
@@ -112,6 +122,7 @@ export class SessionBrowser {
   /** Ends the browser, and gives its slot back when nothing is left of it. */
   async dispose(): Promise<void> {
     this.pages.close();
+    this.lendDesk.close();
     this.downloadShelf.close();
     this.challengeWatch.close();
     await this.#profile?.close(this.#process);

@@ -24,6 +24,11 @@ export class IdleClock {
     };
   }
 
+  /** Counts something that takes no time. */
+  touch(): void {
+    if (this.#active === 0) this.#timer?.refresh();
+  }
+
   /** Tells nothing any more. */
   stop(): void {
     this.#stopped = true;

@@ -1,9 +1,10 @@
 import { setImmediate } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
-import type { CommandContext } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { CommandContext, LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   type CaptureRequest,
+  type CdpResponse,
   type InteractRequest,
   InteractRequestSchema,
   type InteractResponse,
@@ -230,6 +231,16 @@ export class Session {
     return this.#browser.feed.read(this.id, signal);
   }
 
+  /** Lends the browser to a client that speaks the DevTools protocol, until it leaves. */
+  lend(requests: AsyncIterable<LendRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
+    return this.#browser.lendDesk.lend(
+      requests,
+      // Nobody can take control of a session yet.
+      { isHeld: () => false, onCommand: () => this.#idleClock.touch() },
+      signal,
+    );
+  }
+
   /** Ends the session: what runs and what waits fails at once, and resolves when nothing is left of the browser. */
   async end(reason: SessionEndedReason): Promise<void> {
     this.#close(endedFailure(reason), endedFailure(reason));
@@ -252,6 +263,7 @@ export class Session {
     clearTimeout(this.#expiry);
     this.#queue.close(waiting);
     this.#ended.abort(running);
+    this.#browser.lendDesk.close();
     this.#browser.feed.close();
     this.#browser.challengeWatch.close();
   }

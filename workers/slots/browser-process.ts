@@ -7,6 +7,7 @@ import { type BrowserContext, chromium } from "playwright-core";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal, within } from "../../src/platform/deadline.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
+import { PlaywrightTransport } from "../wire/playwright-transport.ts";
 import { Targets } from "../wire/targets.ts";
 import { Wire } from "../wire/wire.ts";
 import { writeBrowserFiles } from "./browser-files.ts";
@@ -51,6 +52,7 @@ export interface BrowserProcess {
   /** Its full version. */
   readonly version: string;
   readonly context: BrowserContext;
+  readonly wire: Wire;
   /** Our own CDP session of the whole browser. */
   readonly browserSession: CdpSession;
   /** Whatever the browser has open, with sessions of ours. */
@@ -166,7 +168,7 @@ async function connect(slot: Slot, running: RunningBrowser): Promise<BrowserProc
     wire.attach(targets),
     targets.start(),
   ]);
-  const browser = await chromium.connectOverCDP(user, {
+  const browser = await chromium.connectOverCDP(new PlaywrightTransport(user), {
     artifactsDir: artifactsDirectory(slot.directory),
     isLocal: true,
     // The device, the downloads and whatever else a page is given are ours to set.
@@ -178,7 +180,7 @@ async function connect(slot: Slot, running: RunningBrowser): Promise<BrowserProc
   const [context] = browser.contexts();
   if (!context) throw new Error("the browser has no context");
   const version = product.slice(product.indexOf("/") + 1);
-  return { version, context, browserSession: wire.root, targets, exited, kill: () => running.kill() };
+  return { version, context, wire, browserSession: wire.root, targets, exited, kill: () => running.kill() };
 }
 
 function spawnBrowser(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch, executable: string): ChildProcess {

@@ -52,7 +52,12 @@ interface DragData {
 
 /** What is listened to, with what it tells. */
 export interface WireEvents {
-  "Target.attachedToTarget": { readonly sessionId: string; readonly targetInfo: TargetInfo };
+  "Target.attachedToTarget": {
+    readonly sessionId: string;
+    readonly targetInfo: TargetInfo;
+    /** It runs only when it is told to. */
+    readonly waitingForDebugger: boolean;
+  };
   "Target.detachedFromTarget": { readonly sessionId: string };
   /** A popup will open; told while the page's domain is enabled. */
   "Page.windowOpen": { readonly windowFeatures: readonly string[] };
@@ -110,6 +115,11 @@ export class CdpSession {
     const listeners = this.#listeners.get(name);
     if (listeners) listeners.push(listener);
     else this.#listeners.set(name, [listener]);
+  }
+
+  /** Whether anybody hears of an event. */
+  hears(name: string): boolean {
+    return this.#listeners.has(name);
   }
 
   /** Tells of an event that has come. */

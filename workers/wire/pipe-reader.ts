@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
-import { Allowance, pipeBounds, pipeTotals } from "./pipe-bounds.ts";
+import { Allowance } from "../../src/platform/allowance.ts";
+import { pipeBounds, pipeTotals } from "./pipe-bounds.ts";
 
 /** How much is kept of a message that is skipped: which answer, or what event, it was. */
 const headBytes = 256;
@@ -9,7 +10,7 @@ const manyMessages = 50;
 
 /** Hears what a browser writes. */
 export interface PipeListener {
-  onMessage(text: string): void;
+  onMessage(message: Buffer): void;
   /** Hears how a message began that was too long to be read. */
   onSkipped(head: string): void;
 }
@@ -87,9 +88,9 @@ export class PipeReader {
       return;
     }
     const [only = Buffer.alloc(0), ...others] = this.#parts;
-    const text = others.length === 0 ? only.toString() : Buffer.concat(this.#parts).toString();
+    const message = others.length === 0 ? only : Buffer.concat(this.#parts);
     this.#forget();
-    this.#listener.onMessage(text);
+    this.#listener.onMessage(message);
   }
 
   #forget(): void {

@@ -1,5 +1,6 @@
 import type { CdpSession, TargetInfo, WireEvents } from "./cdp-session.ts";
-import type { UserListener, Wire } from "./wire.ts";
+import type { Wire } from "./wire.ts";
+import type { UserListener } from "./wire-user.ts";
 
 /** A target with a session of it. */
 export interface Target {

@@ -1,26 +1,19 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { CdpSession, type WireEvents } from "./cdp-session.ts";
+import { CdpSession } from "./cdp-session.ts";
+import { type Envelope, innerBytes, readEnvelope } from "./envelope.ts";
 import { PipeReader } from "./pipe-reader.ts";
-import type { WireMessage } from "./wire-message.ts";
-import { WireUser } from "./wire-user.ts";
+import { type UserAnswer, type UserCommand, type UserListener, WireUser } from "./wire-user.ts";
 
 /** Hears of what is thrown where nobody catches it, in what a browser's messages have set going. */
 export const faultOwner = new AsyncLocalStorage<(error: unknown) => void>();
 
-/** Whoever waits for the answer to a command. */
-type OnAnswer = (answer: WireMessage) => void;
-
 /** A command that was not answered yet. */
 interface Pending {
   readonly sessionId: string | undefined;
-  readonly onAnswer: OnAnswer;
-}
-
-/** Hears of the sessions of a user. */
-export interface UserListener {
-  onAttached(event: WireEvents["Target.attachedToTarget"]): void;
-  onDetached(event: WireEvents["Target.detachedFromTarget"]): void;
+  /** Hears the answer: all that the browser has said, or why it will say nothing. */
+  settle(answer: Envelope | { readonly failure: string }): void;
 }
 
 /** What a command is answered whose browser has gone. */
@@ -60,7 +53,7 @@ export class Wire {
     input.on("error", () => undefined);
     output.on("error", () => undefined);
     this.#reader = new PipeReader(output, {
-      onMessage: (text) => this.#guard(() => this.#receive(JSON.parse(text))),
+      onMessage: (message) => this.#guard(() => this.#receive(readEnvelope(message))),
       onSkipped: (head) => this.#guard(() => this.#receiveSkipped(head)),
     });
   }
@@ -91,7 +84,7 @@ export class Wire {
     const user = new WireUser(sessionId, {
       onAttached: (event) => listener.onAttached(event),
       onDetached: (event) => listener.onDetached(event),
-      send: (message, onAnswer) => this.#send(message, onAnswer),
+      send: (command, onAnswer) => this.#sendFor(command, onAnswer),
       onClose: () => this.#detach(user, sessionId),
     });
     this.#users.add(user);
@@ -105,60 +98,89 @@ export class Wire {
     this.#reader.close();
     this.#input.destroy();
     for (const user of this.#users) user.end();
-    for (const id of this.#pending.keys()) this.#guard(() => this.#receive({ id, error: { message: gone } }));
+    for (const id of this.#pending.keys()) this.#guard(() => this.#settle(id, { failure: gone }));
+  }
+
+  /** Resolves when the browser has read what was written, so far that more may follow; rejects when the signal aborts. */
+  async drained(signal: AbortSignal): Promise<void> {
+    if (this.#input.writableNeedDrain && !this.#isClosed) await once(this.#input, "drain", { signal });
   }
 
   #makeSession(sessionId: string | undefined): CdpSession {
     return new CdpSession((method, params = {}) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-      const command = { method, params: { ...params }, ...(sessionId !== undefined && { sessionId }) };
-      this.#send(command, ({ result, error }) => {
+      const settle: Pending["settle"] = (answer) => {
+        const { result, error } = "bytes" in answer ? parse(answer) : { error: { message: answer.failure } };
         if (error) reject(new Error(`${method}: ${error.message}`));
         else resolve(result);
-      });
+      };
+      this.#send({ method, params: JSON.stringify(params), sessionId }, { sessionId, settle });
       return promise;
     });
   }
 
-  #send(command: WireMessage, onAnswer: OnAnswer): void {
+  #sendFor(command: UserCommand & { sessionId: string }, onAnswer: (answer: UserAnswer) => void): void {
+    this.#send(command, {
+      sessionId: command.sessionId,
+      settle: (answer) => onAnswer("bytes" in answer ? { bytes: innerBytes(answer) } : answer),
+    });
+  }
+
+  /** Writes a command as one piece; what is large in it is not copied. */
+  #send({ method, params, sessionId }: UserCommand, pending: Pending): void {
     if (this.#isClosed) {
-      onAnswer({ error: { message: gone } });
+      pending.settle({ failure: gone });
       return;
     }
     this.#lastId += 1;
-    this.#pending.set(this.#lastId, { sessionId: command.sessionId, onAnswer });
-    this.#input.write(`${JSON.stringify({ ...command, id: this.#lastId })}\0`);
-  }
-
-  #receive(message: WireMessage): void {
-    if (message.id !== undefined) {
-      const pending = this.#pending.get(message.id);
-      this.#pending.delete(message.id);
-      pending?.onAnswer(message);
+    this.#pending.set(this.#lastId, pending);
+    const session = sessionId === undefined ? "" : `,"sessionId":${JSON.stringify(sessionId)}`;
+    const head = `{"id":${this.#lastId},"method":${JSON.stringify(method)}${session}`;
+    if (typeof params === "string") {
+      this.#input.write(`${head}${params === "" ? "" : `,"params":${params}`}}\0`);
       return;
     }
-    const { sessionId, method = "", params } = message;
-    const ours = sessionId === undefined ? this.root : this.#ours.get(sessionId);
-    if (ours && method === "Inspector.targetCrashed") this.#failPending(sessionId, crashed);
-    if (ours) ours.emit(method, params);
-    else for (const user of this.#users) if (user.owns(sessionId)) user.receive(message);
+    this.#input.cork();
+    this.#input.write(`${head},"params":`);
+    this.#input.write(params);
+    this.#input.write("}\0");
+    this.#input.uncork();
   }
 
-  #failPending(sessionId: string | undefined, message: string): void {
-    for (const [id, pending] of this.#pending) {
-      if (pending.sessionId === sessionId) this.#receive({ id, error: { message } });
+  #receive(message: Envelope): void {
+    if (message.id !== undefined) {
+      this.#settle(message.id, message);
+      return;
     }
+    const { sessionId, method } = message;
+    const ours = sessionId === undefined ? this.root : this.#ours.get(sessionId);
+    if (ours) {
+      if (method === "Inspector.targetCrashed") this.#failPending(sessionId, crashed);
+      if (ours.hears(method)) ours.emit(method, parse(message).params);
+      return;
+    }
+    for (const user of this.#users) if (user.owns(sessionId)) user.receive(message);
+  }
+
+  #settle(id: number, answer: Envelope | { readonly failure: string }): void {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    pending?.settle(answer);
+  }
+
+  #failPending(sessionId: string | undefined, failure: string): void {
+    for (const [id, pending] of this.#pending) if (pending.sessionId === sessionId) this.#settle(id, { failure });
   }
 
   /** Fails the command whose answer was skipped; an event that was skipped is lost. */
   #receiveSkipped(head: string): void {
     const id = /^\{"id":(\d+)/.exec(head)?.[1];
-    if (id !== undefined) this.#receive({ id: Number(id), error: { message: tooLong } });
+    if (id !== undefined) this.#settle(Number(id), { failure: tooLong });
   }
 
-  #detach(user: WireUser, sessionId: string): void {
+  async #detach(user: WireUser, sessionId: string): Promise<void> {
     if (!this.#users.delete(user)) return;
-    this.root.send("Target.detachFromTarget", { sessionId }).catch(() => undefined);
+    await this.root.send("Target.detachFromTarget", { sessionId }).catch(() => undefined);
   }
 
   /** Runs what may throw, now or in what it leaves to be done: the fault is this browser's, and nobody else's. */
@@ -171,4 +193,15 @@ export class Wire {
       }
     });
   }
+}
+
+interface Parsed {
+  readonly params?: unknown;
+  readonly result?: unknown;
+  readonly error?: { readonly message: string };
+}
+
+/** The boundary where the browser's word is taken for what a message of the protocol is. */
+function parse({ bytes }: Envelope): Parsed {
+  return JSON.parse(bytes.toString());
 }

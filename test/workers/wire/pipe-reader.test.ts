@@ -1,7 +1,8 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { Allowance, pipeBounds, pipeTotals } from "../../../workers/wire/pipe-bounds.ts";
+import { Allowance } from "../../../src/platform/allowance.ts";
+import { pipeBounds, pipeTotals } from "../../../workers/wire/pipe-bounds.ts";
 import { PipeReader } from "../../../workers/wire/pipe-reader.ts";
 
 const mib = 2 ** 20;
@@ -14,7 +15,7 @@ beforeEach(() => {
   messages = [];
   skipped = [];
   const reader = new PipeReader(pipe, {
-    onMessage: (text) => void messages.push(text),
+    onMessage: (message) => void messages.push(message.toString()),
     onSkipped: (head) => void skipped.push(head),
   });
   onTestFinished(() => reader.close());

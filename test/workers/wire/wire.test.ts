@@ -45,16 +45,20 @@ async function attach(session: string) {
   browser.say({ id: await browser.asked("Target.attachToBrowserTarget"), result: { sessionId: session } });
   const user = await attaching;
   const heard: object[] = [];
-  user.onmessage = (message) => void heard.push(message);
+  user.onevent = (_event, members, sessionId) => heard.push({ ...JSON.parse(`{${members}}`), sessionId });
   user.onclose = vi.fn();
-  return { user, heard };
+  const ask = (id: number, method: string, sessionId?: string): void =>
+    user.send({ method, params: "", sessionId }, (answer) =>
+      heard.push("bytes" in answer ? { id, ...JSON.parse(`{${answer.bytes}}`) } : { id, ...answer }),
+    );
+  return { user, heard, ask };
 }
 
 test("answers come to whoever has asked, under the id that he gave", async () => {
-  const { user, heard } = await attach("S");
+  const { heard, ask } = await attach("S");
   const ours = wire.root.send("Browser.getVersion");
-  user.send({ id: 1, method: "Target.getTargets" });
-  user.send({ id: 2, method: "Page.enable", sessionId: "P" });
+  ask(1, "Target.getTargets");
+  ask(2, "Page.enable", "P");
   browser.say({ id: await browser.asked("Page.enable", "P"), result: {}, sessionId: "P" });
   browser.say({ id: await browser.asked("Target.getTargets", "S"), result: { targetInfos: [] }, sessionId: "S" });
   browser.say({ id: await browser.asked("Browser.getVersion"), result: { product: "x" } });
@@ -62,7 +66,7 @@ test("answers come to whoever has asked, under the id that he gave", async () =>
   await expect
     .poll(() => heard)
     .toEqual([
-      { id: 2, result: {}, sessionId: "P" },
+      { id: 2, result: {} },
       { id: 1, result: { targetInfos: [] } },
     ]);
 });

@@ -1,0 +1,121 @@
+import type { Socket } from "node:net";
+import { create, type Message } from "@bufbuild/protobuf";
+import type { RawData, WebSocket } from "ws";
+import { type CdpRequest, CdpRequestSchema, type CdpResponse } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { Allowance } from "../../src/platform/allowance.ts";
+import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
+import type { GatewayCall } from "../call.ts";
+import type { Door } from "../door.ts";
+import type { RelayMetrics } from "./relay-metrics.ts";
+import { bytesOf, closeClientFault, closeComeBack, send } from "./stream.ts";
+
+/** What goes over the fleet link at once, and how much of that a client may be ahead. */
+const chunkBytes = 256 * 1024;
+const ahead = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: CdpRequest) => data.length };
+
+/** What a client may send in a second, and at once; then it is held. The browser writes no more than this either. */
+const messagesPerSecond = 5_000;
+const bytesPerSecond = 32 * 2 ** 20;
+
+const closeDone = 1000;
+const closeNoText = 1003;
+
+/** What `ws` says of a connection that has ended without a closing frame. */
+const closedAbnormally = 1006;
+
+/** How a connection closes whose other side has told why. */
+const closings: Readonly<Record<string, readonly [code: number, reason: string]>> = {
+  browser_closed: [closeDone, "browser_closed"],
+  session_ended: [closeDone, "session-destroyed"],
+  too_slow: [closeComeBack, "too_slow"],
+};
+
+/** What a WebSocket is relayed to. */
+export interface RelayWay {
+  readonly call: GatewayCall;
+  readonly sessionId: string;
+  readonly door: Door;
+  readonly metrics: RelayMetrics;
+  /** The code by which a connection closes that has come to its end. */
+  closeCode(): number;
+}
+
+/**
+ * Opens a method that relays, before its WebSocket is accepted, so that what it refuses is the answer to the handshake.
+ * What is given then takes the WebSocket: each text frame is a message, relayed as it is, both ways.
+ */
+export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => void> {
+  const { call, door, sessionId } = way;
+  const parts = new BoundedQueue<CdpRequest>(ahead);
+  parts.push(create(CdpRequestSchema, { sessionId }));
+  const cancel = (): void => call.cancel();
+  socket.once("close", cancel);
+  const answers = door.gate.bidiStream(call, parts)[Symbol.asyncIterator]();
+  await answers.next();
+  return (client) => {
+    socket.off("close", cancel);
+    takeFrames(client, parts, way);
+    void giveAnswers(client, answers, way);
+  };
+}
+
+function takeFrames(client: WebSocket, parts: BoundedQueue<CdpRequest>, { call, metrics }: RelayWay): void {
+  const messages = new Allowance(messagesPerSecond);
+  const bytes = new Allowance(bytesPerSecond);
+  let holds = 0;
+
+  async function hold(room: Promise<void> | undefined, waitMs: number): Promise<void> {
+    const since = performance.now();
+    holds += 1;
+    client.pause();
+    await Promise.all([room, sleep(waitMs, call.signal)]);
+    holds -= 1;
+    if (holds > 0) return;
+    client.resume();
+    metrics.held.inc((performance.now() - since) / 1_000);
+  }
+
+  client.on("message", (raw: RawData, isBinary: boolean) => {
+    if (isBinary) {
+      client.close(closeNoText, "messages are text frames");
+      return;
+    }
+    const message = bytesOf(raw);
+    metrics.messages.inc({ direction: "in" });
+    let room: Promise<void> | undefined;
+    for (let from = 0; from < message.length; from += chunkBytes) {
+      const data = message.subarray(from, from + chunkBytes);
+      room = parts.push(create(CdpRequestSchema, { data, last: from + chunkBytes >= message.length })) ?? room;
+    }
+    const now = performance.now();
+    const waitMs = Math.max(messages.use(1, now), bytes.use(message.length, now));
+    if (room || waitMs >= 1) void hold(room, waitMs);
+  });
+  client.on("close", (code: number) => {
+    parts.end();
+    if (code === closedAbnormally) call.cancel();
+  });
+  // The WebSocket closes itself after an error; without a listener that would end the process.
+  client.on("error", () => undefined);
+}
+
+async function giveAnswers(client: WebSocket, answers: AsyncIterator<Message>, way: RelayWay): Promise<void> {
+  const { call, door, metrics, closeCode } = way;
+  try {
+    for (let next = await answers.next(); !next.done; next = await answers.next()) {
+      // The boundary where a method that relays answers what its descriptor says.
+      const { data, last, closed } = next.value as CdpResponse;
+      if (data.length > 0) await send(client, data, { binary: false, fin: last });
+      if (last) metrics.messages.inc({ direction: "out" });
+      const closing = closings[closed];
+      if (closing) client.close(...closing);
+    }
+    client.close(closeCode());
+  } catch (thrown) {
+    const { slug } = door.problems.failure(thrown, call.requestId);
+    const isOurs = errorTable[slug].status >= 500;
+    client.close(slug === "session-destroyed" ? closeDone : isOurs ? closeComeBack : closeClientFault, slug);
+  }
+}

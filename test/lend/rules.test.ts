@@ -1,0 +1,117 @@
+import { connect as connectPuppeteer } from "puppeteer-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { BareClient, type CdpMessage, type LendScene, startLendScene } from "../support/lend-scene.ts";
+
+let scene: LendScene;
+let session: string;
+beforeAll(async () => {
+  scene = await startLendScene();
+  session = await scene.open();
+});
+afterAll(() => scene?.[Symbol.asyncDispose]());
+
+async function connect(): Promise<BareClient> {
+  const client = await BareClient.connect(await scene.cdpUrl(session));
+  onTestFinished(() => client[Symbol.dispose]());
+  return client;
+}
+
+const state = async () => (await scene.rest(`${session}/state`)).body;
+
+describe("what would harm the session is refused, and says why", () => {
+  const refused: [method: string, params: object, why: string][] = [
+    ["Browser.crash", {}, "beyond the session's pages"],
+    ["Browser.crashGpuProcess", {}, "beyond the session's pages"],
+    ["Target.setRemoteLocations", { locations: [] }, "beyond the session's pages"],
+    ["Target.exposeDevToolsProtocol", { targetId: "x" }, "cannot be given the DevTools protocol"],
+    ["Target.sendMessageToTarget", { message: "{}" }, "flatten: true"],
+    ["Target.attachToTarget", { targetId: "x" }, "flatten: true"],
+    ["Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false }, "flatten: true"],
+    ["Target.createBrowserContext", { proxyServer: "" }, "proxy"],
+    ["Target.createBrowserContext", { proxyBypassList: "" }, "proxy"],
+    ["Target.disposeBrowserContext", { browserContextId: "x" }, "only a context that this client has made"],
+    ["Target.createTarget", { url: "file:///etc/passwd" }, "reaches no local ones"],
+    ["Target.createTarget", { url: " \tFiLe:///etc/passwd" }, "reaches no local ones"],
+    ["Target.createTarget", { url: "view-source:file:///etc/passwd" }, "reaches no local ones"],
+    ["Target.createTarget", { url: "chrome://settings" }, "reaches no local ones"],
+    ["Target.createTarget", { url: "about:blank", hidden: true }, "hidden"],
+    ["Tethering.bind", { port: 8080 }, "beyond the session's pages"],
+    ["Extensions.loadUnpacked", { path: "/tmp" }, "beyond the session's pages"],
+    ["Tracing.start", {}, "the whole browser cannot be traced"],
+  ];
+  test("on the browser", async () => {
+    const client = await connect();
+    for (const [method, params, why] of refused) {
+      const { error } = await client.send(method, params);
+      expect(error, method).toMatchObject({ code: -32_000, message: expect.stringContaining(why) });
+    }
+    expect((await state()).status).toBe("live");
+  });
+
+  test("on a page", async () => {
+    const client = await connect();
+    const page = await client.attach();
+    const navigated = await client.send("Page.navigate", { url: "file:///etc/passwd" }, page);
+    expect(navigated.error?.message).toContain("reaches no local ones");
+    const { result } = await client.send("Runtime.evaluate", { expression: "location.href" }, page);
+    expect(result.result.value).toBe("about:blank");
+    const stranger = await client.send("Runtime.evaluate", { expression: "1" }, "0123456789ABCDEF0123456789ABCDEF");
+    expect(stranger.error).toEqual({ code: -32_001, message: "Session with given id not found." });
+  });
+});
+
+test("what is no command is answered as JSON-RPC says, and harms nobody", async () => {
+  const client = await connect();
+  for (const [text, code] of [
+    ["no JSON", -32_700],
+    ["[]", -32_600],
+    ['{"id":"1","method":"Browser.getVersion"}', -32_600],
+    ['{"id":901}', -32_600],
+    ['{"id":901,"method":"Browser.getVersion","params":[]}', -32_602],
+    [`{"id":901,"method":"Browser.getVersion"}\0{"id":901,"method":"Browser.close"}`, -32_700],
+    [`{"id":901,"method":"Browser.getVersion","params":{"x":"${"x".repeat(70_000)}"/**/}}`, -32_700],
+  ] as const) {
+    const from = client.heard.length;
+    client.socket.send(text);
+    await expect.poll(() => client.heard.length).toBe(from + 1);
+    expect(client.heard[from]?.error?.code, text.slice(0, 80)).toBe(code);
+  }
+  expect((await client.send("Browser.getVersion")).result.protocolVersion).toBe("1.3");
+});
+
+test("Browser.close closes the connection, and not the session", async () => {
+  const browser = await connectPuppeteer({ browserWSEndpoint: await scene.cdpUrl(session) });
+  expect(await browser.pages()).toHaveLength(1);
+  await browser.close();
+  const client = await connect();
+  expect(await client.send("Browser.close")).toEqual({ id: 1, result: {} });
+  expect(await client.closed).toEqual({ code: 1000, reason: "browser_closed" });
+  expect((await state()).status).toBe("live");
+});
+
+test("a page that a client opens is the session's, with its cookies", async () => {
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/plain.html") });
+  const client = await connect();
+  const page = await client.attach();
+  await client.send("Runtime.evaluate", { expression: "document.cookie = 'who=me'" }, page);
+  const { result } = await client.send("Target.createTarget", { url: scene.site.url("/form.html") });
+  await expect.poll(async () => (await state()).pages).toHaveLength(2);
+  const attached = await client.send("Target.attachToTarget", { targetId: result.targetId, flatten: true });
+  const cookie = await client.send("Runtime.evaluate", { expression: "document.cookie" }, attached.result.sessionId);
+  expect(cookie.result.result.value).toBe("who=me");
+  await client.send("Target.closeTarget", { targetId: result.targetId });
+  await expect.poll(async () => (await state()).pages).toHaveLength(1);
+});
+
+test("a page that a client leaves paused goes on after 2 s at the latest", async () => {
+  const sleeper = await connect();
+  await sleeper.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true });
+  const client = await connect();
+  const { result } = await client.send("Target.createTarget", { url: scene.site.url("/plain.html") });
+  const isPaused = ({ params }: CdpMessage) =>
+    params?.waitingForDebugger && params.targetInfo.targetId === result.targetId;
+  await sleeper.hear(isPaused);
+  const titles = async () => (await state()).pages.map(({ title }: { title: string }) => title);
+  await expect.poll(titles, { timeout: 10_000 }).toContain("Plain");
+  await client.send("Target.closeTarget", { targetId: result.targetId });
+});

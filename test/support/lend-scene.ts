@@ -1,0 +1,110 @@
+import { once } from "node:events";
+import { WebSocket } from "ws";
+import { FixtureSite } from "./fixture-site.ts";
+import { type Rest, restClient } from "./rest.ts";
+import { type Service, startService } from "./service.ts";
+
+/** A service with a site, whose sessions are lent to CDP clients. */
+export interface LendScene extends AsyncDisposable {
+  readonly service: Service;
+  readonly site: FixtureSite;
+  readonly rest: Rest;
+  /** Opens a session; gives its path, `/v1/sessions/ses_...`. */
+  open(request?: object): Promise<string>;
+  /** Makes an address for CDP clients of a session. */
+  cdpUrl(session: string): Promise<string>;
+}
+
+/** Starts a scene; `env` adds to the environment of the service. */
+export async function startLendScene(env: Record<string, string> = {}): Promise<LendScene> {
+  const site = await new FixtureSite().start();
+  const service = await startService({ EGRESS_ALLOW: site.host, ...env });
+  const rest = restClient(service);
+  return {
+    service,
+    site,
+    rest,
+    async open(request = {}) {
+      const { body } = await rest("/v1/sessions", request);
+      return `/v1/sessions/${body.id}`;
+    },
+    async cdpUrl(session) {
+      const { body } = await rest(`${session}/cdp-url`, {});
+      return body.url;
+    },
+    async [Symbol.asyncDispose]() {
+      await service.stop();
+      await site.stop();
+    },
+  };
+}
+
+/** A message of the DevTools protocol. */
+export interface CdpMessage {
+  readonly id?: number;
+  readonly method?: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
+  readonly params?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
+  readonly result?: any;
+  readonly error?: { readonly code: number; readonly message: string };
+  readonly sessionId?: string;
+}
+
+/** A client of the DevTools protocol that does nothing by itself. */
+export class BareClient implements Disposable {
+  readonly socket: WebSocket;
+  /** All that has come, in order. */
+  readonly heard: CdpMessage[] = [];
+  /** How the connection was closed. */
+  readonly closed: Promise<{ code: number; reason: string }>;
+  #lastId = 0;
+
+  private constructor(socket: WebSocket) {
+    this.socket = socket;
+    socket.on("message", (data) => void this.heard.push(JSON.parse(String(data))));
+    this.closed = once(socket, "close").then(([code, reason]) => ({ code, reason: String(reason) }));
+  }
+
+  /** Connects; rejects with the HTTP status of a refusal. */
+  static async connect(url: string, headers: Record<string, string> = {}): Promise<BareClient> {
+    const socket = new WebSocket(url, { headers, maxPayload: 200 * 2 ** 20 });
+    const client = new BareClient(socket);
+    await once(socket, "open");
+    return client;
+  }
+
+  /** Sends a command and gives its answer. */
+  async send(method: string, params: object = {}, sessionId?: string): Promise<CdpMessage> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    this.socket.send(JSON.stringify({ id, method, params, ...(sessionId !== undefined && { sessionId }) }));
+    return this.hear((message) => message.id === id);
+  }
+
+  /** The first message, of those to come or those that have, of which something is true. */
+  async hear(isMeant: (message: CdpMessage) => boolean): Promise<CdpMessage> {
+    for (;;) {
+      const found = this.heard.find(isMeant);
+      if (found) return found;
+      await Promise.race([
+        once(this.socket, "message"),
+        this.closed.then(({ code, reason }) => {
+          throw new Error(`the connection was closed: ${code} ${reason}`);
+        }),
+      ]);
+    }
+  }
+
+  /** Attaches to the session's first page; gives the session of it. */
+  async attach(): Promise<string> {
+    const { result } = await this.send("Target.getTargets");
+    const page = result.targetInfos.find(({ type }: { type: string }) => type === "page");
+    const attached = await this.send("Target.attachToTarget", { targetId: page.targetId, flatten: true });
+    return attached.result.sessionId;
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.terminate();
+  }
+}

@@ -1,0 +1,165 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  type CdpResponse,
+  CdpResponseSchema,
+  SessionCdpConnectedEventSchema,
+  SessionCdpDisconnectedEventSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import type { SessionFiles } from "../files/session-files.ts";
+import type { EventFeed } from "../pages/event-feed.ts";
+import type { Targets } from "../wire/targets.ts";
+import type { Wire } from "../wire/wire.ts";
+import { lendTotals } from "./lend-totals.ts";
+import { LentClient } from "./lent-client.ts";
+
+/** How many clients a session may have at once. */
+const mostClients = 4;
+
+/** What a client may send at the most. */
+const longestMessage = 100 * 2 ** 20;
+
+export interface LendDeskOptions {
+  readonly wire: Wire;
+  readonly targets: Targets;
+  readonly feed: EventFeed;
+  readonly files: Pick<SessionFiles, "pathOf">;
+  /** Where the session's downloads go. */
+  readonly downloadPath: string;
+  /** Makes the session's pages again what they are to be: a client that has left may have changed them. */
+  heal(): Promise<unknown>;
+}
+
+/** What the session adds that has the browser. */
+export interface LendSession {
+  /** Whether a person holds control: then clients only read. */
+  isHeld(): boolean;
+  /** Hears that a client has sent a command. */
+  onCommand(): void;
+}
+
+type Answer = MessageInitShape<typeof CdpResponseSchema>;
+
+/** Lends a session's browser to clients that speak the DevTools protocol, each as if it had it for itself. */
+export class LendDesk {
+  readonly #options: LendDeskOptions;
+  readonly #clients = new Set<LentClient>();
+  #places = 0;
+
+  constructor(options: LendDeskOptions) {
+    this.#options = options;
+    const { root } = options.wire;
+    for (const event of ["Browser.downloadWillBegin", "Browser.downloadProgress"] as const) {
+      root.on(event, (params) => this.#tellDownload(event, params));
+    }
+  }
+
+  /** Whether a client hears of the dialogs of a page, so that its answer counts before ours. */
+  hearsDialogs(targetId: string): boolean {
+    return [...this.#clients].some((client) => client.hearsDialogs(targetId));
+  }
+
+  /** Serves a client until it leaves, with its messages in parts. Throws `tier-limit` when there are too many. */
+  async *lend(
+    requests: AsyncIterable<LendRequest>,
+    session: LendSession,
+    signal: AbortSignal,
+  ): AsyncGenerator<CdpResponse> {
+    using _place = this.#takePlace();
+    const client = await this.#admit(session);
+    const beganAt = performance.now();
+    this.#takeAll(client, requests, signal).catch(() => client.leave("lost"));
+    try {
+      yield answer({});
+      for await (const chunk of client.outbox.chunks()) yield answer(chunk);
+      if (client.left) yield answer({ closed: client.left });
+    } finally {
+      client.leave("lost");
+      this.#clients.delete(client);
+      this.#tellEnd(client, performance.now() - beganAt);
+      await client.gone;
+      await this.#options.heal().catch(() => undefined);
+    }
+  }
+
+  /** Ends all clients: the session has ended. */
+  close(): void {
+    for (const client of this.#clients) client.leave("session_ended");
+  }
+
+  #takePlace(): Disposable {
+    if (this.#places >= mostClients) {
+      const detail = `the session has ${mostClients} CDP connections, which is the most`;
+      throw fail("tier-limit", { current_streams: mostClients, limit: mostClients }, { detail });
+    }
+    this.#places += 1;
+    lendTotals.clients += 1;
+    return {
+      [Symbol.dispose]: () => {
+        this.#places -= 1;
+        lendTotals.clients -= 1;
+      },
+    };
+  }
+
+  async #admit({ isHeld, onCommand }: LendSession): Promise<LentClient> {
+    const { wire, targets, files, downloadPath, feed } = this.#options;
+    const user = await wire.attach(targets).catch((cause: unknown) => {
+      throw fail("driver-error", { target_closed: true }, { detail: "the browser takes no client any more", cause });
+    });
+    const client = new LentClient(user, {
+      isHeld,
+      onCommand,
+      fileOf: (name) => files.pathOf(name),
+      pages: () => [...targets.own].filter(({ info }) => info.type === "page").length,
+      keepDownloads: (browserContextId) =>
+        wire.root.send("Browser.setDownloadBehavior", {
+          behavior: "allowAndName",
+          browserContextId,
+          downloadPath,
+          eventsEnabled: true,
+        }),
+    });
+    this.#clients.add(client);
+    feed.publish(SessionCdpConnectedEventSchema, {});
+    return client;
+  }
+
+  /** Takes what the client sends, no faster than the browser reads it. */
+  async #takeAll(client: LentClient, requests: AsyncIterable<LendRequest>, signal: AbortSignal): Promise<void> {
+    let parts: Uint8Array[] = [];
+    let length = 0;
+    for await (const { data, last, closed } of requests) {
+      if (closed) client.leave("closed");
+      if (client.left) return;
+      parts.push(data);
+      length += data.length;
+      if (length > longestMessage) throw new Error("a message is too long");
+      if (!last) continue;
+      client.take(Buffer.concat(parts));
+      lendTotals.messages += 1;
+      parts = [];
+      length = 0;
+      await this.#options.wire.drained(signal);
+    }
+    client.leave("lost");
+  }
+
+  /** Where a file lies is nobody's business. */
+  #tellDownload(event: string, params: object): void {
+    for (const client of this.#clients) client.tellDownload(event, { ...params, filePath: undefined });
+  }
+
+  #tellEnd({ left = "lost", messages }: LentClient, durationMs: number): void {
+    this.#options.feed.publish(SessionCdpDisconnectedEventSchema, {
+      reason: left,
+      messages: BigInt(messages),
+      durationMs: BigInt(Math.round(durationMs)),
+    });
+  }
+}
+
+function answer(init: Answer): CdpResponse {
+  return create(CdpResponseSchema, init);
+}

@@ -1,0 +1,37 @@
+import type { ConnectOverCDPTransport } from "playwright-core";
+import type { WireMessage } from "./wire-message.ts";
+import type { WireUser } from "./wire-user.ts";
+
+/** A user's way to the browser as Playwright takes it. */
+export class PlaywrightTransport implements ConnectOverCDPTransport {
+  onmessage?: (message: object) => void;
+  onclose?: (reason?: string) => void;
+  readonly #user: WireUser;
+
+  constructor(user: WireUser) {
+    this.#user = user;
+    user.onevent = (_event, members, sessionId) => this.#deliver(members, { sessionId });
+    user.onclose = () => this.onclose?.();
+  }
+
+  send({ id, method = "", params, sessionId }: WireMessage): void {
+    const command = { method, params: params === undefined ? "" : JSON.stringify(params), sessionId };
+    this.#user.send(command, (answer) => {
+      const members =
+        "bytes" in answer ? answer.bytes : Buffer.from(`"error":${JSON.stringify({ message: answer.failure })}`);
+      this.#deliver(members, { id, sessionId });
+    });
+  }
+
+  close(): void {
+    void this.#user.close();
+  }
+
+  /** Each message in a turn of its own: Playwright begins to listen when an answer has come, for the event behind it. */
+  #deliver(members: Buffer, { id, sessionId }: { id?: number | undefined; sessionId: string | undefined }): void {
+    const message = JSON.parse(`{${members.toString()}}`);
+    setImmediate(() =>
+      this.onmessage?.({ ...message, ...(id !== undefined && { id }), ...(sessionId !== undefined && { sessionId }) }),
+    );
+  }
+}
