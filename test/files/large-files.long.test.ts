@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { pssBytes } from "../bench/processes.ts";
-import { restClient } from "../support/rest.ts";
+import { type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 
 const mebibyte = 1024 * 1024;
@@ -21,18 +21,21 @@ const stepBytes = 64 * 1024;
 const settleMs = 2_000;
 
 let service: Service;
-let file: string;
+let rest: Rest;
+let session: string;
 
 beforeAll(async () => {
   service = await startService();
-  const { body } = await restClient(service)("/v1/sessions", {});
-  file = `/v1/sessions/${body.id}/files/large.bin`;
+  rest = restClient(service);
+  const { body } = await rest("/v1/sessions", {});
+  session = `/v1/sessions/${body.id}`;
 });
 
 afterAll(() => service?.stop());
 
 function begin(method: string, headers: Record<string, string> = {}) {
-  return request(`${service.url}${file}`, { method, headers: { authorization: `Bearer ${service.key}`, ...headers } });
+  const url = `${service.url}${session}/files/large.bin`;
+  return request(url, { method, headers: { authorization: `Bearer ${service.key}`, ...headers } });
 }
 
 async function until(time: number): Promise<void> {
@@ -92,4 +95,21 @@ test("80 MiB at 2 MiB/s, up and down, raise neither gateway nor worker by 16 MiB
   expect([up.result, down.result]).toEqual([200, fileBytes]);
   const most = Math.max(...up.raised, ...down.raised);
   expect(most, `up ${up.raised}, down ${down.raised}`).toBeLessThan(barBytes);
+});
+
+test("768 MiB of files are as many as a session may have, and do not end it", { timeout: 120_000 }, async () => {
+  await rest(`${session}/files/large.bin`, undefined, { method: "DELETE" });
+  const put = async (name: string, mebibytes: number) => {
+    const { status, body } = await rest(`${session}/files/${name}`, undefined, {
+      method: "PUT",
+      body: Buffer.alloc(mebibytes * mebibyte, 1),
+    });
+    return status === 201 ? status : [status, body.detail];
+  };
+  for (const name of ["a", "b", "c", "d", "e", "f", "g"]) expect(await put(name, 100)).toBe(201);
+  expect(await put("h", 68)).toBe(201);
+  expect(await put("i", 1)).toEqual([409, "the files of a session have at most 768 MiB together"]);
+  // Longer than all slots take to be measured after their disk has grown.
+  await delay(5_000);
+  expect(await rest(`${session}/navigate`, { url: "about:blank" })).toMatchObject({ status: 200 });
 });
