@@ -150,6 +150,11 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
     expect(await page.heard()).toEqual([`input ${value}`, `change ${value}`]);
   });
 
+  test("sets a value as a person does, not as the page", async () => {
+    await page.type("#tracked", "2026-11-22");
+    expect(await page.heard()).toContain("changed by a person");
+  });
+
   test.each([
     ["#date", "22.11.2026", "date"],
     ["#time", "25:00", "time"],
@@ -190,6 +195,20 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
     await page.key("Escape");
     expect(await downs()).toBe(inTime);
     expect(await page.html()).toContain('id="next" value="after"');
+  });
+
+  test("may close a page with its last key, and with no other", async () => {
+    const leave = async (text: string) => {
+      await workerDriver(session).run("navigate", { url: site.url("/popups.html") });
+      await page.act({ kind: "tap", selector: "#open-self" });
+      await expect.poll(async () => (await session.state()).pages.length).toBe(2);
+      const outcome = await page.type("#close-by-key", text);
+      await expect.poll(async () => (await session.state()).pages.length).toBe(1);
+      return outcome;
+    };
+    expect((await leave("bye\n")).problem).toBeUndefined();
+    const cut = await leave(`bye\n${"x".repeat(2_000)}`);
+    expect(cut.problem).toMatchObject({ slug: "driver-error", extensions: { target_closed: true } });
   });
 
   test("selects all, copies, pastes and takes back", async () => {

@@ -6,6 +6,7 @@ import { deleteKey, findKey, isModifier } from "../input/keys.ts";
 import { inputOf } from "../input/page-input.ts";
 import { isOneCharacter, strike, strokesOf } from "../input/strokes.ts";
 import type { Progress } from "../pages/progress.ts";
+import { browserFailure } from "./browser-failure.ts";
 import { checkTime, type Scene } from "./scene.ts";
 import { readyForText } from "./text-receiver.ts";
 
@@ -26,8 +27,8 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   if (selector !== undefined && (await readyForText(scene, selector, request)) === "set") return;
   const { keyboard } = inputOf(await progress.race(sessionPage.cdp));
   checkTime(progress);
-  // What there was is selected. The page handles what it is sent in that order.
-  const emptied = clear ? keyboard.press(deleteKey) : undefined;
+  // What there was is selected. The page handles what it is sent in that order, and what it cannot be sent, not at all.
+  const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
   const typed = insert ? keyboard.insert(text) : typeKeys(progress, keyboard, text, delayMs);
   await progress.race(Promise.all([emptied, typed]));
 }
@@ -59,17 +60,22 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       ahead = isQuick && delayMs === 0 ? Math.min(ahead + 1, mostAhead) : Math.max(ahead >> 1, 1);
     }
   };
-  for (const stroke of strokesOf(text)) {
-    await hearUntil(ahead - 1);
-    if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
-    if (progress.isOver) {
-      await hearUntil(0);
-      throw fail("session-timeout", {}, { detail: `the first ${typed} characters were typed in time` });
+  const sendAll = async () => {
+    for (const stroke of strokesOf(text)) {
+      await hearUntil(ahead - 1);
+      if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
+      if (progress.isOver) {
+        await hearUntil(0);
+        throw fail("session-timeout", {}, { detail: `the first ${typed} characters were typed in time` });
+      }
+      const answer = strike(keyboard, stroke);
+      // Nobody waits for it when one before it fails.
+      answer.catch(() => undefined);
+      sent.push({ at: performance.now(), answer });
     }
-    const answer = strike(keyboard, stroke);
-    // Nobody waits for it when one before it fails.
-    answer.catch(() => undefined);
-    sent.push({ at: performance.now(), answer });
-  }
+    await hearUntil(1);
+  };
+  // A page may close by the last key; by one before that it is not typed.
+  await sendAll().catch((thrown) => Promise.reject(browserFailure(thrown)));
   await hearUntil(0);
 }
