@@ -14,15 +14,17 @@ export interface Door {
   readonly bodies: SlowBodies;
 }
 
-const peers = new WeakMap<IncomingMessage, Peer>();
+declare module "node:http" {
+  interface IncomingMessage {
+    /** Who has sent the request, once somebody has asked. */
+    peer?: Peer;
+  }
+}
 
 /** Names the peer of an HTTP request, once. */
 export function peerOf(request: IncomingMessage, { resolvePeer }: Door): Peer {
-  const known = peers.get(request);
-  if (known) return known;
-  const peer = resolvePeer(request.socket.remoteAddress, headersOf(request));
-  peers.set(request, peer);
-  return peer;
+  request.peer ??= resolvePeer(request.socket.remoteAddress, headersOf(request));
+  return request.peer;
 }
 
 /** Reads the headers of an HTTP request. */

@@ -117,12 +117,14 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
     async admit(call) {
       const { admissions, judgements } = wayOf(call.served);
       try {
-        await admitBy(admissions, call, parts).catch(async (thrown) => {
+        try {
+          await admitBy(admissions, call, parts);
+        } catch (thrown) {
           if (!isForbidden(thrown) || !call.bearer) throw thrown;
           // The bearer may have been given more since it was last looked up.
           call.principal = await app.bearers.lookUpAfresh(call.bearer);
           await admitBy(judgements, call, parts);
-        });
+        }
       } catch (thrown) {
         await refuse(call, thrown);
         throw thrown;

@@ -8,8 +8,16 @@ export interface EventPayload {
   readonly data: Readonly<Record<string, JsonValue>>;
 }
 
+const types = new WeakMap<DescMessage, string>();
+
 /** Makes a payload of a message that has an `event_type`. */
 export function eventPayload<D extends DescMessage>(schema: D, message: MessageShape<D>): EventPayload {
-  if (!hasOption(schema, event_type)) throw new Error(`${schema.typeName} has no event_type`);
-  return { type: getOption(schema, event_type), data: compileWriter(schema)(message) };
+  let type = types.get(schema);
+  if (type === undefined) {
+    if (!hasOption(schema, event_type)) throw new Error(`${schema.typeName} has no event_type`);
+    // Reading an option decodes it: a page may tell of a thousand things a second.
+    type = getOption(schema, event_type);
+    types.set(schema, type);
+  }
+  return { type, data: compileWriter(schema)(message) };
 }

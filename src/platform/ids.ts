@@ -22,13 +22,18 @@ export function idPattern(prefix: string): RegExp {
   return new RegExp(`^${prefix}_${idCharacters}$`);
 }
 
+/** Pairs of digits, by the ten bits that they stand for. */
+const pairs = Array.from({ length: 1024 }, (_, bits) => alphabet.charAt(bits >> 5) + alphabet.charAt(bits & 31));
+
 /** Writes the lowest bits of a number in base 32, most significant digit first. */
 function base32(value: bigint, length: number): string {
   let text = "";
-  for (let rest = value; text.length < length; rest >>= 5n) {
-    text = alphabet.charAt(Number(rest & 31n)) + text;
+  // Six digits at a time: every step of a bigint costs 40 ns.
+  for (let rest = value; text.length < length; rest >>= 30n) {
+    const bits = Number(rest & 0x3fff_ffffn);
+    text = `${pairs[bits >> 20]}${pairs[(bits >> 10) & 1023]}${pairs[bits & 1023]}${text}`;
   }
-  return text;
+  return text.slice(-length);
 }
 
 /** Reads a number in base 32. */

@@ -2,7 +2,8 @@ import { hash as hashOnce, timingSafeEqual } from "node:crypto";
 
 /** Hashes a secret that carries 160 bits or more itself, so that no slow hash is needed (1 us against 7 ms of argon2). */
 export function hashSecret(secret: string): Buffer {
-  return hashOnce("sha256", secret, "buffer");
+  // By way of text: Node takes twice as long to make the buffer itself.
+  return Buffer.from(hashOnce("sha256", secret, "hex"), "hex");
 }
 
 /** Compares two hashes in a time that does not depend on where they differ. */
