@@ -76,10 +76,11 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
   }
 }
 
-/** A hidden page has no frames. */
+/** Resolves with the next frame; a hidden page has none, and one that shows nothing new may be given none. */
 export function nextFrame(): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, 100);
+    const isHidden = sight.read(Document.prototype, "visibilityState", document) === "hidden";
+    const timer = setTimeout(resolve, isHidden ? 50 : 1_000);
     requestAnimationFrame(() => {
       clearTimeout(timer);
       resolve();
@@ -264,8 +265,10 @@ export function outerPoint(frame: Element, { x, y }: Point): Point {
 export function hitAt({ x, y }: Point): Element | undefined {
   let hit = Document.prototype.elementFromPoint.call(document, x, y);
   for (let shadow = hit?.shadowRoot; hit && shadow; shadow = hit.shadowRoot) {
-    const inner = shadow.elementFromPoint(x, y);
-    if (!inner || inner === hit || inner.getRootNode() !== shadow) break;
+    // The host is what a text hits that is slotted into its shadow root: what is around the slot is hit there.
+    const root = shadow;
+    const inner = root.elementsFromPoint(x, y).find((element) => element.getRootNode() === root);
+    if (!inner) break;
     hit = inner;
   }
   return hit ?? undefined;
@@ -280,18 +283,33 @@ export function takes(element: Element, hit: Element): boolean {
   return sight.labelled(hit) === element;
 }
 
-/** Sees what the next stroke hits. Of a press that hits another element than the one expected, nothing is let through. */
-export function guard(expected: Element | undefined, { stroke, timeoutMs }: Target & { timeoutMs: number }): void {
+/**
+ * Sees what the next stroke hits. Of a press that hits another element than the one expected, nothing is let through; nor
+ * does it count when the element has moved away between press and release.
+ */
+export function guard(expected: Element | undefined, wish: Target & { timeoutMs: number }): void {
   release();
+  const { stroke, timeoutMs, isDoubtful } = wish;
   const endsAt = performance.now() + timeoutMs;
+  let box: DOMRect | undefined;
+  const judge = (event: Event): Guard["verdict"] => {
+    const [hit] = event.composedPath();
+    const isExpected = expected && hit instanceof Element && takes(expected, hit);
+    if (own.verdict === "unseen") {
+      box = expected && boxOf(expected);
+      return isExpected && performance.now() < endsAt ? "hit" : "missed";
+    }
+    const isReleased = own.verdict === "hit" && event.type === "mouseup";
+    const hasLeft = isReleased && !isExpected && expected && box && !isSameBox(box, boxOf(expected));
+    return hasLeft && !isDoubtful ? "missed" : own.verdict;
+  };
   const onEvent = (event: Event) => {
     if (!event.isTrusted) return;
-    const [hit] = event.composedPath();
-    if (own.verdict === "unseen") {
-      const isExpected = expected && hit instanceof Element && takes(expected, hit);
-      own.verdict = isExpected && performance.now() < endsAt ? "hit" : "missed";
-    }
-    if (own.verdict === "hit" || stroke === "move") return;
+    const before = own.verdict;
+    own.verdict = judge(event);
+    // A button that the page has seen go down goes up for it too.
+    const isForPage = own.verdict === "hit" || stroke === "move" || before === "hit";
+    if (isForPage) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   };
