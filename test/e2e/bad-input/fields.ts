@@ -70,7 +70,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [{ action: "tap" }, "action: must be an object with a kind"],
     [{ action: {} }, "action.kind: is required"],
     [{ action: { kind: null } }, "action.kind: is required"],
-    [{ action: { kind: "upload" } }, "action.kind: must be one of tap"],
+    [{ action: { kind: "dance" } }, "action.kind: must be one of tap"],
     [{ action: { kind: "__proto__" } }, "action.kind: must be one of tap"],
     [tap({}), "action: give either selector, or x and y"],
     [tap({ selector: "a", x: 1, y: 1 }), "action: give either selector, or x and y"],

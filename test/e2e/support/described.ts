@@ -33,12 +33,14 @@ export class Described {
       (name) => !["Retry-After", "Idempotency-Replayed"].includes(name) && !answer.headers.has(name),
     );
     const type = answer.headers.get("content-type")?.split(";", 1)[0] ?? "";
+    const missingHeaders = missing.map((name) => `the header ${name} is missing`);
+    if (response.content?.["*/*"]) return missingHeaders;
     const content = response.content?.[type];
     if (!content) {
       const isEmpty = response.content === undefined && type === "" && answer.text === "";
-      return [...missing, ...(isEmpty ? [] : [`the content type ${type} is not described`])];
+      return [...missingHeaders, ...(isEmpty ? [] : [`the content type ${type} is not described`])];
     }
-    return [...missing.map((name) => `the header ${name} is missing`), ...this.#bodyFaults(content, type, answer.text)];
+    return [...missingHeaders, ...this.#bodyFaults(content, type, answer.text)];
   }
 
   #responseOf({ responses }: Operation, status: number): Response | undefined {

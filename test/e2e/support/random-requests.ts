@@ -54,7 +54,9 @@ export class RandomRequests {
     return {
       operation,
       method: verb,
-      path: template.replace("{id}", this.#id(verb, template)) + this.#query(operation, wildness),
+      path:
+        template.replace("{id}", this.#id(verb, template)).replace("{name}", this.#name()) +
+        this.#query(operation, wildness),
       headers: this.#headers(body, wildness),
       body,
     };
@@ -76,6 +78,10 @@ export class RandomRequests {
     return (isKept && this.#known[collection]) || this.#random.pick(ids);
   }
 
+  #name(): string {
+    return this.#random.pick(["report.csv", "report.csv", "%E2%82%AC", "a%2Fb", "%00", "x".repeat(300)]);
+  }
+
   #query({ parameters = [] }: Operation, wildness: number): string {
     const query = new URLSearchParams();
     for (const parameter of parameters) {
@@ -88,6 +94,7 @@ export class RandomRequests {
   }
 
   #body({ requestBody }: Operation, wildness: number): string | undefined {
+    if (requestBody?.content["*/*"]) return this.#random.pick(["", "a,b", "x".repeat(10_000)]);
     const content = requestBody?.content["application/json"];
     if (!content) return undefined;
     if (this.#random.chance(wildness / 4)) return this.#random.pick(brokenBodies);
