@@ -10,9 +10,9 @@ import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts"
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
 import { type Bearers, createBearers } from "./identity/bearers.ts";
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
-import { type Claims, createClaims } from "./limits/claims.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
-import { createRedisClaims } from "./limits/redis-claims.ts";
+import { createRedisSeats } from "./limits/redis-seats.ts";
+import { createSeats, type Seats } from "./limits/seats.ts";
 import { type Tiers, tiers } from "./limits/tiers.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
 import { type Clock, systemClock } from "./platform/clock.ts";
@@ -44,7 +44,7 @@ export interface AppParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly buckets: Buckets;
-  readonly claims: Claims;
+  readonly seats: Seats;
   readonly sealer: Sealer;
   readonly events: EventLog;
   readonly tiers: Tiers;
@@ -92,14 +92,14 @@ function endProcess(): void {
 
 /** What gateways share beside PostgreSQL: by Redis, or in the memory of a lone one. */
 function createSharedState({ redisUrl, role }: Config, log: Log, registry: Registry) {
-  const own = { bus: createLocalBus(), buckets: createBuckets(), claims: createClaims(), parts: [] };
+  const own = { bus: createLocalBus(), buckets: createBuckets(), seats: createSeats(), parts: [] };
   if (redisUrl === undefined) return own;
   const redis = createRedis({ url: redisUrl, log, registry });
   const bus = createRedisBus(redis);
   // Who serves no requests takes no share of the buckets.
   if (role === "jobs") return { ...own, bus, parts: [redis] };
-  const claims = createRedisClaims({ redis, log });
-  return { bus, buckets: createRedisBuckets({ redis }), claims, parts: [redis, claims] };
+  const seats = createRedisSeats({ redis, log });
+  return { bus, buckets: createRedisBuckets({ redis }), seats, parts: [redis, seats] };
 }
 
 /** Builds the app of a gateway; nothing is started yet. */
@@ -108,7 +108,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const ids = createIds(clock);
   const metrics = createMetrics();
   const shared = createSharedState(config, log, metrics);
-  const { bus, buckets, claims } = shared;
+  const { bus, buckets, seats } = shared;
   const storage = createStorage({ config, log, migrations, onFatal: options.onFatal ?? endProcess });
   const { db } = storage;
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
@@ -144,7 +144,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   };
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
-    ...{ config, clock, ids, log, metrics, db, bus, buckets, claims, sealer, events, tiers },
+    ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, tiers },
     ...{ apiKeys, bearers, idempotency, fleet, profiles, sessions },
     ...{ audit: undefined, legal: undefined },
   };

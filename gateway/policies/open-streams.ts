@@ -62,12 +62,12 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     }
   }
 
-  async function claim(whose: keyof typeof most, owner: string): Promise<() => void> {
+  async function takeSeat(whose: keyof typeof most, owner: string): Promise<() => void> {
     const limit = most[whose];
-    const claimed = await parts.claims.take(owner, limit);
-    if (claimed.isGranted) return claimed.release;
-    const detail = `the ${whose} has ${claimed.taken} open streams, which is the most`;
-    throw fail("tier-limit", { current_streams: claimed.taken, limit }, { detail });
+    const seat = await parts.seats.take(owner, limit);
+    if (seat.isGranted) return seat.release;
+    const detail = `the ${whose} has ${seat.taken} open streams, which is the most`;
+    throw fail("tier-limit", { current_streams: seat.taken, limit }, { detail });
   }
 
   /**
@@ -76,21 +76,21 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
    */
   function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; forget(): void } {
     const { accountId } = call.principal;
-    const isCounted = claim("account", accountId);
+    const isCounted = takeSeat("account", accountId);
     isCounted.catch((refusal) => end.abort(refusal));
-    const claims = new Map([["", isCounted]]);
+    const seats = new Map([["", isCounted]]);
     call.joinWith(async (sessionId) => {
       // By account as well: the session may be another's, which its method finds out meanwhile.
-      if (!claims.has(sessionId)) claims.set(sessionId, claim("session", `${accountId} ${sessionId}`));
-      await Promise.all(claims.values());
+      if (!seats.has(sessionId)) seats.set(sessionId, takeSeat("session", `${accountId} ${sessionId}`));
+      await Promise.all(seats.values());
     });
     return {
       isCounted,
       forget() {
         // The method may still be on its way to a session.
         call.joinWith(undefined);
-        for (const claimed of claims.values())
-          claimed.then(
+        for (const seat of seats.values())
+          seat.then(
             (release) => release(),
             () => undefined,
           );

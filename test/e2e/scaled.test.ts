@@ -181,7 +181,7 @@ test("streams of a session are counted on all gateways together, and those of on
   const half = Array.from({ length: 8 });
   const opened = await Promise.all([one, other].flatMap((gateway) => half.map(() => open(gateway, over.signal))));
   expect(opened.filter((status) => status !== 200)).toEqual([]);
-  // A claim that Redis did not answer in time is told to it some seconds later.
+  // A seat that Redis did not answer for in time is told to it some seconds later.
   const soon = { timeout: 20_000, interval: 200 };
   await expect.poll(() => tryToOpen(one), soon).toBe(429);
   await expect.poll(() => tryToOpen(other), soon).toBe(429);

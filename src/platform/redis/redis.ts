@@ -28,7 +28,7 @@ const longestQueue = 10_000;
 export type RedisClient = ReturnType<typeof makeClient>;
 
 /** What a request had to do without. */
-export type RedisUse = "bus" | "buckets" | "claims";
+export type RedisUse = "bus" | "buckets" | "seats";
 
 /** A Redis that may be away: then whoever asks is told so at once, and does without. */
 export interface Redis {

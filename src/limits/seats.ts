@@ -1,26 +1,26 @@
 import { randomUUID } from "node:crypto";
 import type { Part } from "../platform/lifetime.ts";
 
-/** A place that was claimed, until it is given back; or how many are taken, when there is none left. */
-export type Claim =
+/** A seat that was granted, until it is given back; or how many are taken, when there is none left. */
+export type Seat =
   | { readonly isGranted: true; readonly id: string; release(): void }
   | { readonly isGranted: false; readonly taken: number };
 
-/** Places of which an owner has so many at once: what lasts claims one for as long as it is open. */
-export interface Claims extends Part {
-  /** Claims a place of an owner who may have so many. Memory answers at once, Redis by a promise. */
-  take(owner: string, most: number): Claim | Promise<Claim>;
+/** Seats of which an owner has so many: what lasts takes one for as long as it is open. */
+export interface Seats extends Part {
+  /** Takes a seat of an owner who may have so many. Memory answers at once, Redis by a promise. */
+  take(owner: string, most: number): Seat | Promise<Seat>;
 }
 
-/** Claims in memory. */
-export interface LocalClaims extends Claims {
-  take(owner: string, most: number): Claim;
-  /** The identifiers of what each owner has claimed. */
+/** Seats in memory. */
+export interface LocalSeats extends Seats {
+  take(owner: string, most: number): Seat;
+  /** The identifiers of the seats that each owner has taken. */
   readonly held: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** Makes claims in memory. */
-export function createClaims(): LocalClaims {
+/** Makes seats in memory. */
+export function createSeats(): LocalSeats {
   const held = new Map<string, Set<string>>();
   return {
     held,

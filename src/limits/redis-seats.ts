@@ -2,20 +2,20 @@ import type { Log } from "../platform/log.ts";
 import type { Redis } from "../platform/redis/redis.ts";
 import { createScript } from "../platform/redis/redis-script.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
-import { type Claims, createClaims } from "./claims.ts";
+import { createSeats, type Seats } from "./seats.ts";
 
-/** Milliseconds for which a claim that is not renewed counts: so long places stay taken whose gateway has died. */
+/** Milliseconds for which a seat that is not renewed counts: so long those stay taken whose gateway has died. */
 const defaultLife = 10_000;
 
-/** Claims are renewed so often in their life: two turns may fail. */
+/** Seats are renewed so often in their life: two turns may fail. */
 const renewals = 3;
 
 /**
- * Adds claims to those of a key, a sorted set by the time at which each lapses, unless there are as many as may be. ARGV:
+ * Adds seats to those of a key, a sorted set by the time at which each lapses, unless there are as many as may be. ARGV:
  * the milliseconds that they last, the most, and their identifiers; those that are there already last anew. Gives how
  * many there were before. Time is that of Redis: the gateways' own clocks differ.
  */
-const addClaims = createScript(`
+const addSeats = createScript(`
 local time = redis.call("TIME")
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call("ZREMRANGEBYSCORE", KEYS[1], "-inf", now)
@@ -25,24 +25,24 @@ for i = 3, #ARGV do redis.call("ZADD", KEYS[1], now + ARGV[1], ARGV[i]) end
 redis.call("PEXPIRE", KEYS[1], ARGV[1])
 return taken`);
 
-export interface RedisClaimsOptions {
+export interface RedisSeatsOptions {
   readonly redis: Redis;
   readonly log: Log;
-  /** Milliseconds for which a claim that is not renewed counts. */
+  /** Milliseconds for which a seat that is not renewed counts. */
   readonly life?: number;
 }
 
 /**
- * Makes claims that all gateways share. They lapse with the gateway that holds them. While Redis is away each gateway
+ * Makes seats that all gateways share. They lapse with the gateway that holds them. While Redis is away each gateway
  * counts its own alone, and tells Redis of them when it is back.
  */
-export function createRedisClaims({ redis, log, life = defaultLife }: RedisClaimsOptions): Claims {
-  const local = createClaims();
-  const keyOf = (owner: string): string => `pilothouse:claims:${owner}`;
+export function createRedisSeats({ redis, log, life = defaultLife }: RedisSeatsOptions): Seats {
+  const local = createSeats();
+  const keyOf = (owner: string): string => `pilothouse:seats:${owner}`;
 
   async function add(owner: string, most: number, ids: Iterable<string>): Promise<number | undefined> {
     const args = [String(life), String(most), ...ids];
-    const taken = await redis.ask("claims", (client) => addClaims(client, [keyOf(owner)], args));
+    const taken = await redis.ask("seats", (client) => addSeats(client, [keyOf(owner)], args));
     return taken === undefined ? undefined : Number(taken);
   }
 
@@ -54,20 +54,20 @@ export function createRedisClaims({ redis, log, life = defaultLife }: RedisClaim
   }
 
   return {
-    ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "claims could not be renewed" }, log),
+    ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "seats could not be renewed" }, log),
     async take(owner, most) {
-      const claim = local.take(owner, most);
-      if (!claim.isGranted) return claim;
-      const taken = await add(owner, most, [claim.id]);
+      const seat = local.take(owner, most);
+      if (!seat.isGranted) return seat;
+      const taken = await add(owner, most, [seat.id]);
       if (taken !== undefined && taken >= most) {
-        claim.release();
+        seat.release();
         return { isGranted: false, taken };
       }
       return {
-        ...claim,
+        ...seat,
         release() {
-          claim.release();
-          void redis.ask("claims", (client) => client.zRem(keyOf(owner), claim.id));
+          seat.release();
+          void redis.ask("seats", (client) => client.zRem(keyOf(owner), seat.id));
         },
       };
     },

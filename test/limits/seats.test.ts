@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Claim, type Claims, createClaims } from "../../src/limits/claims.ts";
-import { createRedisClaims } from "../../src/limits/redis-claims.ts";
+import { createRedisSeats } from "../../src/limits/redis-seats.ts";
+import { createSeats, type Seat, type Seats } from "../../src/limits/seats.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { createRedis } from "../../src/platform/redis/redis.ts";
@@ -16,44 +16,44 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const soon = { timeout: 20_000, interval: 20 };
 
-/** What one of several gateways has of claims. */
+/** What one of several gateways has of seats. */
 async function connect(life = 600_000) {
   const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
-  const claims = createRedisClaims({ redis, log: silentLog, life });
+  const seats = createRedisSeats({ redis, log: silentLog, life });
   const die = async () => {
-    await claims.stop?.();
+    await seats.stop?.();
     redis.stop();
   };
   onTestFinished(die);
   await redis.start();
-  await claims.start?.();
-  return { claims, redis, die };
+  await seats.start?.();
+  return { seats, redis, die };
 }
 
 let owners = 0;
 
-/** An owner of whom nobody has claimed anything. */
+/** An owner who has taken no seat. */
 function fresh(): string {
   owners += 1;
   return `acc_${owners}`;
 }
 
-const kinds: [kind: string, make: () => Promise<[Claims, Claims]>][] = [
+const kinds: [kind: string, make: () => Promise<[Seats, Seats]>][] = [
   [
     "of a lone gateway",
     async () => {
-      const claims = createClaims();
-      return [claims, claims];
+      const seats = createSeats();
+      return [seats, seats];
     },
   ],
-  ["of two gateways", async () => [(await connect()).claims, (await connect()).claims]],
+  ["of two gateways", async () => [(await connect()).seats, (await connect()).seats]],
 ];
 
-function release(claim: Claim): void {
-  if (claim.isGranted) claim.release();
+function release(seat: Seat): void {
+  if (seat.isGranted) seat.release();
 }
 
-describe.each(kinds)("claims %s", (_kind, make) => {
+describe.each(kinds)("seats %s", (_kind, make) => {
   test("should be granted until there are as many as may be, and again when one was given back", async () => {
     const [one, other] = await make();
     const owner = fresh();
@@ -71,7 +71,7 @@ describe.each(kinds)("claims %s", (_kind, make) => {
     const gateways = await make();
     const owner = fresh();
     const asked = Array.from({ length: 40 }, (_, index) => gateways[index % 2]?.take(owner, 16));
-    const granted = (await Promise.all(asked)).filter((claim) => claim?.isGranted);
+    const granted = (await Promise.all(asked)).filter((seat) => seat?.isGranted);
     expect(granted).toHaveLength(16);
   });
 
@@ -82,32 +82,32 @@ describe.each(kinds)("claims %s", (_kind, make) => {
   });
 });
 
-test("a gateway's claims last as long as it renews them, and lapse when it has died", async () => {
+test("a gateway's seats last as long as it renews them, and lapse when it has died", async () => {
   const life = 2_000;
   const [one, other] = [await connect(life), await connect(life)];
   const owner = fresh();
-  expect(await one.claims.take(owner, 1)).toMatchObject({ isGranted: true });
+  expect(await one.seats.take(owner, 1)).toMatchObject({ isGranted: true });
   // That it goes on for longer than its life can only be waited for.
   await sleep(1.3 * life);
-  expect(await other.claims.take(owner, 1)).toEqual({ isGranted: false, taken: 1 });
+  expect(await other.seats.take(owner, 1)).toEqual({ isGranted: false, taken: 1 });
   await one.die();
-  await expect.poll(() => other.claims.take(owner, 1), soon).toMatchObject({ isGranted: true });
+  await expect.poll(() => other.seats.take(owner, 1), soon).toMatchObject({ isGranted: true });
 }, 60_000);
 
-test("a gateway counts its own claims while Redis is away, and Redis knows of them when it is back", async () => {
+test("a gateway counts its own seats while Redis is away, and Redis knows of them when it is back", async () => {
   const [one, other] = [await connect(3_000), await connect(3_000)];
   const owner = fresh();
-  expect(await one.claims.take(owner, 3)).toMatchObject({ isGranted: true });
+  expect(await one.seats.take(owner, 3)).toMatchObject({ isGranted: true });
   await server.kill();
   await expect.poll(() => [one.redis.isUp, other.redis.isUp], soon).toEqual([false, false]);
-  const away = [await one.claims.take(owner, 3), await one.claims.take(owner, 3)];
+  const away = [await one.seats.take(owner, 3), await one.seats.take(owner, 3)];
   expect(away.map(({ isGranted }) => isGranted)).toEqual([true, true]);
-  expect(await one.claims.take(owner, 3)).toEqual({ isGranted: false, taken: 3 });
+  expect(await one.seats.take(owner, 3)).toEqual({ isGranted: false, taken: 3 });
   await server.restart();
   const takeAndRelease = async () => {
-    const claim = await other.claims.take(owner, 3);
-    release(claim);
-    return claim.isGranted;
+    const seat = await other.seats.take(owner, 3);
+    release(seat);
+    return seat.isGranted;
   };
   await expect.poll(takeAndRelease, soon).toBe(false);
 }, 60_000);
