@@ -26,6 +26,7 @@ const elements = [
   ["an element with uneven edges", { selector: "#uneven" }],
   ["an element in a scroller", { selector: "#inside" }],
   ["an element taller than the viewport", { selector: "#tall" }],
+  ["an element in a frame of another origin", { selector: "#framed", frame: ["iframe"] }],
 ] as const;
 
 describe.each(["headless-shell", "chromium"] as const)("a picture in %s", (runtime) => {
@@ -69,8 +70,14 @@ describe.each(["headless-shell", "chromium"] as const)("a picture in %s", (runti
       await expectSame({ scale: captureScale, fullPage: true }, await page.screenshot({ scale, fullPage: true }));
     });
 
-    test.each(elements)("shows %s as Playwright does", async (_name, { selector }) => {
-      await expectSame({ selector }, await page.locator(selector).screenshot());
+    test.each(elements)("shows %s as Playwright does", async (_name, aim) => {
+      const isFramed = "frame" in aim;
+      // It leaves pages where it has scrolled them.
+      await page.reload();
+      // A frame of another origin stands still while it is out of view, and Playwright waits for its next picture.
+      if (isFramed) await page.locator(aim.frame[0]).scrollIntoViewIfNeeded();
+      const place = isFramed ? page.frameLocator(aim.frame[0]) : page;
+      await expectSame(aim, await place.locator(aim.selector).screenshot());
     });
   });
 
@@ -79,6 +86,10 @@ describe.each(["headless-shell", "chromium"] as const)("a picture in %s", (runti
     await session.navigate({ url: site.url("/pictures.html") });
     await session.interact({ action: { case: "scroll", value: { dy: 321 } } });
     await session.capture({ kind: SCREENSHOT, fullPage: true });
+    for (const [, { selector, ...inside }] of elements) {
+      const frame = "frame" in inside ? [...inside.frame] : [];
+      await session.capture({ kind: SCREENSHOT, selector, frame });
+    }
     const { title } = await session.interact({ action: { case: "key", value: { key: "F2" } } });
     expect(title).toBe("600x400 at 0,321, 0");
     await session.destroy();

@@ -1,11 +1,12 @@
 import { CaptureFormat, type CaptureRequest, CaptureScale } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { messageOf } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
+import type { Box } from "../elements/page-aim.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import type { RawCapture } from "./captured.ts";
 import { readImageSize } from "./image-size.ts";
 import { checkPicture, type PictureFormat } from "./picture-limits.ts";
-import { type Box, showElement } from "./shown-element.ts";
+import { whileShown } from "./shown-element.ts";
 
 /** Right after a load the compositor has nothing to give once in a while: seen in a third of first tries. */
 const tries = 5;
@@ -24,16 +25,26 @@ interface Part {
 
 /** Takes a picture of the viewport, of the whole document or of one element. */
 export async function takeScreenshot(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
-  const { progress, sessionPage, viewport } = scene;
-  const cdp = await progress.race(sessionPage.cdp);
-  const part = await findPart(scene, cdp, request);
+  const { selector, frame, fullPage, scale } = request;
+  if (selector !== undefined) {
+    return whileShown(scene, { selector, frame, path: "" }, async (box) =>
+      takePart(scene, request, await partAround(scene, box)),
+    );
+  }
+  const isAsShown = scale !== CaptureScale.CSS || scene.viewport.deviceScaleFactor === 1;
+  // What the browser shows takes no question of where it is.
+  if (isAsShown && !fullPage) return takePart(scene, request, undefined);
+  return takePart(scene, request, await (fullPage ? wholeDocument(scene) : wholeViewport(scene)));
+}
+
+async function takePart(scene: Scene, request: CaptureRequest, part: Part | undefined): Promise<RawCapture> {
   const format = formatOf(request.format);
-  const factor = viewport.deviceScaleFactor;
+  const factor = scene.viewport.deviceScaleFactor;
   const scale = (part?.zoom ?? 1) / (request.scale === CaptureScale.CSS ? factor : 1);
-  const { width, height } = part?.box ?? viewport;
+  const { width, height } = part?.box ?? scene.viewport;
   const size = { width: Math.round(width * scale * factor), height: Math.round(height * scale * factor) };
   checkPicture(size, format, sizedBy(request));
-  const bytes = await shoot(scene, cdp, {
+  const bytes = await shoot(scene, {
     format,
     // 36 % more bytes for 40 % less time.
     ...(format === "png" ? { optimizeForSpeed: true } : { quality: request.quality ?? defaultQuality }),
@@ -42,11 +53,8 @@ export async function takeScreenshot(scene: Scene, request: CaptureRequest): Pro
   return { contentType: `image/${format}`, parts: [bytes], size: readImageSize(bytes) };
 }
 
-async function shoot(
-  { progress }: Scene,
-  cdp: CdpSession,
-  options: Parameters<typeof cdp.send<"Page.captureScreenshot">>[1],
-): Promise<Buffer> {
+async function shoot({ progress, sessionPage }: Scene, options: ShotOptions): Promise<Buffer> {
+  const cdp = await progress.race(sessionPage.cdp);
   for (let left = tries; ; left -= 1) {
     try {
       const { data } = await progress.race(cdp.send("Page.captureScreenshot", options));
@@ -58,29 +66,36 @@ async function shoot(
   }
 }
 
-/** The part that is asked for; none for the viewport as the browser shows it, which takes no question. */
-async function findPart(scene: Scene, cdp: CdpSession, request: CaptureRequest): Promise<Part | undefined> {
-  const { selector, frame, fullPage, scale } = request;
-  const isScaled = scale === CaptureScale.CSS && scene.viewport.deviceScaleFactor !== 1;
-  if (selector === undefined && !fullPage && !isScaled) return undefined;
-  const shown = selector === undefined ? undefined : await showElement(scene, { selector, frame, path: "" });
-  const metrics = await scene.progress.race(cdp.send("Page.getLayoutMetrics"));
-  const { cssContentSize, cssLayoutViewport, cssVisualViewport } = metrics;
-  const view = boxOf(cssVisualViewport);
-  if (!shown && !fullPage) return { box: view, zoom: cssVisualViewport.scale, isBeyond: false };
-  const box = shown ? enclose(shown, boxOf(cssLayoutViewport)) : { ...cssContentSize, x: 0, y: 0 };
-  return { box, zoom: 1, isBeyond: !isWithin(box, view) };
+type ShotOptions = Parameters<typeof CdpSession.prototype.send<"Page.captureScreenshot">>[1];
+
+async function wholeViewport(scene: Scene): Promise<Part> {
+  const { cssVisualViewport } = await readMetrics(scene);
+  return { box: boxOf(cssVisualViewport), zoom: cssVisualViewport.scale, isBeyond: false };
+}
+
+async function wholeDocument(scene: Scene): Promise<Part> {
+  const { cssContentSize, cssVisualViewport } = await readMetrics(scene);
+  const box = { ...cssContentSize, x: 0, y: 0 };
+  return { box, zoom: 1, isBeyond: !isWithin(box, boxOf(cssVisualViewport)) };
+}
+
+/** The whole pixels of the document in which a box of the viewport lies. */
+async function partAround(scene: Scene, { x, y, width, height }: Box): Promise<Part> {
+  const { cssLayoutViewport, cssVisualViewport } = await readMetrics(scene);
+  const { pageX, pageY } = cssLayoutViewport;
+  const [left, top] = [Math.floor(x + pageX), Math.floor(y + pageY)];
+  const [right, bottom] = [Math.ceil(x + pageX + width), Math.ceil(y + pageY + height)];
+  const box = { x: left, y: top, width: right - left, height: bottom - top };
+  return { box, zoom: 1, isBeyond: !isWithin(box, boxOf(cssVisualViewport)) };
+}
+
+async function readMetrics({ progress, sessionPage }: Scene) {
+  const cdp = await progress.race(sessionPage.cdp);
+  return progress.race(cdp.send("Page.getLayoutMetrics"));
 }
 
 function boxOf({ pageX, pageY, clientWidth, clientHeight }: ViewportMetrics): Box {
   return { x: pageX, y: pageY, width: clientWidth, height: clientHeight };
-}
-
-/** The whole pixels of the document in which a box of the viewport lies. */
-function enclose({ x, y, width, height }: Box, viewport: Box): Box {
-  const [left, top] = [Math.floor(x + viewport.x), Math.floor(y + viewport.y)];
-  const [right, bottom] = [Math.ceil(x + viewport.x + width), Math.ceil(y + viewport.y + height)];
-  return { x: left, y: top, width: right - left, height: bottom - top };
 }
 
 function isWithin(inner: Box, outer: Box): boolean {

@@ -4,7 +4,7 @@
  */
 
 declare const sight: typeof import("./page-sight.ts");
-declare const state: { guard: Guard | undefined; frame: Element | undefined };
+declare const state: { guard: Guard | undefined; frame: Element | undefined; kept: readonly Offset[] | undefined };
 
 /** A point of the viewport, in CSS pixels. */
 export interface Point {
@@ -55,6 +55,13 @@ interface Look {
   box?: DOMRect;
   scrolls: number;
   scrollsAgainAt: number;
+}
+
+/** How far an element was scrolled. */
+interface Offset {
+  readonly element: Element;
+  readonly left: number;
+  readonly top: number;
 }
 
 interface Guard {
@@ -143,16 +150,38 @@ export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): 
 }
 
 /** Waits until an element stands still in view, and gives its box. */
-export function show(wish: Wish): Promise<Seen<Box>> {
+export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>> {
   const look = newLook(false);
   return until(wish.timeoutMs, () => {
     const found = findReady(wish);
     if ("hindrance" in found) return found;
-    const isMoving = mayMove(found.value, look) || (look.scrolls === 0 && bringIntoView(found.value, look));
+    if (wish.keepsOffsets) keepOffsets(found.value);
+    const edge = isLarge(found.value) ? "start" : "needed";
+    const isMoving = mayMove(found.value, look) || (look.scrolls === 0 && bringIntoView(found.value, look, edge));
     if (isMoving) return { hindrance: "keeps moving", isUnsettled: true };
     const { x, y, width, height } = boxOf(found.value);
     return { value: { x, y, width, height } };
   });
+}
+
+/** Keeps how far everything is scrolled that an element is in, or the frame that was found last, until it is put back. */
+export function keepOffsets(element: Element | undefined = state.frame): void {
+  if (state.kept) return;
+  const kept: Offset[] = [];
+  for (let at = element; at; at = sight.shownIn(at)) {
+    const left = sight.read(Element.prototype, "scrollLeft", at);
+    const top = sight.read(Element.prototype, "scrollTop", at);
+    kept.push({ element: at, left, top });
+  }
+  state.kept = kept;
+}
+
+/** Scrolls everything back to where it was kept. */
+export function putBack(): void {
+  for (const { element, left, top } of state.kept ?? []) {
+    Reflect.apply(Element.prototype.scrollTo, element, [{ left, top, behavior: "instant" }]);
+  }
+  state.kept = undefined;
 }
 
 /** The same box in the document that holds the frame which was found last. */
@@ -193,9 +222,9 @@ export function mayMove(element: Element, look: Look): boolean {
 }
 
 /** Scrolls to an element, and where it is covered there, now and then to another edge; says whether it has moved by it. */
-export function bringIntoView(element: Element, look: Look): boolean {
+export function bringIntoView(element: Element, look: Look, first: "needed" | "start" = "needed"): boolean {
   const now = performance.now();
-  const block = (["needed", "end", "center", "start"] as const)[look.scrolls];
+  const block = ([first, "end", "center", "start"] as const)[look.scrolls];
   if (!block || now < look.scrollsAgainAt) return false;
   const before = boxOf(element);
   scrollIntoView(element, block);
@@ -205,6 +234,12 @@ export function bringIntoView(element: Element, look: Look): boolean {
   // What a page does when it is scrolled shows in the next frame.
   look.isDoubtful ||= hasMoved;
   return hasMoved;
+}
+
+/** Whether an element is too large for the viewport. */
+export function isLarge(element: Element): boolean {
+  const { width, height } = boxOf(element);
+  return width > innerWidth || height > innerHeight;
 }
 
 export function scrollIntoView(element: Element, block: "needed" | "end" | "center" | "start"): void {

@@ -7,7 +7,7 @@ export type PageScript = typeof aiming;
 /** The script: a function that makes it, in whose source its functions see each other. */
 export const pageScript = `(() => {
   const sight = (() => { ${sourceOf(sight)} })();
-  const state = { guard: undefined, frame: undefined };
+  const state = { guard: undefined, frame: undefined, kept: undefined };
   ${sourceOf(aiming)}
 })()`;
 

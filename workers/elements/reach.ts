@@ -1,8 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { within } from "../../src/platform/deadline.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { type Aim, notParsed, selectorsOf } from "./aim.ts";
 import type { Act, Box, Hindrance, Seen } from "./page-aim.ts";
+import type { PageScript } from "./page-script.ts";
 import {
   callForObject,
   callPage,
@@ -16,6 +18,9 @@ import {
 
 /** How long the page is left to wait by itself: a wait that nobody waits for any more ends with it. */
 const sliceMs = 2_000;
+
+/** How long scrolling back may take; who waits for a picture has it already. */
+const putBackMs = 500;
 
 /** How soon a document that has just been left is looked for again. */
 const retryMs = 20;
@@ -86,15 +91,41 @@ export function useElement<Args, Value>(
 
 /** Brings an element into view, once it stands still, and gives its box in the page's viewport. */
 export function showElement(scene: ElementScene, aim: Aim): Promise<Box> {
-  return reach(scene, aim, async ({ inner, outer }, timeoutMs): Promise<Seen<Box>> => {
-    let seen: Seen<Box> = await callPage(scene, inner, "show", { selector: aim.selector, timeoutMs });
-    for (const frame of outer) {
-      if ("hindrance" in seen) break;
-      const value: Box | null = await callPage(scene, frame, "outerBox", seen.value);
-      seen = value ? { value } : { hindrance: "" };
-    }
-    return seen;
-  });
+  return reach(scene, aim, (way, timeoutMs) => show(scene, way, { selector: aim.selector, timeoutMs }));
+}
+
+/** The same for as long as `work` takes; whatever was scrolled for it goes back in the end. */
+export async function whileShown<Value>(
+  scene: ElementScene,
+  aim: Aim,
+  work: (box: Box) => Promise<Value>,
+): Promise<Value> {
+  let frames: readonly Frame[] = [];
+  try {
+    const box = await reach(scene, aim, async (way, timeoutMs) => {
+      frames = [way.inner, ...way.outer];
+      await Promise.all(way.outer.map((frame) => callPage(scene, frame, "keepOffsets")));
+      return show(scene, way, { selector: aim.selector, timeoutMs, keepsOffsets: true });
+    });
+    return await work(box);
+  } finally {
+    const restored = frames.map((frame) => callPage(scene, frame, "putBack"));
+    await within(Promise.all(restored), putBackMs, undefined);
+  }
+}
+
+async function show(
+  scene: ElementScene,
+  { inner, outer }: Way,
+  wish: Parameters<PageScript["show"]>[0],
+): Promise<Seen<Box>> {
+  let seen: Seen<Box> = await callPage(scene, inner, "show", wish);
+  for (const frame of outer) {
+    if ("hindrance" in seen) break;
+    const value: Box | null = await callPage(scene, frame, "outerBox", seen.value);
+    seen = value ? { value } : { hindrance: "" };
+  }
+  return seen;
 }
 
 /** An element that stays in its page, with our session of it: it has to be released. */
