@@ -94,8 +94,8 @@ function takeFrames(client: WebSocket, parts: BoundedQueue<CdpRequest>, { call, 
     if (room || waitMs >= 1) void hold(room, waitMs);
   });
   client.on("close", (code: number) => {
-    parts.end();
     if (code === closedAbnormally) call.cancel();
+    else parts.end();
   });
   // The WebSocket closes itself after an error; without a listener that would end the process.
   client.on("error", () => undefined);

@@ -63,7 +63,10 @@ export class BareClient implements Disposable {
   private constructor(socket: WebSocket) {
     this.socket = socket;
     socket.on("message", (data) => void this.heard.push(JSON.parse(String(data))));
-    this.closed = once(socket, "close").then(([code, reason]) => ({ code, reason: String(reason) }));
+    socket.on("error", () => undefined);
+    this.closed = new Promise((resolve) => {
+      socket.once("close", (code, reason) => resolve({ code, reason: String(reason) }));
+    });
   }
 
   /** Connects; rejects with the HTTP status of a refusal. */
