@@ -13,8 +13,8 @@ const launched = await Promise.all(
   runtimes.map(async (runtime) => {
     const slot = pool.acquire();
     if (!slot) throw new Error("a new pool has too few slots");
-    const { browserSession, context } = await launchBrowser(slot, { runtime });
-    await context.newPage();
+    const { browserSession } = await launchBrowser(slot, { runtime });
+    await browserSession.send("Target.createTarget", { url: "about:blank" });
     let pids: number[];
     // A busy machine starts the browser's helpers after its launch has been answered.
     do {

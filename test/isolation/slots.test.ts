@@ -22,6 +22,7 @@ import { confineCommand } from "../../workers/slots/confinement.ts";
 import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/slots/processes.ts";
 import type { Slot } from "../../workers/slots/slot.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { playwrightOf } from "../support/playwright-of.ts";
 import { executables, isRoot, keepingLog, runtimes } from "./world.ts";
 
 const log = keepingLog();
@@ -88,7 +89,7 @@ describe.each(isolations)("with %s", (isolation) => {
     expect([pool.isolation, pool.sandbox]).toEqual([isolation, "namespaces"]);
     const slot = take(pool);
     const launched = await launchBrowser(slot, { runtime });
-    await (await launched.context.newPage()).setContent("<p>hello");
+    await (await (await playwrightOf(launched)).newPage()).setContent("<p>hello");
     const pids = await pidsOf(launched);
     const browser = [...pids].find(([, type]) => type === "browser")?.[0] ?? 0;
     const renderers = [...pids].filter(([, type]) => type === "renderer").map(([pid]) => pid);
@@ -180,8 +181,8 @@ describe.each(isolations)("with %s", (isolation) => {
     const browsers = await Promise.all(
       slots.map((slot, index) => launchBrowser(slot, launches[index] ?? { runtime: "chromium" })),
     );
-    const titles = browsers.map(async ({ context }, index) => {
-      const page = await context.newPage();
+    const titles = browsers.map(async (browser, index) => {
+      const page = await (await playwrightOf(browser)).newPage();
       await page.setContent(`<title>${index}</title>`);
       return page.title();
     });
@@ -271,15 +272,18 @@ test("a slot is given back whatever its browser made of its directory, and count
 
 // An ordinary user's slots are that user's: what they may write, their browsers may move.
 if (isRoot) {
-  test.each(["artifacts", "profile", "tmp"])("a browser cannot put a link in the place of its %s", async (name) => {
-    const pool = await startPool("namespace");
-    onTestFinished(() => pool.stop());
-    const slot = take(pool);
-    const place = join(slot.directory, name);
-    await runAsSlot(slot, ["sh", "-c", 'touch "$0/mine"; mv "$0" "$0.old"; rm -r "$0"; ln -sfn /etc "$0"', place]);
-    expect(lstatSync(place).isDirectory()).toBe(true);
-    expect(readdirSync(slot.directory)).toEqual(["artifacts", "profile", "tmp"]);
-  });
+  test.each(["artifacts", "files", "profile", "tmp"])(
+    "a browser cannot put a link in the place of its %s",
+    async (name) => {
+      const pool = await startPool("namespace");
+      onTestFinished(() => pool.stop());
+      const slot = take(pool);
+      const place = join(slot.directory, name);
+      await runAsSlot(slot, ["sh", "-c", 'touch "$0/mine"; mv "$0" "$0.old"; rm -r "$0"; ln -sfn /etc "$0"', place]);
+      expect(lstatSync(place).isDirectory()).toBe(true);
+      expect(readdirSync(slot.directory)).toEqual(["artifacts", "files", "profile", "tmp"]);
+    },
+  );
 }
 
 test("the end of a pool ends its sessions and leaves no directory", async () => {

@@ -10,6 +10,7 @@ import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.t
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import type { Isolation } from "../../workers/slots/confinement.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { playwrightOf } from "../support/playwright-of.ts";
 import { ProxyStandIn } from "../support/proxy-stand-in.ts";
 import { attempt } from "./attempts.ts";
 import { type Arrivals, listenEverywhere } from "./listener.ts";
@@ -86,7 +87,7 @@ async function probeGuarded(
     if (!slot) throw new Error("a new pool has no free slot");
     const use = { check: "check.example:443", onChange: () => undefined };
     if (guard === "proxy") slot.relay.useUpstream(create(ProxySchema, { server: `http://${server}` }), use);
-    const { context } = await launchBrowser(slot, { runtime, extraFlags: eagerFlags });
+    const context = await playwrightOf(await launchBrowser(slot, { runtime, extraFlags: eagerFlags }));
     await tryEverything(context, guardedMs);
     const refusals = slot.relay.refusals.map(({ host, port }) => `${host}:${port}`);
     const seen = [...arrivals.seen].sort();

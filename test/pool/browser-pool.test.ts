@@ -81,7 +81,10 @@ describe("a pool of browsers", () => {
     });
   }
 
-  const widthOf = ({ pages }: SessionBrowser) => pages.active.page.evaluate(() => screen.width);
+  const widthOf = async ({ pages }: SessionBrowser) => {
+    const { result } = await pages.active.cdp.send("Runtime.evaluate", { expression: "screen.width" });
+    return result.value;
+  };
 
   test("gives the browser that it has launched ahead, and launches the next one", async () => {
     await setUp(3);

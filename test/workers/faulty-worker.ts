@@ -15,7 +15,7 @@ const site = await new FixtureSite().start();
 const worker = await WorkerUnderTest.start([site.host]);
 const [victim, other] = [await worker.open(), await worker.open()];
 await victim.navigate({ url: site.url("/dialogs.html") });
-const action = { case: "tap", value: { selector: "#alert" } } as const;
+const action = { case: "tap", value: { selector: "#file" } } as const;
 await victim.interact({ action }).catch(() => undefined);
 while (worker.happenings.length === 0) await delay(20);
 const { title } = await other.navigate({ url: site.url("/plain.html") });

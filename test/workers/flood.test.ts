@@ -24,12 +24,23 @@ async function open(runtime: string): Promise<DrivenSession> {
   return session;
 }
 
+/** Watches a session to its end: a browser says what its pages write only while somebody does. */
+function watch(session: DrivenSession): void {
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const read = async () => {
+    for await (const event of session.watch(over.signal)) event.id;
+  };
+  read().catch(() => undefined);
+}
+
 const tap = (session: DrivenSession, selector: string) =>
   session.interact({ action: { case: "tap", value: { selector } } });
 
 describe.each(["headless-shell", "chromium"])("a page of %s", (runtime) => {
   test("that writes giant messages loses them, and its session goes on", { timeout: 60_000 }, async () => {
     const session = await open(runtime);
+    watch(session);
     await session.navigate({ url: site.url("/flood.html?megabytes=12") });
     for (const selector of ["#log", "#throw", "#reject", "#request"]) {
       const { skipped } = pipeTotals;
@@ -41,6 +52,7 @@ describe.each(["headless-shell", "chromium"])("a page of %s", (runtime) => {
 
   test("that writes without end has to wait, and others go on", { timeout: 60_000 }, async () => {
     const [session, other] = [await open(runtime), await open(runtime)];
+    watch(session);
     await session.navigate({ url: site.url("/flood.html") });
     await other.navigate({ url: site.url("/form.html") });
     const { waits } = pipeTotals;

@@ -34,25 +34,25 @@ describe.each(["headless-shell", "chromium"] as const)("the pages of a session i
     const closed: string[] = [];
     const ignore = () => undefined;
     const onClosed = ({ id }: { id: string }) => void closed.push(id);
-    const pages = new PageBook(browser.context, browser, {
+    const pages = new PageBook(browser, {
       onOpened: ignore,
       onTab: ignore,
       onClosed,
       onLost: ignore,
     });
     await pages.start();
-    await pages.active.page.close();
+    await pages.close(pages.active);
     await vi.waitUntil(() => pages.all.length === 1 && closed.length === 1, { timeout: 10_000 });
     expect(closed).toEqual(["page_1"]);
     expect(pages.active.id).toBe("page_2");
-    expect(pages.active.page.url()).toBe("about:blank");
-    pages.close();
+    expect(pages.active.tab.url).toBe("about:blank");
+    pages.end();
   });
 
   test("a hung one is given another tab under its id", { timeout: 60_000 }, async () => {
     const browser = await launch(runtime);
     const ignore = () => undefined;
-    const pages = new PageBook(browser.context, browser, {
+    const pages = new PageBook(browser, {
       onOpened: ignore,
       onTab: ignore,
       onClosed: ignore,
@@ -60,14 +60,11 @@ describe.each(["headless-shell", "chromium"] as const)("the pages of a session i
     });
     await pages.start();
     const { active } = pages;
-    active.page
-      .evaluate(() => {
-        for (;;);
-      })
-      .catch(ignore);
+    active.cdp.send("Runtime.evaluate", { expression: "for (;;);" }).catch(ignore);
     await pages.replace(active);
-    expect(await active.page.evaluate(() => 1 + 1)).toBe(2);
+    const { result } = await active.cdp.send("Runtime.evaluate", { expression: "1 + 1" });
+    expect(result.value).toBe(2);
     expect(pages.all.map(({ id }) => id)).toEqual(["page_1"]);
-    pages.close();
+    pages.end();
   });
 });

@@ -1,13 +1,8 @@
-import { errors } from "playwright-core";
 import { Failure, fail } from "../../src/platform/errors.ts";
+import { closedFailure, crashedFailure } from "../pages/tab.ts";
 import { isTargetClosed } from "../wire/target-faults.ts";
 
-/** Colours of Playwright's call log. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for
-const colours = /\u001b\[\d+m/g;
-
-const crashed = /(?:Target|Page) crashed/;
-const closed = /(?:Target page, context or browser|Browser|Page|Frame) (?:has been closed|closed|was detached)/;
+const crashed = /Target crashed/;
 const netErrorPattern = /net::(ERR_[A-Z0-9_]+)/;
 
 /** Turns what was thrown while something was done to a page into the failure that the client sees. */
@@ -22,14 +17,7 @@ export function pageFailure(thrown: unknown): Failure | undefined {
   if (crashed.test(message)) return crashedFailure();
   const netError = netErrorOf(thrown);
   if (netError !== undefined) return netFailure(netError);
-  if (!isTargetClosed(thrown) && !closed.test(message)) return undefined;
-  return fail("driver-error", { target_closed: true }, { detail: "the page has closed" });
-}
-
-/** What is answered while the renderer of a page is gone. */
-export function crashedFailure(): Failure {
-  const detail = "the page has crashed; the next navigate starts it anew";
-  return fail("driver-error", { target_crashed: true }, { detail });
+  return isTargetClosed(thrown) ? closedFailure() : undefined;
 }
 
 /** What is answered to a page that cannot be reached; where the session's proxy is at fault, with what it did. */
@@ -43,12 +31,7 @@ export function netErrorOf(thrown: unknown): string | undefined {
   return netErrorPattern.exec(messageOf(thrown))?.[1];
 }
 
-/** Whether Playwright has given up at its timeout. */
-export function isTimeout(thrown: unknown): boolean {
-  return thrown instanceof errors.TimeoutError;
-}
-
-/** What Playwright said, without colours. */
+/** What was said of a failure. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message.replaceAll(colours, "") : String(thrown);
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }

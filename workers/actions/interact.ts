@@ -1,7 +1,8 @@
 import type { InteractRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
+import { crashedFailure } from "../pages/tab.ts";
 import { isTargetClosed } from "../wire/target-faults.ts";
-import { browserFailure, crashedFailure } from "./browser-failure.ts";
+import { browserFailure } from "./browser-failure.ts";
 import { drag, swipe } from "./pointer.ts";
 import type { Scene } from "./scene.ts";
 import { scroll } from "./scroll.ts";
@@ -12,8 +13,11 @@ import { upload } from "./upload.ts";
 
 type Action = InteractRequest["action"];
 
+/** An action upon what a page shows, and none upon the page itself. */
+export type PageAction = Exclude<Action, { case: "back" | "forward" | "reload" | "activatePage" | "closePage" }>;
+
 /** Does the one thing that a request asks for. */
-export async function interact(scene: Scene, action: Action): Promise<void> {
+export async function interact(scene: Scene, action: PageAction): Promise<void> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   try {
     await act(scene, action);
@@ -23,7 +27,7 @@ export async function interact(scene: Scene, action: Action): Promise<void> {
   }
 }
 
-async function act(scene: Scene, action: Action): Promise<void> {
+async function act(scene: Scene, action: PageAction): Promise<void> {
   switch (action.case) {
     case "tap":
       return tap(scene, action.value);

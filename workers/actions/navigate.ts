@@ -1,19 +1,21 @@
-import type { Page, Response } from "playwright-core";
 import { type NavigateRequest, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { within } from "../../src/platform/deadline.ts";
-import { type Failure, fail } from "../../src/platform/errors.ts";
+import { unlessLate, within } from "../../src/platform/deadline.ts";
+import { Failure, fail } from "../../src/platform/errors.ts";
 import { isMetadataHost } from "../../src/platform/outgoing/address-rules.ts";
 import type { EgressFailure } from "../egress/journal.ts";
 import type { Relay } from "../egress/relay.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
+import type { LoadState } from "../pages/tab.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
-import { isTimeout, messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
-import { limits } from "./scene.ts";
+import { messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
 
-/** How long the old document may keep a navigation from starting before its renderer is asked whether it lives. */
-const probeAfterMs = 1_000;
+/**
+ * How long a document may take from its server's answer to its beginning, or the old one to let it be asked for, before
+ * the renderer counts as hung.
+ */
+const hungMs = 2_000;
 
 /** How long a living renderer may take to say so. */
 const probeMs = 1_000;
@@ -34,15 +36,13 @@ export interface NavigateScene {
   readonly showRemedy: boolean;
 }
 
-type LoadState = "load" | "domcontentloaded" | "commit";
-
-/** How Playwright calls the ways in which a page can be loaded. */
+/** How far a document has to come. */
 export function loadStateOf(waitUntil: WaitUntil): LoadState {
   if (waitUntil === WaitUntil.DOMCONTENTLOADED) return "domcontentloaded";
   return waitUntil === WaitUntil.COMMIT ? "commit" : "load";
 }
 
-/** Loads an address, which the gateway has checked, in a page; gives the HTTP status of its document, where there was one. */
+/** Loads an address, which the gateway has checked, in a page; gives the HTTP status of its document, where it has one. */
 export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<number | undefined> {
   const url = new URL(request.url);
   const { sessionPage, pages, progress } = scene;
@@ -53,10 +53,12 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
   sessionPage.isNavigating = true;
   sessionPage.traffic.forgetDocument();
   try {
-    const status = await load(scene, url.href, loadStateOf(request.waitUntil));
+    const came = await load(scene, url.href);
+    if (came === "download") return undefined;
+    if (came === "document") await reach(sessionPage, loadStateOf(request.waitUntil), progress);
     const { answer } = sessionPage.traffic;
     if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
-    return status;
+    return answer?.status;
   } catch (thrown) {
     if (netErrorOf(thrown) === undefined) await stopLoading(sessionPage);
     throw explain(scene, thrown, sessionPage.traffic.requestedUrl ?? url.href, since);
@@ -65,91 +67,102 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
   }
 }
 
-async function load(scene: NavigateScene, url: string, waitUntil: LoadState): Promise<number | undefined> {
+/** Resolves when the page's document, the one that is on its way included, has come so far. */
+export async function reach({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
+  const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
+  if (!reached) notLoaded();
+}
+
+function notLoaded(): never {
+  throw fail("session-timeout", {}, { detail: "the page has not loaded within the timeout" });
+}
+
+/** Resolves when a document has come for the address, or nothing is to come. */
+async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
   const { sessionPage, progress } = scene;
-  const { page } = sessionPage;
-  try {
-    const response = await gotoUnlessHung(scene, url, waitUntil);
-    return response?.status();
-  } catch (thrown) {
-    const message = messageOf(thrown);
-    if (message.includes("Download is starting")) return undefined;
+  const before = sessionPage.tab.committed;
+  const { errorText, isDownload } = await unlessLate(goUnlessHung(scene, url), progress.remaining(), notLoaded);
+  if (isDownload) return "download";
+  if (errorText === undefined) return "document";
+  const { tab, traffic } = sessionPage;
+  if (netErrorOf(errorText) === "ERR_ABORTED") {
+    if (traffic.answer?.status === 204 || traffic.answer?.status === 205) return "nothing";
     // The browser's own page about the failure of the navigation before has come late, and in between.
-    if (message.includes(`another navigation to "${errorPage}`)) return load(scene, url, waitUntil);
-    if (message.includes("interrupted by another navigation")) {
-      // The page sent itself elsewhere while it loaded: that is where the navigation ends.
-      await page.waitForLoadState(waitUntil === "commit" ? "domcontentloaded" : waitUntil, limits({ progress }));
-      return sessionPage.traffic.answer?.status;
-    }
-    const status = sessionPage.traffic.answer?.status;
-    if (netErrorOf(thrown) === "ERR_ABORTED" && (status === 204 || status === 205)) return status;
-    throw thrown;
+    if (tab.committed > before && tab.url.startsWith(errorPage)) return load(scene, url);
+    // The page sent itself elsewhere meanwhile: that is where the navigation ends.
+    if (tab.committed > before || tab.isLeaving) return "document";
   }
+  throw new Error(errorText);
 }
 
 /**
- * Navigates, and when the old document's renderer turns out to hang before the new one has begun, does so in another
- * tab: a renderer in an endless script takes no navigation within its site.
+ * Navigates, and when the renderer turns out to hang before the document has begun, does so in another tab: one in an
+ * endless script takes no navigation within its site.
  */
-async function gotoUnlessHung(scene: NavigateScene, url: string, waitUntil: LoadState): Promise<Response | null> {
-  const { sessionPage, progress, pages } = scene;
+async function goUnlessHung({ sessionPage, progress, pages }: NavigateScene, url: string): Promise<Navigated> {
   const over = new AbortController();
-  const { page } = sessionPage;
-  const goto = () => sessionPage.page.goto(url, { ...limits({ progress }), waitUntil });
-  const first = goto();
-  const hung = watchForHang(page, sessionPage.cdp, over.signal);
+  const first = go(sessionPage, url, progress);
   try {
-    const outcome = await progress.race(Promise.race([first.then((response) => ({ response })), hung]));
-    if (outcome !== "hung") return outcome.response;
+    const outcome = await progress.race(Promise.race([first, hang(sessionPage, over.signal)]));
+    if (outcome !== "hung") return outcome;
     first.catch(() => undefined);
     await progress.race(pages.replace(sessionPage));
-    return await progress.race(goto());
+    return await go(sessionPage, url, progress);
   } finally {
     over.abort();
   }
 }
 
-/** Resolves when the renderer does not answer although its document has not been left; never, once `over` aborts. */
-function watchForHang(page: Page, cdp: Promise<CdpSession>, over: AbortSignal): Promise<"hung"> {
+/** Asks for a navigation; resolves when its document has come, or when it is known that none will. */
+async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<Navigated> {
+  const before = tab.committed;
+  const navigated = await progress.race(cdp.send("Page.navigate", { url }));
+  // The browser answers when it has sent the document to the renderer, which may hang.
+  const hasCome = () => {
+    tab.assertShown();
+    return tab.committed > before || undefined;
+  };
+  if (navigated.loaderId !== undefined && navigated.errorText === undefined) await tab.changes.until(hasCome, progress);
+  return navigated;
+}
+
+/** What the browser answers when a navigation has come to its document, or to nothing. */
+interface Navigated {
+  /** Absent when it has succeeded. */
+  readonly errorText?: string | undefined;
+  readonly isDownload?: boolean;
+}
+
+/** Resolves when nobody but the renderer can be what a navigation waits for; never, once `over` aborts. */
+function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung"> {
   const { promise, resolve } = Promise.withResolvers<"hung">();
-  let timer: NodeJS.Timeout | undefined;
-  const stop = () => {
-    clearTimeout(timer);
-    page.off("framenavigated", onNavigated);
-  };
-  const onNavigated = (frame: unknown) => {
-    if (frame === page.mainFrame()) stop();
-  };
-  const probe = async () => {
-    const alive = await answers(cdp);
-    if (over.aborted) return;
-    if (!alive) resolve("hung");
-    else timer = setTimeout(probe, probeAfterMs);
-  };
-  timer = setTimeout(probe, probeAfterMs);
-  page.on("framenavigated", onNavigated);
-  over.addEventListener("abort", stop, { once: true });
+  const before = tab.committed;
+  let since = performance.now();
+  const timer = setInterval(() => {
+    if (tab.committed > before) clearInterval(timer);
+    else if (traffic.isAwaitingServer) since = performance.now();
+    else if (performance.now() - since >= hungMs) resolve("hung");
+  }, hungMs / 10);
+  over.addEventListener("abort", () => clearInterval(timer), { once: true });
   return promise;
 }
 
 /** Gives up a navigation that has not come to its end: until then the old document runs no script of ours. */
 async function stopLoading({ cdp }: SessionPage): Promise<void> {
-  await within(
-    cdp.then((session) => session.send("Page.stopLoading")),
-    stopMs,
-    undefined,
-  );
+  await within(cdp.send("Page.stopLoading"), stopMs, undefined);
 }
 
 async function isAlive(sessionPage: SessionPage): Promise<boolean> {
+  // The browser asks a renderer nothing while the page is on its way elsewhere.
+  await stopLoading(sessionPage);
   const alive = await answers(sessionPage.cdp);
   if (alive) sessionPage.isSuspect = false;
   return alive;
 }
 
 /** Whether a renderer answers in time; an error is an answer. */
-function answers(cdp: Promise<CdpSession>): Promise<boolean> {
-  const asked = cdp.then((session) => session.send("Runtime.evaluate", { expression: "1" }));
+function answers(cdp: CdpSession): Promise<boolean> {
+  const asked = cdp.send("Runtime.evaluate", { expression: "1" });
   return within(
     asked.then(
       () => true,
@@ -165,9 +178,7 @@ function explain(scene: NavigateScene, thrown: unknown, url: string, since: numb
   if (isNet && wasRefused(scene, url, since)) return refused(scene, url);
   const onTheWay = isNet ? failureOf(scene, url, since) : undefined;
   if (onTheWay) return netFailure(onTheWay.netError, onTheWay.proxyFault);
-  if (isTimeout(thrown)) {
-    return fail("session-timeout", {}, { detail: "the page has not loaded within the timeout", cause: thrown });
-  }
+  if (thrown instanceof Failure) return thrown;
   return pageFailure(thrown) ?? fail("driver-error", {}, { detail: messageOf(thrown).slice(0, 300), cause: thrown });
 }
 

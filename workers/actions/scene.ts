@@ -1,4 +1,3 @@
-import type { Page } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { SessionFiles } from "../files/session-files.ts";
@@ -8,7 +7,6 @@ import type { SessionPage } from "../pages/session-page.ts";
 /** What an action works on. */
 export interface Scene {
   readonly sessionPage: SessionPage;
-  readonly page: Page;
   readonly progress: Progress;
   /** The emulated device has a touch screen. */
   readonly hasTouch: boolean;
@@ -16,11 +14,6 @@ export interface Scene {
   readonly files: Pick<SessionFiles, "pathOf">;
   /** The size of its pages. */
   readonly viewport: Viewport;
-}
-
-/** What Playwright's operations are given so that they end with the command. */
-export function limits({ progress }: Pick<Scene, "progress">): { timeout: number; signal: AbortSignal } {
-  return { timeout: progress.remaining(), signal: progress.signal };
 }
 
 /** Fails when the time is up: what was sent now would come after the command's answer. */

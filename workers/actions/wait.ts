@@ -1,9 +1,10 @@
-import { ElementState, type WaitRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { ElementState, type UrlCondition, type WaitRequest } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { type Presence, waitForElement, waitForText } from "../elements/wait.ts";
-import { browserFailure, crashedFailure, isTimeout } from "./browser-failure.ts";
-import { loadStateOf } from "./navigate.ts";
-import { limits, type Scene } from "./scene.ts";
+import { crashedFailure } from "../pages/tab.ts";
+import { browserFailure } from "./browser-failure.ts";
+import { loadStateOf, reach } from "./navigate.ts";
+import type { Scene } from "./scene.ts";
 import { urlGlob } from "./url-glob.ts";
 
 type Condition = WaitRequest["condition"];
@@ -14,35 +15,40 @@ export async function waitFor(scene: Scene, condition: Condition): Promise<void>
   try {
     await hold(scene, condition);
   } catch (thrown) {
-    if (isTimeout(thrown)) throw fail("session-timeout", {}, { detail: unmet(condition), cause: thrown });
     throw browserFailure(thrown);
   }
 }
 
 async function hold(scene: Scene, condition: Condition): Promise<void> {
-  const { page, progress, sessionPage } = scene;
+  const { progress, sessionPage } = scene;
   switch (condition.case) {
     case "selector": {
       const { selector, frame, state } = condition.value;
       return waitForElement(scene, { selector, frame, path: "condition" }, presences[state] ?? "visible");
     }
-    case "url": {
-      const matches = urlGlob(condition.value.pattern);
-      return page.waitForURL(({ href }) => matches(href), { ...limits(scene), waitUntil: "commit" });
-    }
-    case "loadState": {
-      const state = loadStateOf(condition.value.state);
-      // A page always shows some document that has begun to arrive.
-      return state === "commit" ? undefined : page.waitForLoadState(state, limits(scene));
-    }
+    case "url":
+      return waitForAddress(scene, condition.value);
+    case "loadState":
+      return reach(sessionPage, loadStateOf(condition.value.state), progress);
     case "text":
       return waitForText(scene, condition.value.text, condition.value.frame);
     case "networkIdle":
-      await page.waitForLoadState("load", limits(scene));
+      await reach(sessionPage, "load", progress);
       return sessionPage.traffic.idle(progress);
     case undefined:
       throw failFields("validation-failed", { condition: "is required" });
   }
+}
+
+async function waitForAddress({ sessionPage, progress }: Scene, { pattern }: UrlCondition): Promise<void> {
+  const { tab } = sessionPage;
+  const matches = urlGlob(pattern);
+  const look = () => {
+    tab.assertShown();
+    return matches(tab.url) || undefined;
+  };
+  const detail = "the address of the page did not match within the timeout";
+  if (!(await tab.changes.until(look, progress))) throw fail("session-timeout", {}, { detail });
 }
 
 const presences: Readonly<Record<number, Presence>> = {
@@ -50,14 +56,3 @@ const presences: Readonly<Record<number, Presence>> = {
   [ElementState.ATTACHED]: "attached",
   [ElementState.DETACHED]: "detached",
 };
-
-function unmet(condition: Condition): string {
-  switch (condition.case) {
-    case "url":
-      return "the address of the page did not match within the timeout";
-    case "networkIdle":
-      return "the network did not become idle within the timeout";
-    default:
-      return "the page has not loaded within the timeout";
-  }
-}

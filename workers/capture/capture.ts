@@ -8,8 +8,9 @@ import {
   type CaptureRequest,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { browserFailure, crashedFailure } from "../actions/browser-failure.ts";
+import { browserFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
+import { crashedFailure } from "../pages/tab.ts";
 import { Captured, type RawCapture } from "./captured.ts";
 import { snapshotDom } from "./dom-snapshot.ts";
 import { snapshotMhtml } from "./mhtml.ts";

@@ -1,5 +1,5 @@
-import type { Page } from "playwright-core";
 import type { SessionPage } from "../pages/session-page.ts";
+import type { Tab } from "../pages/tab.ts";
 import { PageHarness, type Sighting } from "./page-harness.ts";
 
 /** A bot check that a session shows. */
@@ -16,9 +16,9 @@ export interface ChallengeListener {
 
 /** Watches all pages of a session for bot checks, and tells of one at a time. */
 export class ChallengeWatch {
-  readonly #harnesses = new Map<Page, PageHarness>();
+  readonly #harnesses = new Map<Tab, PageHarness>();
   #listener: ChallengeListener | undefined;
-  #shown: { readonly page: Page; readonly sighting: Sighting } | undefined;
+  #shown: { readonly tab: Tab; readonly sighting: Sighting } | undefined;
   #challenge: SeenChallenge | undefined;
 
   /** The check that was told of and is not gone. */
@@ -32,24 +32,20 @@ export class ChallengeWatch {
     if (this.#challenge) listener.onSeen(this.#challenge);
   }
 
-  /** Watches the tab that a page has. */
-  attend({ page, cdp, targetId, traffic }: SessionPage): void {
-    const harness = new PageHarness({ page, cdp, targetId, traffic, onChange: () => this.#onChange() });
-    this.#harnesses.set(page, harness);
-    page.on("close", () => {
-      harness.stop();
-      this.#harnesses.delete(page);
-    });
+  /** Watches a tab. */
+  attend(tab: Tab): void {
+    this.#harnesses.set(tab, new PageHarness(tab, () => this.#onChange()));
+    tab.listen({ onClosed: () => this.#harnesses.delete(tab) });
   }
 
   /** Whether a page shows a check. */
-  isShownBy({ page }: SessionPage): boolean {
-    return this.#harnesses.get(page)?.sighting !== undefined;
+  isShownBy({ tab }: SessionPage): boolean {
+    return this.#harnesses.get(tab)?.sighting !== undefined;
   }
 
   /** Resolves, after a navigation, when it is known whether the page shows a check, or the time for that is up. */
-  async afterCommand(kind: "navigate" | "interact" | "wait", { page }: SessionPage): Promise<void> {
-    const harness = this.#harnesses.get(page);
+  async afterCommand(kind: "navigate" | "interact" | "wait", { tab }: SessionPage): Promise<void> {
+    const harness = this.#harnesses.get(tab);
     if (kind === "navigate") await harness?.verdict();
     if (kind === "interact") harness?.touch();
   }
@@ -62,7 +58,7 @@ export class ChallengeWatch {
 
   #onChange(): void {
     const shown = this.#shown;
-    const sighting = shown && this.#harnesses.get(shown.page)?.sighting;
+    const sighting = shown && this.#harnesses.get(shown.tab)?.sighting;
     // A check that has moved on to another address of its page is the same one.
     if (sighting && sighting.kind === shown.sighting.kind) return;
     if (shown) this.#tellGone();
@@ -70,8 +66,8 @@ export class ChallengeWatch {
     if (next?.[1].sighting) this.#tellSeen(next[0], next[1].sighting);
   }
 
-  #tellSeen(page: Page, sighting: Sighting): void {
-    this.#shown = { page, sighting };
+  #tellSeen(tab: Tab, sighting: Sighting): void {
+    this.#shown = { tab, sighting };
     this.#challenge = { ...sighting, detectedAt: new Date() };
     this.#listener?.onSeen(this.#challenge);
   }

@@ -1,41 +1,75 @@
-import type { Frame } from "playwright-core";
+import type { Frame, Tab } from "../pages/tab.ts";
 import type { CheckFrame } from "./vendors.ts";
 
-/** How long a field may take to tell its value. */
-const fieldMs = 500;
+/** The world in which our scripts see a document, and the page does not see our scripts. */
+const world = "harness";
 
 /** A document has one field for each widget; more are not looked at. */
 const maxFields = 5;
 
 /**
- * Says whether a check's frame is before the person's eyes and still to be passed. Playwright looks at it from its
- * world of its own, which pages cannot see; it also finds frames in closed shadow roots, where Turnstile has its own.
+ * Says whether a check's frame is before the person's eyes and still to be passed. It is looked at from the element that
+ * holds it, also in closed shadow roots, where Turnstile has its own.
  */
-export async function isUnsolved(frame: Frame, check: CheckFrame): Promise<boolean> {
-  if (!(await isShown(frame, check.minWidth, check.minHeight))) return false;
-  for (let parent = frame.parentFrame(); parent?.parentFrame(); parent = parent.parentFrame()) {
-    if (!(await isShown(parent, check.minWidth, check.minHeight))) return false;
+export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Promise<boolean> {
+  for (let at = frame; at.parentId !== undefined; ) {
+    if (!(await isShown(tab, at, check.minWidth, check.minHeight))) return false;
+    const parent = tab.frame(at.parentId);
+    if (!parent) return false;
+    at = parent;
   }
-  const parent = frame.parentFrame();
-  return check.answer === undefined || parent === null || !(await isAnswered(parent, check.answer));
+  return (
+    check.answer === undefined || frame.parentId === undefined || !(await isAnswered(tab, frame.parentId, check.answer))
+  );
 }
 
-async function isShown(frame: Frame, minWidth: number, minHeight: number): Promise<boolean> {
-  const element = await frame.frameElement();
+async function isShown(tab: Tab, { id, parentId = "" }: Frame, minWidth: number, minHeight: number): Promise<boolean> {
+  const cdp = tab.sessionOf(parentId);
+  const [{ backendNodeId }, { executionContextId }] = await Promise.all([
+    cdp.send("DOM.getFrameOwner", { frameId: id }),
+    cdp.send("Page.createIsolatedWorld", { frameId: parentId, worldName: world }),
+  ]);
+  const { object } = await cdp.send("DOM.resolveNode", { backendNodeId, executionContextId });
+  const { objectId } = object;
+  if (objectId === undefined) return false;
   try {
-    const [box, isVisible] = await Promise.all([element.boundingBox(), element.isVisible()]);
-    // What lies left of the page cannot be scrolled to.
-    return isVisible && box !== null && box.width >= minWidth && box.height >= minHeight && box.x + box.width > 0;
+    const { result } = await cdp.send("Runtime.callFunctionOn", {
+      objectId,
+      functionDeclaration: String(showsAtLeast),
+      arguments: [{ value: minWidth }, { value: minHeight }],
+      returnByValue: true,
+    });
+    return result.value === true;
   } finally {
-    element.dispose().catch(() => undefined);
+    cdp.send("Runtime.releaseObject", { objectId }).catch(() => undefined);
   }
 }
 
-async function isAnswered(parent: Frame, answer: string): Promise<boolean> {
-  const fields = parent.locator(`css=${answer}`);
-  const count = Math.min(await fields.count(), maxFields);
-  for (let index = 0; index < count; index += 1) {
-    if ((await fields.nth(index).inputValue({ timeout: fieldMs })) !== "") return true;
+/** Runs in the page, on the element that holds a frame. */
+function showsAtLeast(this: Element, minWidth: number, minHeight: number): boolean {
+  const { width, height, right } = this.getBoundingClientRect();
+  // What lies left of the page cannot be scrolled to.
+  return width >= minWidth && height >= minHeight && right > 0 && this.checkVisibility({ visibilityProperty: true });
+}
+
+async function isAnswered(tab: Tab, frameId: string, answer: string): Promise<boolean> {
+  const cdp = tab.sessionOf(frameId);
+  const { executionContextId: contextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: world });
+  const expression = `(${hasValue})(${JSON.stringify(answer)}, ${maxFields})`;
+  const { result } = await cdp.send("Runtime.evaluate", { expression, contextId, returnByValue: true });
+  return result.value === true;
+}
+
+/** Runs in the page. */
+function hasValue(selector: string, most: number): boolean {
+  const fields: Element[] = [];
+  const roots: (Document | ShadowRoot)[] = [document];
+  for (let root = roots.pop(); root && fields.length < most; root = roots.pop()) {
+    const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
+    for (const element of querySelectorAll.call(root, "*")) {
+      if (element.shadowRoot) roots.push(element.shadowRoot);
+      if (element.matches(selector)) fields.push(element);
+    }
   }
-  return false;
+  return fields.slice(0, most).some((field) => "value" in field && field.value !== "");
 }

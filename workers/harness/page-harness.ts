@@ -1,8 +1,6 @@
-import type { Frame, Page, Request } from "playwright-core";
 import { within } from "../../src/platform/deadline.ts";
-import type { PageTraffic } from "../pages/page-traffic.ts";
 import { shownAddress } from "../pages/shown-text.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { Frame, Tab } from "../pages/tab.ts";
 import { isUnsolved } from "./check-frame.ts";
 import { type DocumentReport, reportDocument } from "./document-report.ts";
 import { LookTimer } from "./look-timer.ts";
@@ -43,16 +41,6 @@ export interface Sighting {
   readonly url: string;
 }
 
-/** What a harness is put on. */
-export interface PageHarnessOptions {
-  readonly page: Page;
-  readonly cdp: Promise<CdpSession>;
-  readonly targetId: Promise<string>;
-  readonly traffic: PageTraffic;
-  /** Hears when a check appears, becomes another, or goes. */
-  onChange(): void;
-}
-
 /** What a look has seen; nothing when the page did not answer. */
 type Look = { readonly kind: ChallengeKind | undefined; readonly isLoading: boolean } | undefined;
 
@@ -63,9 +51,11 @@ type Look = { readonly kind: ChallengeKind | undefined; readonly isLoading: bool
 export class PageHarness {
   /** The check that the page shows. */
   sighting: Sighting | undefined;
-  readonly #options: PageHarnessOptions;
+  readonly #tab: Tab;
+  readonly #onChange: () => void;
   readonly #timer = new LookTimer(() => this.#look());
-  readonly #frames = new Map<Frame, CheckFrame>();
+  /** Frames that are checks when they are shown, by their names. */
+  readonly #frames = new Map<string, CheckFrame>();
   /** Counts commits and loads: what was seen before the last one says nothing about the page as it is. */
   #generation = 0;
   #judged = 0;
@@ -77,15 +67,18 @@ export class PageHarness {
   #atLoad: Promise<DocumentReport | undefined> | undefined;
   #hasLoaded = false;
 
-  constructor(options: PageHarnessOptions) {
-    this.#options = options;
-    const { page } = options;
-    page.on("request", (request) => this.#onRequest(request));
-    page.on("framenavigated", (frame) => this.#onNavigated(frame));
-    page.on("framedetached", (frame) => this.#frames.delete(frame));
-    page.on("load", () => this.#onLoad());
-    page.on("crash", () => this.#forget());
-    page.on("close", () => this.stop());
+  /** `onChange` hears when a check appears, becomes another, or goes. */
+  constructor(tab: Tab, onChange: () => void) {
+    this.#tab = tab;
+    this.#onChange = onChange;
+    tab.traffic.listen({ onRequest: (url, isDocument) => this.#onRequest(url, isDocument) });
+    tab.listen({
+      onNavigated: (frame, isMain) => this.#onNavigated(frame, isMain),
+      onFrameGone: (id) => this.#frames.delete(id),
+      onLoaded: () => this.#onLoad(),
+      onCrashed: () => this.#forget(),
+      onClosed: () => this.stop(),
+    });
   }
 
   /** Resolves when it is known whether the page shows a check, or the time for that is up. */
@@ -110,15 +103,15 @@ export class PageHarness {
     this.#forget();
   }
 
-  #onRequest(request: Request): void {
-    if (request.isNavigationRequest()) this.#isDocumentComing = true;
-    if (!isVendorAddress(request.url())) return;
+  #onRequest(url: string, isDocument: boolean): void {
+    if (isDocument) this.#isDocumentComing = true;
+    if (!isVendorAddress(url)) return;
     this.#isVendorNear = true;
     this.#timer.follow(vendorMs);
   }
 
-  #onNavigated(frame: Frame): void {
-    if (frame === this.#options.page.mainFrame()) {
+  #onNavigated({ id, url }: Frame, isMain: boolean): void {
+    if (isMain) {
       this.#generation += 1;
       this.#committedAt = performance.now();
       this.#isVendorNear = false;
@@ -128,9 +121,9 @@ export class PageHarness {
       this.#isDocumentComing = false;
       return;
     }
-    const check = checkFrameOf(frame.url());
-    const wasCheck = this.#frames.delete(frame);
-    if (check) this.#frames.set(frame, check);
+    const check = checkFrameOf(url);
+    const wasCheck = this.#frames.delete(id);
+    if (check) this.#frames.set(id, check);
     if (check || wasCheck) this.#timer.follow(vendorMs);
   }
 
@@ -140,9 +133,8 @@ export class PageHarness {
     this.#timer.now();
   }
 
-  async #report(when: "now" | "load"): Promise<DocumentReport> {
-    const { cdp, targetId } = this.#options;
-    return reportDocument(await cdp, await targetId, when);
+  #report(when: "now" | "load"): Promise<DocumentReport> {
+    return reportDocument(this.#tab.session, this.#tab.mainFrameId, when);
   }
 
   /** Takes the report that was asked for ahead, if it is of the document as it is. */
@@ -171,22 +163,23 @@ export class PageHarness {
   }
 
   #vendorOf({ isCloudflare, isPerimeterX }: DocumentReport): ChallengeKind | undefined {
-    const { page, traffic } = this.#options;
-    const isMitigated = traffic.answer?.isMitigated === true && traffic.answer.url === withoutFragment(page.url());
+    const { traffic, url } = this.#tab;
+    const isMitigated = traffic.answer?.isMitigated === true && traffic.answer.url === withoutFragment(url);
     if (isCloudflare || isMitigated) return "cloudflare";
     return isPerimeterX ? "perimeterx" : undefined;
   }
 
   async #unsolvedFrame(): Promise<ChallengeKind | undefined> {
-    for (const [frame, check] of [...this.#frames].slice(0, maxFrames)) {
+    for (const [id, check] of [...this.#frames].slice(0, maxFrames)) {
+      const frame = this.#tab.frame(id);
       // A frame may go while it is looked at.
-      if (await isUnsolved(frame, check).catch(() => false)) return check.kind;
+      if (frame && (await isUnsolved(this.#tab, frame, check).catch(() => false))) return check.kind;
     }
     return undefined;
   }
 
   #conclude({ kind, isLoading }: NonNullable<Look>): void {
-    const url = shownAddress(this.#options.page.url());
+    const url = shownAddress(this.#tab.url);
     if (kind === undefined) {
       // A check that reloads itself shows nothing for a moment.
       const isPending = isLoading && performance.now() - this.#committedAt < patienceMs;
@@ -200,7 +193,7 @@ export class PageHarness {
   #see(sighting: Sighting | undefined): void {
     if (sighting === this.sighting) return;
     this.sighting = sighting;
-    this.#options.onChange();
+    this.#onChange();
   }
 
   /** The page shows nothing any more. */

@@ -1,9 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
-import type { BrowserContext, Dialog as BrowserDialog, Page, Response } from "playwright-core";
 import { type Dialog, DialogSchema, SessionDialogEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 import { shownAddress } from "./shown-text.ts";
+import type { Tab } from "./tab.ts";
 
 /** How many dialogs `state` shows. */
 const keptDialogs = 10;
@@ -16,14 +17,13 @@ const accepted = new Set(["alert", "beforeunload"]);
 
 /** Answers whatever a page asks the person before it, at once and by policy, and keeps the last of it. */
 export class DialogDesk {
+  /** How long somebody else may take to answer a dialog before it is answered here. */
+  patienceMs: () => number = () => 0;
   readonly #feed: EventFeed;
   readonly #dialogs: Dialog[] = [];
 
-  constructor(context: BrowserContext, feed: EventFeed) {
+  constructor(feed: EventFeed) {
     this.#feed = feed;
-    context.on("dialog", (dialog) => this.#answer(dialog));
-    // A popup's first answer comes before its page is known: only the context tells of it.
-    context.on("response", (response) => this.#noteAuthentication(response));
   }
 
   /** The last 10, the newest last. */
@@ -31,32 +31,53 @@ export class DialogDesk {
     return this.#dialogs;
   }
 
-  /** Leaves file choosers of a page without a file. */
-  attend(page: Page): void {
-    page.on("filechooser", (chooser) => {
-      this.record("file_chooser", chooser.isMultiple() ? "asked for files" : "asked for a file", "dismissed");
-    });
+  /** Answers what a tab asks; file choosers are left without a file. */
+  attend(tab: Tab): void {
+    tab.listen({ onSession: (session) => this.#follow(session) });
+    // A browser without a person shows the page of its 401.
+    tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
   }
 
   /** Keeps a dialog with the answer it was given. */
   record(kind: string, message: string, answer: "accepted" | "dismissed"): void {
+    this.#tell(this.#keep(kind, message, answer));
+  }
+
+  #follow(session: CdpSession): void {
+    let open: Dialog | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    session.on("Page.javascriptDialogOpening", ({ type, message }) => {
+      const patienceMs = this.patienceMs();
+      open = this.#keep(type, message, "pending");
+      if (patienceMs === 0) answer(session, type);
+      else timer = setTimeout(() => answer(session, type), patienceMs);
+    });
+    session.on("Page.javascriptDialogClosed", ({ result }) => {
+      clearTimeout(timer);
+      if (!open) return;
+      open.answer = result ? "accepted" : "dismissed";
+      this.#tell(open);
+      open = undefined;
+    });
+    session.on("Page.fileChooserOpened", ({ mode }) => {
+      this.record("file_chooser", mode === "selectMultiple" ? "asked for files" : "asked for a file", "dismissed");
+    });
+  }
+
+  #keep(kind: string, message: string, answer: string): Dialog {
     const kept = message.slice(0, messageLength).toWellFormed();
-    this.#dialogs.push(create(DialogSchema, { kind, message: kept, answer, at: timestampNow() }));
+    const dialog = create(DialogSchema, { kind, message: kept, answer, at: timestampNow() });
+    this.#dialogs.push(dialog);
     if (this.#dialogs.length > keptDialogs) this.#dialogs.shift();
-    this.#feed.publish(SessionDialogEventSchema, { kind, message: kept, answer });
+    return dialog;
   }
 
-  /** Keeps that a document asked for a name and a password: a browser without a person shows the page of its 401. */
-  #noteAuthentication(response: Response): void {
-    if (response.status() !== 401 || !response.request().isNavigationRequest()) return;
-    if (response.headers()["www-authenticate"] !== undefined)
-      this.record("http_auth", shownAddress(response.url()), "dismissed");
+  #tell({ kind, message, answer }: Dialog): void {
+    this.#feed.publish(SessionDialogEventSchema, { kind, message, answer });
   }
+}
 
-  #answer(dialog: BrowserDialog): void {
-    const isAccepted = accepted.has(dialog.type());
-    this.record(dialog.type(), dialog.message(), isAccepted ? "accepted" : "dismissed");
-    // The page may have gone meanwhile, and its dialog with it.
-    (isAccepted ? dialog.accept() : dialog.dismiss()).catch(() => undefined);
-  }
+/** The page may have gone meanwhile, and its dialog with it; somebody else may have answered. */
+function answer(session: CdpSession, type: WireEvents["Page.javascriptDialogOpening"]["type"]): void {
+  session.send("Page.handleJavaScriptDialog", { accept: accepted.has(type) }).catch(() => undefined);
 }

@@ -1,7 +1,10 @@
-import type { BrowserContext, Page } from "playwright-core";
 import { raceSignal, within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { type PageBrowser, SessionPage } from "./session-page.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
+import type { OwnTarget, TargetListener, Targets } from "../wire/targets.ts";
+import { Changes } from "./changes.ts";
+import { SessionPage } from "./session-page.ts";
+import { Tab } from "./tab.ts";
 
 /** How many pages a session may have: a page that opens popups without end must not take the machine. */
 const maxPages = 32;
@@ -11,6 +14,13 @@ const closeMs = 5_000;
 
 /** How long a page may take to open: some 10 ms on a quiet machine, and for ever when its renderer dies meanwhile. */
 const openMs = 15_000;
+
+/** What has pages. */
+export interface PageBrowser {
+  /** Our session of the whole browser. */
+  readonly browserSession: CdpSession;
+  readonly targets: Targets;
+}
 
 /** What becomes known of a session's pages. */
 export interface PageListener {
@@ -23,31 +33,33 @@ export interface PageListener {
 }
 
 /** The pages of a session: which there are, and which one commands act on. */
-export class PageBook {
-  readonly #context: BrowserContext;
+export class PageBook implements TargetListener {
+  /** What happens in any of the pages. */
+  readonly changes = new Changes();
   readonly #browser: PageBrowser;
   readonly #listener: PageListener;
   readonly #pages: SessionPage[] = [];
   /** Pages in the order in which they were last active: the last one is. */
   readonly #recent: SessionPage[] = [];
+  /** Every tab of the session's, that of a page or not. */
+  readonly #tabs = new Map<OwnTarget, Tab>();
+  /** The one that the browser has come with; others are those of who has made them. */
+  #contextId: string | undefined;
   #opened = 0;
-  /** While we open pages ourselves: those that the browser has announced meanwhile. */
-  #announced: Page[] | undefined;
+  /** While we open tabs ourselves: those that the browser has announced meanwhile. */
+  #announced: Tab[] | undefined;
   #opening: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
-  constructor(context: BrowserContext, browser: PageBrowser, listener: PageListener) {
-    this.#context = context;
+  constructor(browser: PageBrowser, listener: PageListener) {
     this.#browser = browser;
     this.#listener = listener;
-    context.on("page", (page) => this.#onPage(page));
   }
 
   /** Takes the page that the browser has come with, or opens one. */
   async start(): Promise<void> {
-    const [page = await this.#newPage()] = this.#context.pages();
-    this.#add(page);
-    await this.active.cdp;
+    this.#browser.targets.listen(this);
+    if (this.#pages.length === 0) this.#add(await this.#newTab());
   }
 
   /** All pages, the oldest first. */
@@ -71,51 +83,83 @@ export class PageBook {
     return page;
   }
 
+  /** Pages that a page has opened. */
+  openedBy(sessionPage: SessionPage): SessionPage[] {
+    return this.#pages.filter(({ tab }) => tab.target.info.openerId === sessionPage.targetId);
+  }
+
+  /** Makes a page the active one. */
+  activate(sessionPage: SessionPage): void {
+    removeFrom(this.#recent, sessionPage);
+    this.#recent.push(sessionPage);
+  }
+
+  /** Closes a page; resolves when it is gone, with another in its place when it was the last one. */
+  async close(sessionPage: SessionPage): Promise<void> {
+    await this.#closeTab(sessionPage.tab);
+    await this.#opening;
+  }
+
   /** Gives a page another tab, under the same id, for one whose renderer is of no use any more. */
   async replace(sessionPage: SessionPage): Promise<void> {
     const isCrashed = sessionPage.isCrashed;
-    const page = await this.#newPage();
-    this.#follow(page, sessionPage);
+    const tab = await this.#newTab();
     // A renderer in an endless script keeps its tab for 500 ms to 2.5 s when closed, and dies at once when crashed.
     if (!isCrashed) await sessionPage.crash();
-    const old = sessionPage.replaceTab(page);
+    const old = sessionPage.replaceTab(tab);
     this.#listener.onTab(sessionPage);
-    void within(old.close(), closeMs, undefined);
+    void within(this.#closeTab(old), closeMs, undefined);
   }
 
   /** Opens no page any more when the last one closes. */
-  close(): void {
+  end(): void {
     this.#isClosed = true;
   }
 
-  #onPage(page: Page): void {
-    if (this.#announced) this.#announced.push(page);
-    else this.#adopt(page);
+  onOpened(target: OwnTarget): void {
+    const { type, browserContextId } = target.info;
+    if (type === "iframe") this.#tabOf(target)?.addSession(target.session);
+    if (type !== "page") return;
+    this.#contextId ??= browserContextId;
+    if (browserContextId !== this.#contextId) return;
+    const tab = new Tab(target, this.changes);
+    this.#tabs.set(target, tab);
+    if (this.#announced) this.#announced.push(tab);
+    else this.#adopt(tab);
   }
 
-  /** Takes up a page that the browser opened by itself. */
-  #adopt(page: Page): void {
-    if (this.#pages.length >= maxPages) {
-      void within(page.close(), closeMs, undefined);
-      return;
-    }
-    if (!page.isClosed()) this.#add(page);
+  onClosed(target: OwnTarget): void {
+    if (target.info.type === "iframe") this.#tabOf(target)?.dropSession(target.session);
+    const tab = this.#tabs.get(target);
+    if (!tab) return;
+    this.#tabs.delete(target);
+    tab.close();
+    const sessionPage = this.#pages.find((page) => page.tab === tab);
+    if (sessionPage) this.#remove(sessionPage);
   }
 
-  #add(page: Page): void {
+  /** The tab that a frame is part of. */
+  #tabOf(target: OwnTarget): Tab | undefined {
+    let page = target;
+    while (page.parent) page = page.parent;
+    return this.#tabs.get(page);
+  }
+
+  /** Takes up a tab that the browser opened by itself. */
+  #adopt(tab: Tab): void {
+    if (tab.isClosed) return;
+    if (this.#pages.length < maxPages) this.#add(tab);
+    else void within(this.#closeTab(tab), closeMs, undefined);
+  }
+
+  #add(tab: Tab): void {
     this.#opened += 1;
-    const sessionPage = new SessionPage(`page_${this.#opened}`, page, this.#browser);
+    const sessionPage = new SessionPage(`page_${this.#opened}`, tab, this.#browser.browserSession);
     this.#pages.push(sessionPage);
     this.#recent.push(sessionPage);
-    this.#follow(page, sessionPage);
     this.#listener.onTab(sessionPage);
     this.#listener.onOpened(sessionPage);
-  }
-
-  #follow(page: Page, sessionPage: SessionPage): void {
-    page.on("close", () => {
-      if (sessionPage.page === page) this.#remove(sessionPage);
-    });
+    this.changes.tell();
   }
 
   #remove(sessionPage: SessionPage): void {
@@ -123,31 +167,44 @@ export class PageBook {
     removeFrom(this.#recent, sessionPage);
     if (this.#isClosed) return;
     this.#listener.onClosed(sessionPage);
+    this.changes.tell();
     if (this.#pages.length > 0) return;
-    this.#newPage().then(
-      (page) => this.#add(page),
+    this.#newTab().then(
+      (tab) => this.#add(tab),
       (error: unknown) => {
         if (!this.#isClosed) this.#listener.onLost(error);
       },
     );
   }
 
-  /** Opens a page of ours, telling it from popups that come at the same time; one at a time. */
-  #newPage(): Promise<Page> {
+  async #closeTab(tab: Tab): Promise<void> {
+    await this.#browser.browserSession.send("Target.closeTarget", { targetId: tab.mainFrameId });
+  }
+
+  /** Opens a tab of ours, telling it from popups that come at the same time; one at a time. */
+  #newTab(): Promise<Tab> {
     const opened = this.#opening.then(async () => {
-      const announced: Page[] = [];
+      const announced: Tab[] = [];
       this.#announced = announced;
-      let page: Page | undefined;
+      let tab: Tab | undefined;
       try {
-        page = await raceSignal(this.#context.newPage(), AbortSignal.timeout(openMs));
-        return page;
+        tab = await raceSignal(this.#createTab(announced), AbortSignal.timeout(openMs));
+        return tab;
       } finally {
         this.#announced = undefined;
-        for (const other of announced) if (other !== page) this.#adopt(other);
+        for (const other of announced) if (other !== tab) this.#adopt(other);
       }
     });
     this.#opening = opened.catch(() => undefined);
     return opened;
+  }
+
+  /** The browser tells of a tab before it answers that it has opened it. */
+  async #createTab(announced: readonly Tab[]): Promise<Tab> {
+    const { targetId } = await this.#browser.browserSession.send("Target.createTarget", { url: "about:blank" });
+    const tab = announced.find(({ mainFrameId }) => mainFrameId === targetId);
+    if (!tab) throw new Error("the browser has opened a page and not told of it");
+    return tab;
   }
 }
 

@@ -1,38 +1,30 @@
-import type { Page } from "playwright-core";
 import { within } from "../../src/platform/deadline.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
-import type { Targets } from "../wire/targets.ts";
-import { PageTraffic } from "./page-traffic.ts";
+import type { PageTraffic } from "./page-traffic.ts";
 import { shownAddress, shownText } from "./shown-text.ts";
+import type { Tab } from "./tab.ts";
 
 /** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
 const titleMs = 500;
 
-/** What a page asks of its browser. */
-export interface PageBrowser {
-  /** The session of the whole browser. */
-  readonly browserSession: CdpSession;
-  readonly targets: Targets;
-}
-
 /** One page (tab or popup) of a session. It outlives its renderer: a page that has crashed is given another tab. */
 export class SessionPage {
   readonly id: string;
-  readonly #browser: PageBrowser;
+  readonly #browser: CdpSession;
   #tab: Tab;
   /** A navigate runs in it. */
   isNavigating = false;
   /** The renderer has not answered lately. */
   isSuspect = false;
 
-  constructor(id: string, page: Page, browser: PageBrowser) {
+  constructor(id: string, tab: Tab, browser: CdpSession) {
     this.id = id;
     this.#browser = browser;
-    this.#tab = openTab(page, browser);
+    this.#tab = tab;
   }
 
-  get page(): Page {
-    return this.#tab.page;
+  get tab(): Tab {
+    return this.#tab;
   }
 
   get traffic(): PageTraffic {
@@ -45,83 +37,48 @@ export class SessionPage {
   }
 
   /** Our own CDP session of the page. */
-  get cdp(): Promise<CdpSession> {
-    return this.#tab.cdp;
+  get cdp(): CdpSession {
+    return this.#tab.session;
   }
 
   /** The page's name at the browser, which is that of its main frame too. */
-  get targetId(): Promise<string> {
-    return this.#tab.targetId;
+  get targetId(): string {
+    return this.#tab.mainFrameId;
   }
 
   /** Our CDP session of one of the page's frames: its own where the frame has a process of its own, else the page's. */
-  async cdpOf(frameId: string): Promise<CdpSession> {
-    return this.#browser.targets.sessionOf(frameId) ?? (await this.cdp);
+  cdpOf(frameId: string): CdpSession {
+    return this.#tab.sessionOf(frameId);
   }
 
   /** The page's address as it is shown. */
   get address(): string {
-    return shownAddress(this.page.url());
+    return shownAddress(this.#tab.url);
   }
 
-  /** The page's title as the browser process knows it: Playwright's own way waits for ever behind an endless script. */
+  /** The page's title as the browser process knows it: a page in an endless script would not tell it. */
   async title(): Promise<string> {
-    const asked = this.#tab.targetId.then((targetId) =>
-      this.#browser.browserSession.send("Target.getTargetInfo", { targetId }),
-    );
+    const asked = this.#browser.send("Target.getTargetInfo", { targetId: this.targetId });
     const answer = await within(asked, titleMs, undefined);
     const title = answer?.targetInfo.title ?? "";
     // Chromium gives a document without a title its address for one, the way tabs show it.
-    return isAddress(title, this.page.url()) ? "" : shownText(title);
+    return isAddress(title, this.#tab.url) ? "" : shownText(title);
   }
 
   /** Puts another tab in the place of one that is of no use any more, and gives the old one to be closed. */
-  replaceTab(page: Page): Page {
-    const old = this.#tab.page;
-    this.#tab = openTab(page, this.#browser);
+  replaceTab(tab: Tab): Tab {
+    const old = this.#tab;
+    this.#tab = tab;
     this.isSuspect = false;
     return old;
   }
 
   /** Crashes the renderer: the only thing that an endless script listens to. */
   async crash(): Promise<void> {
-    const cdp = await this.#tab.cdp;
-    await within(cdp.send("Page.crash"), titleMs, undefined);
+    // The browser passes nothing on to a renderer while the page is on its way elsewhere.
+    this.cdp.send("Page.stopLoading").catch(() => undefined);
+    await within(this.cdp.send("Page.crash"), titleMs, undefined);
   }
-}
-
-interface Tab {
-  readonly page: Page;
-  readonly traffic: PageTraffic;
-  readonly cdp: Promise<CdpSession>;
-  readonly targetId: Promise<string>;
-  isCrashed: boolean;
-}
-
-function openTab(page: Page, { targets }: PageBrowser): Tab {
-  const targetId = findTargetId(page);
-  const cdp = targetId.then((id) => {
-    const session = targets.sessionOf(id);
-    if (!session) throw new Error("Target closed");
-    return session;
-  });
-  // A page may be gone before it is looked at; whoever needs these awaits them.
-  cdp.catch(() => undefined);
-  const tab: Tab = { page, traffic: new PageTraffic(page), cdp, targetId, isCrashed: false };
-  page.on("crash", () => {
-    tab.isCrashed = true;
-  });
-  return tab;
-}
-
-/**
- * Playwright does not tell which of the browser's targets its page is: a session of the page's own does. It stays: the end
- * of any session of a page takes back what others have made it say of its platform (seen with 156).
- */
-async function findTargetId(page: Page): Promise<string> {
-  const session = await page.context().newCDPSession(page);
-  const { targetInfo } = await session.send("Target.getTargetInfo");
-  return targetInfo.targetId;
 }
 
 function isAddress(title: string, url: string): boolean {

@@ -1,7 +1,5 @@
-import type { BrowserContext, ConsoleMessage } from "playwright-core";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
-  SessionConsoleEventSchema,
   SessionPageClosedEventSchema,
   SessionPageNavigatedEventSchema,
   SessionPageOpenedEventSchema,
@@ -14,6 +12,7 @@ import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
 import { LendDesk } from "../lend/lend-desk.ts";
+import { ConsoleTap } from "../pages/console-tap.ts";
 import { DialogDesk } from "../pages/dialog-desk.ts";
 import { EventFeed } from "../pages/event-feed.ts";
 import { PageBook } from "../pages/page-book.ts";
@@ -22,9 +21,6 @@ import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
-
-/** How much of a line that a page writes to its console is passed on. */
-const consoleLength = 2_000;
 
 /** A session's browser with all that looks after it. */
 export class SessionBrowser {
@@ -40,6 +36,7 @@ export class SessionBrowser {
   readonly lost: Promise<string>;
   readonly #process: BrowserProcess;
   readonly #profile: SessionProfile | undefined;
+  readonly #console: ConsoleTap;
   #device: Device;
   /** Gives the browser up, for a reason that its session's end tells. */
   readonly lose: (detail: string) => void;
@@ -52,9 +49,10 @@ export class SessionBrowser {
     const { promise, resolve } = Promise.withResolvers<string>();
     this.lost = promise;
     this.lose = resolve;
-    const { context, browserSession } = process;
-    this.feed = new EventFeed(consoleSwitch(context, (message) => this.#onConsole(message)));
-    this.dialogDesk = new DialogDesk(context, this.feed);
+    const { browserSession } = process;
+    this.feed = new EventFeed((isWatched) => this.#console.turn(isWatched));
+    this.#console = new ConsoleTap(this.feed);
+    this.dialogDesk = new DialogDesk(this.feed);
     this.files = new SessionFiles(slot);
     this.downloadShelf = new DownloadShelf({
       browser: browserSession,
@@ -70,7 +68,7 @@ export class SessionBrowser {
       downloadPath: artifactsDirectory(slot.directory),
       heal: () => this.wear(this.#device),
     });
-    this.pages = new PageBook(context, process, {
+    this.pages = new PageBook(process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),
       onClosed: (page) => this.feed.publish(SessionPageClosedEventSchema, { pageId: page.id }),
@@ -121,7 +119,7 @@ export class SessionBrowser {
 
   /** Ends the browser, and gives its slot back when nothing is left of it. */
   async dispose(): Promise<void> {
-    this.pages.close();
+    this.pages.end();
     this.lendDesk.close();
     this.downloadShelf.close();
     this.challengeWatch.close();
@@ -136,25 +134,15 @@ export class SessionBrowser {
   }
 
   #attend(sessionPage: SessionPage): void {
-    const { page } = sessionPage;
-    this.dialogDesk.attend(page);
-    this.challengeWatch.attend(sessionPage);
-    page.on("framenavigated", (frame) => {
-      if (frame !== page.mainFrame()) return;
-      this.feed.publish(SessionPageNavigatedEventSchema, { pageId: sessionPage.id, url: sessionPage.address });
+    const { tab } = sessionPage;
+    this.dialogDesk.attend(tab);
+    this.challengeWatch.attend(tab);
+    this.#console.attend(tab);
+    tab.listen({
+      onNavigated: (_frame, isMain) => {
+        if (!isMain) return;
+        this.feed.publish(SessionPageNavigatedEventSchema, { pageId: sessionPage.id, url: sessionPage.address });
+      },
     });
   }
-
-  #onConsole(message: ConsoleMessage): void {
-    const text = message.text().slice(0, consoleLength).toWellFormed();
-    this.feed.publish(SessionConsoleEventSchema, { level: message.type(), text });
-  }
-}
-
-/** Listens to the console only while somebody watches: Playwright makes handles of everything that a page logs. */
-function consoleSwitch(context: BrowserContext, listener: (message: ConsoleMessage) => void): (isOn: boolean) => void {
-  return (isOn) => {
-    if (isOn) context.on("console", listener);
-    else context.off("console", listener);
-  };
 }

@@ -9,19 +9,13 @@ import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
 /** How long a page may take to say how far it is scrolled; one that hangs says nothing. */
 const lookMs = 500;
 
-interface Look {
-  readonly x: number;
-  readonly y: number;
-  readonly isLoaded: boolean;
-}
-
 /** Reads what a session shows, paused or not. Takes about half a second at most, whatever its pages do. */
 export async function describeSession(browser: SessionBrowser, pause: ChallengePause): Promise<SessionState> {
   const { pages, viewport, relay, dialogDesk, downloadShelf, challengeWatch } = browser;
   const active = pages.active;
-  const [summaries, look] = await Promise.all([
+  const [summaries, scroll] = await Promise.all([
     Promise.all(pages.all.map((page) => summarize(page, page === active))),
-    lookAt(active),
+    scrollOf(active),
   ]);
   const { sent, received } = relay.bytes;
   const summary = summaries.find((page) => page.active);
@@ -33,9 +27,10 @@ export async function describeSession(browser: SessionBrowser, pause: ChallengeP
     ...(challenge && { challenge: challengeMessage(challenge) }),
     url: summary?.url ?? "",
     title: summary?.title ?? "",
-    loading: active.isNavigating || look?.isLoaded !== true,
+    // A page that does not answer is busy with itself.
+    loading: active.isNavigating || active.tab.isLoading || scroll === undefined,
     viewport,
-    ...(look && { scroll: { x: look.x, y: look.y } }),
+    ...(scroll && { scroll }),
     pages: summaries,
     control: { state: "api" },
     egress: { state: relay.state, bytesSent: BigInt(sent), bytesReceived: BigInt(received) },
@@ -50,8 +45,7 @@ async function summarize(page: SessionPage, active: boolean): Promise<PageSummar
   return create(PageSummarySchema, { id, url: page.address, title, active, crashed });
 }
 
-function lookAt(page: SessionPage): Promise<Look | undefined> {
-  if (page.isCrashed) return Promise.resolve(undefined);
-  const asked = page.page.evaluate(() => ({ x: scrollX, y: scrollY, isLoaded: document.readyState === "complete" }));
-  return within(asked, lookMs, undefined);
+async function scrollOf({ isCrashed, cdp }: SessionPage): Promise<{ x: number; y: number } | undefined> {
+  const metrics = isCrashed ? undefined : await within(cdp.send("Page.getLayoutMetrics"), lookMs, undefined);
+  return metrics && { x: metrics.cssVisualViewport.pageX, y: metrics.cssVisualViewport.pageY };
 }

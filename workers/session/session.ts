@@ -22,8 +22,10 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { asFailure, type Failure, fail } from "../../src/platform/errors.ts";
+import { Aftermath } from "../actions/aftermath.ts";
 import { interact } from "../actions/interact.ts";
 import { navigate } from "../actions/navigate.ts";
+import { activatePage, closePage, goInHistory, reload } from "../actions/page-control.ts";
 import type { Scene } from "../actions/scene.ts";
 import { waitFor } from "../actions/wait.ts";
 import { capture, type FinishedCapture } from "../capture/capture.ts";
@@ -82,10 +84,15 @@ interface Command {
 /** What the work of a command adds to its answer. */
 interface WorkResult {
   readonly httpStatus?: number;
+  /** Names of the pages that it has opened. */
+  readonly opened?: string[];
+  /** The page that the answer is about, when it is not the one that the command began with. */
+  readonly page?: SessionPage;
 }
 
 /** What every command answers. */
-interface CommandAnswer extends WorkResult {
+interface CommandAnswer extends Omit<WorkResult, "page"> {
+  readonly pageId: string;
   readonly url: string;
   readonly title: string;
   readonly durationMs: number;
@@ -162,7 +169,7 @@ export class Session {
   ): Promise<InteractResponse> {
     const { pageId, whilePaused, timeoutMs = interactMs } = request;
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused } as const;
-    const work = () => this.#run(command, (scene) => interact(scene, request.action).then(noResult));
+    const work = () => this.#run(command, (scene) => this.#act(scene, request.action));
     const key = context?.idempotencyKey ?? "";
     return this.#memory.run(
       { key, method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
@@ -193,7 +200,8 @@ export class Session {
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended.signal]);
     const made = this.#queue.capture(progress.signal, () => {
       const sessionPage = this.#browser.pages.find(request.pageId);
-      return capture(this.#sceneOf(sessionPage, progress), request, this.#browser.directory);
+      const scene = this.#sceneOf(sessionPage, progress);
+      return capture(scene, request, this.#browser.directory);
     });
     try {
       return await raceSignal(made, progress.signal);
@@ -292,10 +300,11 @@ export class Session {
       const sessionPage = this.#browser.pages.find(pageId);
       const beganAt = performance.now();
       try {
-        const extra = await raceSignal(work(this.#sceneOf(sessionPage, progress)), progress.signal);
+        const scene = this.#sceneOf(sessionPage, progress);
+        const { page = sessionPage, ...extra } = await raceSignal(work(scene), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
-        const [title] = await Promise.all([sessionPage.title(), challengeWatch.afterCommand(kind, sessionPage)]);
-        return { ...extra, url: sessionPage.address, title, durationMs };
+        const [title] = await Promise.all([page.title(), challengeWatch.afterCommand(kind, page)]);
+        return { ...extra, pageId: page.id, url: page.address, title, durationMs };
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
         throw thrown;
@@ -303,9 +312,35 @@ export class Session {
     });
   }
 
+  /** Does an action; one upon what a page shows answers when it is known what it has set going. */
+  async #act(scene: Scene, action: InteractRequest["action"]): Promise<WorkResult> {
+    const { pages } = this.#browser;
+    switch (action.case) {
+      case "back":
+      case "forward":
+        await goInHistory({ ...scene, pages }, action.case === "back" ? -1 : 1);
+        return {};
+      case "reload":
+        await reload({ ...scene, pages });
+        return {};
+      case "activatePage":
+        await activatePage({ ...scene, pages }, action.value);
+        return { page: pages.active };
+      case "closePage":
+        await closePage({ ...scene, pages }, action.value);
+        return { page: pages.active };
+      default: {
+        const aftermath = new Aftermath(pages, scene.sessionPage);
+        await interact(scene, action);
+        const opened = await aftermath.settle(scene.progress);
+        return { opened: opened.map(({ id }) => id) };
+      }
+    }
+  }
+
   #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
     const { hasTouch, viewport, files } = this.#browser;
-    return { sessionPage, page: sessionPage.page, progress, hasTouch, viewport, files };
+    return { sessionPage, progress, hasTouch, viewport, files };
   }
 
   #checkControl(context: CommandContext | undefined): void {

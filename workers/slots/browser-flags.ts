@@ -104,6 +104,8 @@ const disabledFeatures = [
   "AvoidUnnecessaryBeforeUnloadCheckSync",
   "DestroyProfileOnBrowserClose",
   "PaintHolding",
+  // A page in place of one that hangs or has crashed is not to share its renderer.
+  "ProcessPerSiteUpToMainFrameThreshold",
   "ThirdPartyStoragePartitioning",
   "LensOverlay",
   // Full Chromium 156 loads two pages of its address bar's popup in a renderer of their own: 1.3 s of CPU and 50 MB.

@@ -3,18 +3,16 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { type BrowserContext, chromium } from "playwright-core";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal, within } from "../../src/platform/deadline.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
-import { PlaywrightTransport } from "../wire/playwright-transport.ts";
 import { Targets } from "../wire/targets.ts";
 import { Wire } from "../wire/wire.ts";
 import { writeBrowserFiles } from "./browser-files.ts";
 import { browserFlags } from "./browser-flags.ts";
 import { mostTasks } from "./session-bounds.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
-import { artifactsDirectory, profileDirectory, temporaryDirectory } from "./slot-block.ts";
+import { profileDirectory, temporaryDirectory } from "./slot-block.ts";
 
 const launcher = fileURLToPath(new URL("launch.sh", import.meta.url));
 
@@ -47,11 +45,11 @@ export interface BrowserExit {
   readonly reason: "killed" | "crashed";
 }
 
-/** A browser that runs in a slot, with the one context of its session. */
+/** A browser that runs in a slot. */
 export interface BrowserProcess {
   /** Its full version. */
   readonly version: string;
-  readonly context: BrowserContext;
+  /** Its pipe, for others who use the browser. */
   readonly wire: Wire;
   /** Our own CDP session of the whole browser. */
   readonly browserSession: CdpSession;
@@ -74,17 +72,14 @@ export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<
   signal.throwIfAborted();
   const running = new RunningBrowser(slot, spawnBrowser(slot, entrance, launch, executable), launch.onFault);
   try {
-    return await raceSignal(running.beforeDeath(connect(slot, running)), signal);
+    return await raceSignal(running.beforeDeath(connect(running)), signal);
   } catch (error) {
     await running.kill();
     throw error;
   }
 }
 
-/**
- * Gives a promise's outcome, or rejects when the browser goes first: Playwright leaves a page that is being opened when
- * its browser dies without an answer (seen with 1.65).
- */
+/** Gives a promise's outcome, or rejects when the browser goes first. */
 export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<Value>): Promise<Value> {
   const gone = exited.then(({ reason }) => {
     throw new Error(`the browser was ${reason}`);
@@ -160,27 +155,13 @@ class RunningBrowser {
   }
 }
 
-async function connect(slot: Slot, running: RunningBrowser): Promise<BrowserProcess> {
+async function connect(running: RunningBrowser): Promise<BrowserProcess> {
   const { wire, exited } = running;
   const targets = new Targets(wire);
-  const [{ product }, user] = await Promise.all([
-    wire.root.send("Browser.getVersion"),
-    wire.attach(targets),
-    targets.start(),
-  ]);
-  const browser = await chromium.connectOverCDP(new PlaywrightTransport(user), {
-    artifactsDir: artifactsDirectory(slot.directory),
-    isLocal: true,
-    // The device, the downloads and whatever else a page is given are ours to set.
-    noDefaults: true,
-    // The deadline is the launch's.
-    timeout: 0,
-  });
+  const [{ product }] = await Promise.all([wire.root.send("Browser.getVersion"), targets.start()]);
   running.hush();
-  const [context] = browser.contexts();
-  if (!context) throw new Error("the browser has no context");
   const version = product.slice(product.indexOf("/") + 1);
-  return { version, context, wire, browserSession: wire.root, targets, exited, kill: () => running.kill() };
+  return { version, wire, browserSession: wire.root, targets, exited, kill: () => running.kill() };
 }
 
 function spawnBrowser(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch, executable: string): ChildProcess {

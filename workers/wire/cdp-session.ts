@@ -69,6 +69,8 @@ export interface WireEvents {
   /** `name` is `DOMContentLoaded`, `load`, ... */
   "Page.lifecycleEvent": { readonly frameId: string; readonly loaderId: string; readonly name: string };
   "Page.frameRequestedNavigation": { readonly frameId: string; readonly disposition: string };
+  /** `navigationType` is `differentDocument`, `sameDocument`, `reload`, ... */
+  "Page.frameStartedNavigating": { readonly frameId: string; readonly navigationType: string };
   "Page.frameStoppedLoading": { readonly frameId: string };
   "Page.javascriptDialogOpening": { readonly type: string; readonly message: string };
   "Page.javascriptDialogClosed": { readonly result: boolean };

@@ -90,12 +90,7 @@ export class Targets implements UserListener {
 
   #follow(session: CdpSession, parent: OwnTarget | undefined): Promise<unknown> {
     session.on("Target.attachedToTarget", (event) => this.#open(event, parent));
-    session.on("Target.detachedFromTarget", ({ sessionId }) => {
-      const target = this.#own.get(sessionId);
-      this.#own.delete(sessionId);
-      this.#wire.drop(sessionId);
-      if (target) this.#listener?.onClosed(target);
-    });
+    session.on("Target.detachedFromTarget", ({ sessionId }) => this.#close(sessionId));
     return session.send("Target.setAutoAttach", autoAttach);
   }
 
@@ -109,6 +104,16 @@ export class Targets implements UserListener {
     this.#follow(session, target).catch(() => undefined);
     this.#listener?.onOpened(target);
     void this.#release(target);
+  }
+
+  #close(sessionId: string): void {
+    const target = this.#own.get(sessionId);
+    if (!target) return;
+    this.#own.delete(sessionId);
+    // What is part of it goes with it, untold.
+    for (const [id, { parent }] of this.#own) if (parent === target) this.#close(id);
+    this.#wire.drop(sessionId);
+    this.#listener?.onClosed(target);
   }
 
   async #release(target: OwnTarget): Promise<void> {

@@ -1,9 +1,19 @@
-import type { ConnectOverCDPTransport } from "playwright-core";
-import type { WireMessage } from "./wire-message.ts";
-import type { WireUser } from "./wire-user.ts";
+import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright-core";
+import type { BrowserProcess } from "../../workers/slots/browser-process.ts";
+import type { WireMessage } from "../../workers/wire/wire-message.ts";
+import type { WireUser } from "../../workers/wire/wire-user.ts";
+
+/** Playwright on a browser that we have launched, as one more user of its pipe: its default context. */
+export async function playwrightOf({ wire, targets }: BrowserProcess): Promise<BrowserContext> {
+  const transport = new PlaywrightTransport(await wire.attach(targets));
+  const browser = await chromium.connectOverCDP(transport, { isLocal: true, noDefaults: true });
+  const [context] = browser.contexts();
+  if (!context) throw new Error("the browser has no context");
+  return context;
+}
 
 /** A user's way to the browser as Playwright takes it. */
-export class PlaywrightTransport implements ConnectOverCDPTransport {
+class PlaywrightTransport implements ConnectOverCDPTransport {
   onmessage?: (message: object) => void;
   onclose?: (reason?: string) => void;
   readonly #user: WireUser;

@@ -1,0 +1,58 @@
+import type { ActivatePage, ClosePage } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { within } from "../../src/platform/deadline.ts";
+import { fail } from "../../src/platform/errors.ts";
+import type { PageBook } from "../pages/page-book.ts";
+import type { Progress } from "../pages/progress.ts";
+import type { SessionPage } from "../pages/session-page.ts";
+import { reach } from "./navigate.ts";
+
+/** How long the browser may take to bring a page to the front; nothing waits for it that a session shows. */
+const frontMs = 500;
+
+/** What a page control works on. */
+export interface ControlScene {
+  readonly pages: PageBook;
+  readonly sessionPage: SessionPage;
+  readonly progress: Progress;
+}
+
+/** Goes so many steps through the page's history; resolves when the document there has loaded. */
+export async function goInHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
+  const { cdp } = sessionPage;
+  const { entries, currentIndex } = await progress.race(cdp.send("Page.getNavigationHistory"));
+  const entry = entries[currentIndex + steps];
+  if (!entry) {
+    const detail = steps < 0 ? "the page has nothing to go back to" : "the page has nothing to go forward to";
+    throw fail("conflict", {}, { detail });
+  }
+  await begin(sessionPage, progress, cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
+  await reach(sessionPage, "load", progress);
+}
+
+/** Loads the page's document anew; resolves when it has loaded. */
+export async function reload({ sessionPage, progress }: ControlScene): Promise<void> {
+  await begin(sessionPage, progress, sessionPage.cdp.send("Page.reload"));
+  await reach(sessionPage, "load", progress);
+}
+
+/** Makes a page the one on which commands act that name none. */
+export async function activatePage({ pages }: ControlScene, { pageId }: ActivatePage): Promise<void> {
+  const page = pages.find(pageId);
+  pages.activate(page);
+  await within(page.cdp.send("Page.bringToFront"), frontMs, undefined);
+}
+
+/** Closes a page; the one that was active before it is active then. */
+export async function closePage({ pages, progress }: ControlScene, { pageId }: ClosePage): Promise<void> {
+  await progress.race(pages.close(pages.find(pageId)));
+}
+
+/** Resolves when a navigation has begun that the browser was asked for, or the address has changed without one. */
+async function begin({ tab }: SessionPage, progress: Progress, asked: Promise<unknown>): Promise<void> {
+  const { started, url } = tab;
+  await progress.race(asked);
+  await tab.changes.until(() => tab.started > started || tab.url !== url || undefined, progress, beginMs);
+}
+
+/** How long a navigation of the browser's may take to begin. */
+const beginMs = 500;

@@ -1,0 +1,39 @@
+import type { Progress } from "./progress.ts";
+
+/** Lets commands wait for something in a session's pages: whatever happens there is told here. */
+export class Changes {
+  #next: PromiseWithResolvers<void> | undefined;
+
+  /** Something has happened. */
+  tell(): void {
+    this.#next?.resolve();
+    this.#next = undefined;
+  }
+
+  /**
+   * Resolves with what `look` gives as soon as that is not undefined, or with undefined when the time is up: `atMostMs`,
+   * or what the command has left. Rejects when the command is cut short, and with what `look` throws.
+   */
+  async until<Value>(
+    look: () => Value | undefined,
+    progress: Progress,
+    atMostMs = Number.POSITIVE_INFINITY,
+  ): Promise<Value | undefined> {
+    let isLate = false;
+    const onLate = () => {
+      isLate = true;
+      this.tell();
+    };
+    const timer = setTimeout(onLate, Math.min(progress.remaining(), atMostMs));
+    try {
+      for (;;) {
+        const found = look();
+        if (found !== undefined || isLate) return found;
+        this.#next ??= Promise.withResolvers();
+        await progress.race(this.#next.promise);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
