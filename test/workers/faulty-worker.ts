@@ -21,5 +21,6 @@ while (worker.happenings.length === 0) await delay(20);
 const { title } = await other.navigate({ url: site.url("/plain.html") });
 const ended = worker.happenings.map(({ sessionId, event }) => [sessionId === victim.placement.sessionId, event.case]);
 process.stdout.write(`${JSON.stringify({ ended, title, errors })}\n`);
+await other.destroy();
 await worker.stop();
 await site.stop();
