@@ -245,9 +245,25 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
   test("drops what a page lets be dragged, and has the mouse free again", async () => {
     const dragged = await page.act({ kind: "drag", from: { selector: "#card" }, to: { selector: "#drop" } });
     expect(dragged.problem).toBeUndefined();
-    expect(await page.heard()).toEqual(["mousedown card", "dragstart card", "drop drop", "got the card"]);
+    expect(await page.heard()).toEqual([
+      "mousedown card",
+      "dragstart card",
+      "drop drop",
+      "got the card",
+      "dragend card",
+    ]);
     await page.act({ kind: "tap", selector: "#button" });
     expect((await page.heard()).slice(-2)).toEqual(["mousedown button", "mouseup button"]);
+  });
+
+  test("drops nothing when the time is up on the way", async () => {
+    const swipe = { kind: "swipe", from: { selector: "#card" }, to: { selector: "#drop" }, duration_ms: 5_000 };
+    expect((await page.act(swipe, 1_000)).problem).toMatchObject({ slug: "session-timeout" });
+    await page.act({ kind: "tap", selector: "#button" });
+    const heard = await page.heard();
+    expect(heard.slice(0, 2)).toEqual(["mousedown card", "dragstart card"]);
+    expect(heard.slice(-2)).toEqual(["mousedown button", "mouseup button"]);
+    expect(heard).not.toContain("drop drop");
   });
 
   test("lets go of the mouse when there is nowhere to drag to", async () => {

@@ -23,7 +23,7 @@ export class Keyboard {
     this.#cdp = cdp;
   }
 
-  /** Presses a key, or repeats one that is held; it makes what it does with the keys that are held. */
+  /** Presses a key, or repeats one that is held; it makes what it does beside the keys that are held, unless `made` is given. */
   down(key: Key, made = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
     const autoRepeat = this.#held.has(key.code);
     this.#held.set(key.code, key);

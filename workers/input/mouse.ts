@@ -100,6 +100,8 @@ export class Mouse {
 
   async #carry(cargo: Cargo): Promise<void> {
     if (!this.#hasEntered) await this.#drag("dragEnter", cargo);
+    // It may have been let go of meanwhile.
+    if (this.#cargo !== cargo) return;
     this.#hasEntered = true;
     await this.#drag("dragOver", cargo);
   }
