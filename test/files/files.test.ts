@@ -358,6 +358,23 @@ describe.each(["headless-shell", "chromium"])("an upload in %s", (runtime) => {
     expect(body.title).toBe("framed report.csv");
   });
 
+  test("goes to the chooser that a button opens, of an input that is in no document too", async () => {
+    await put(session, "a", "a");
+    await put(session, "b", "b");
+    const { body } = await upload("#open", ["a", "b"]);
+    expect(body.title).toBe("input many a:1,b:1 | change many a:1,b:1");
+    expect((await upload("#make", ["b"])).body.title).toBe("made b");
+    const { dialogs } = (await rest(`${session}/state`)).body;
+    expect(dialogs).toMatchObject([
+      { kind: "file_chooser", message: "asked for files", answer: "accepted" },
+      { kind: "file_chooser", message: "asked for a file", answer: "accepted" },
+    ]);
+    // Nobody expects another.
+    await interact({ kind: "tap", selector: "#make" });
+    const last = async () => (await rest(`${session}/state`)).body.dialogs.at(-1).answer;
+    await expect.poll(last, { timeout: 10_000 }).toBe("dismissed");
+  });
+
   test("that cannot be is refused, and changes nothing", async () => {
     await put(session, "a", "a");
     await put(session, "b", "b");
@@ -366,7 +383,6 @@ describe.each(["headless-shell", "chromium"])("an upload in %s", (runtime) => {
       ["#one", ["../a"], "action.files[0]", 'the session has no file "../a"'],
       ["#one", ["a", "b"], "action.files", "are several, and the input takes one"],
       ["#folder", ["a"], "action.selector", "takes a directory"],
-      ["#text", ["a"], "action.selector", "is not a file input"],
       ["#one:", ["a"], "action.selector", "is not a CSS selector"],
       ["#one", [], "action.files", "is required"],
     ] as const) {
@@ -375,6 +391,9 @@ describe.each(["headless-shell", "chromium"])("an upload in %s", (runtime) => {
     }
     const { status, body } = await interact({ kind: "upload", selector: "#none", files: ["a"] }, { timeout_ms: 300 });
     expect([status, body.detail]).toEqual([504, "no element matches the selector"]);
+    const nothing = await interact({ kind: "upload", selector: "#nothing", files: ["a"] }, { timeout_ms: 1_000 });
+    const detail = "the element is not a file input, and opened no file chooser";
+    expect([nothing.status, nothing.body.detail]).toEqual([504, detail]);
     expect(await title()).toBe("Upload");
   });
 });

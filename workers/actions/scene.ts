@@ -1,6 +1,7 @@
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { SessionFiles } from "../files/session-files.ts";
+import type { DialogDesk } from "../pages/dialog-desk.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 
@@ -12,6 +13,7 @@ export interface Scene {
   readonly hasTouch: boolean;
   /** The files of the session. */
   readonly files: Pick<SessionFiles, "pathOf">;
+  readonly dialogDesk: Pick<DialogDesk, "expectChooser">;
   /** The size of its pages. */
   readonly viewport: Viewport;
 }

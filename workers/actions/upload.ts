@@ -1,10 +1,13 @@
-import type { Upload } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { failFields } from "../../src/platform/errors.ts";
+import { create } from "@bufbuild/protobuf";
+import { type Tap, TapSchema, type Upload } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { unlessLate } from "../../src/platform/deadline.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
 import { holdElement } from "../elements/reach.ts";
-import { giveFiles } from "../files/file-input.ts";
+import { type FileInput, giveFiles, inputOfChooser } from "../files/file-input.ts";
 import type { Scene } from "./scene.ts";
+import { tap } from "./tap.ts";
 
-/** Gives files of the session to a file input. */
+/** Gives files of the session to a file input, or to the one whose chooser opens when something else is tapped. */
 export async function upload(scene: Scene, { selector, frame, files }: Upload): Promise<void> {
   const paths = files.map((name, index) => {
     const path = scene.files.pathOf(name);
@@ -12,9 +15,20 @@ export async function upload(scene: Scene, { selector, frame, files }: Upload): 
     const fault = `the session has no file ${JSON.stringify(name)}`;
     throw failFields("validation-failed", { [`action.files[${index}]`]: fault });
   });
-  const input = await holdElement(scene, { selector, frame, path: "action" }, fileInputOf);
-  if (!input) throw failFields("validation-failed", { "action.selector": "is not a file input" });
+  const named = await holdElement(scene, { selector, frame, path: "action" }, fileInputOf);
+  const input = named ?? (await inputBehind(scene, create(TapSchema, { selector, frame })));
   await giveFiles(input, paths, scene.progress);
+}
+
+/** Taps what opens a file chooser, and gives the input that this is for. */
+async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
+  const { dialogDesk, sessionPage, progress } = scene;
+  using expected = dialogDesk.expectChooser(sessionPage.tab);
+  await tap(scene, request);
+  const opened = unlessLate(expected.chooser, progress.remaining(), () => {
+    throw fail("session-timeout", {}, { detail: "the element is not a file input, and opened no file chooser" });
+  });
+  return inputOfChooser(await progress.race(opened), progress);
 }
 
 /** Runs in the page: an element itself or what its label is for, if that takes files. */

@@ -1,4 +1,5 @@
-import { failFields } from "../../src/platform/errors.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import type { FileChooser } from "../pages/dialog-desk.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 
@@ -6,6 +7,20 @@ import type { CdpSession } from "../wire/cdp-session.ts";
 export interface FileInput {
   readonly cdp: CdpSession;
   readonly objectId: string;
+}
+
+/** The world in which our script sees the document, and the page does not see our script. */
+const worldName = "upload";
+
+/** The input that a file chooser was opened for: it need not be in the document. */
+export async function inputOfChooser(
+  { session: cdp, frameId, backendNodeId }: FileChooser,
+  progress: Progress,
+): Promise<FileInput> {
+  const { executionContextId } = await progress.race(cdp.send("Page.createIsolatedWorld", { frameId, worldName }));
+  const { object } = await progress.race(cdp.send("DOM.resolveNode", { backendNodeId, executionContextId }));
+  if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input has left the page" });
+  return { cdp, objectId: object.objectId };
 }
 
 /** Gives an input files in place of those that it has; it tells its page as when a person has chosen them. */

@@ -15,12 +15,21 @@ const messageLength = 1_000;
 /** What is answered: a page may tell something and may be left, but nobody has agreed to anything. */
 const accepted = new Set(["alert", "beforeunload"]);
 
+/** A file chooser that a page has opened for an input. */
+export interface FileChooser {
+  readonly session: CdpSession;
+  readonly frameId: string;
+  readonly backendNodeId: number;
+}
+
 /** Answers whatever a page asks the person before it, at once and by policy, and keeps the last of it. */
 export class DialogDesk {
   /** How long somebody else may take to answer a dialog before it is answered here. */
   patienceMs: () => number = () => 0;
   readonly #feed: EventFeed;
   readonly #dialogs: Dialog[] = [];
+  /** Who gives files to the next chooser of a tab. */
+  readonly #expected = new Map<Tab, (chooser: FileChooser) => void>();
 
   constructor(feed: EventFeed) {
     this.#feed = feed;
@@ -31,11 +40,18 @@ export class DialogDesk {
     return this.#dialogs;
   }
 
-  /** Answers what a tab asks; file choosers are left without a file. */
+  /** Answers what a tab asks; file choosers that nobody expects are left without a file. */
   attend(tab: Tab): void {
-    tab.listen({ onSession: (session) => this.#follow(session) });
+    tab.listen({ onSession: (session) => this.#follow(session, tab) });
     // A browser without a person shows the page of its 401.
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
+  }
+
+  /** Leaves the next file chooser of a tab to somebody, until that is disposed of. */
+  expectChooser(tab: Tab): Disposable & { readonly chooser: Promise<FileChooser> } {
+    const { promise, resolve } = Promise.withResolvers<FileChooser>();
+    this.#expected.set(tab, resolve);
+    return { chooser: promise, [Symbol.dispose]: () => void this.#expected.delete(tab) };
   }
 
   /** Keeps a dialog with the answer it was given. */
@@ -43,7 +59,7 @@ export class DialogDesk {
     this.#tell(this.#keep(kind, message, answer));
   }
 
-  #follow(session: CdpSession): void {
+  #follow(session: CdpSession, tab: Tab): void {
     let open: Dialog | undefined;
     let timer: NodeJS.Timeout | undefined;
     session.on("Page.javascriptDialogOpening", ({ type, message }) => {
@@ -59,8 +75,13 @@ export class DialogDesk {
       this.#tell(open);
       open = undefined;
     });
-    session.on("Page.fileChooserOpened", ({ mode }) => {
-      this.record("file_chooser", mode === "selectMultiple" ? "asked for files" : "asked for a file", "dismissed");
+    session.on("Page.fileChooserOpened", ({ mode, frameId, backendNodeId }) => {
+      const take = backendNodeId === undefined ? undefined : this.#expected.get(tab);
+      const message = mode === "selectMultiple" ? "asked for files" : "asked for a file";
+      this.record("file_chooser", message, take ? "accepted" : "dismissed");
+      if (!take || backendNodeId === undefined) return;
+      this.#expected.delete(tab);
+      take({ session, frameId, backendNodeId });
     });
   }
 

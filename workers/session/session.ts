@@ -339,8 +339,8 @@ export class Session {
   }
 
   #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
-    const { hasTouch, viewport, files } = this.#browser;
-    return { sessionPage, progress, hasTouch, viewport, files };
+    const { hasTouch, viewport, files, dialogDesk } = this.#browser;
+    return { sessionPage, progress, hasTouch, viewport, files, dialogDesk };
   }
 
   #checkControl(context: CommandContext | undefined): void {

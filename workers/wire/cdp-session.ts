@@ -74,7 +74,12 @@ export interface WireEvents {
   "Page.frameStoppedLoading": { readonly frameId: string };
   "Page.javascriptDialogOpening": { readonly type: string; readonly message: string };
   "Page.javascriptDialogClosed": { readonly result: boolean };
-  "Page.fileChooserOpened": { readonly mode: "selectSingle" | "selectMultiple" };
+  "Page.fileChooserOpened": {
+    readonly frameId: string;
+    readonly mode: "selectSingle" | "selectMultiple";
+    /** The input that it is for; absent where a script has opened it without one. */
+    readonly backendNodeId?: number;
+  };
   /** A page begins to drag something, and we have asked to carry it ourselves. */
   "Input.dragIntercepted": { readonly data: DragData };
   "Inspector.targetCrashed": object;
