@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
+import { lendTotals } from "./lend/lend-totals.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
@@ -42,6 +43,7 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Mea
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
   gauge(registry, "pilothouse_worker_warm_browsers", "Browsers that wait for a session.", () => browsers().warm);
   gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
+  gauge(registry, "pilothouse_worker_cdp_clients", "CDP clients that are connected.", () => lendTotals.clients);
   if (profiles) {
     gauge(registry, "pilothouse_worker_waiting_profiles", "Profiles that wait to be taken.", async () => {
       return (await profiles.pending()).length;

@@ -115,3 +115,71 @@ test("a page that a client leaves paused goes on after 2 s at the latest", async
   await expect.poll(titles, { timeout: 10_000 }).toContain("Plain");
   await client.send("Target.closeTarget", { targetId: result.targetId });
 });
+
+test("a client that hears of a dialog may answer it, and after 5 s it is answered anyway", async () => {
+  const client = await connect();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
+  const page = await client.attach();
+  await client.send("Page.enable", {}, page);
+  const ask = (): void =>
+    void client.send("Runtime.evaluate", { expression: "document.title = confirm('Sure?')" }, page);
+  const last = async () => (await state()).dialogs.at(-1);
+  ask();
+  await client.hear(({ method }) => method === "Page.javascriptDialogOpening");
+  expect(await last()).toMatchObject({ kind: "confirm", answer: "pending" });
+  await client.send("Page.handleJavaScriptDialog", { accept: true }, page);
+  await expect.poll(last).toMatchObject({ kind: "confirm", answer: "accepted" });
+  expect((await state()).title).toBe("true");
+  ask();
+  await expect.poll(last).toMatchObject({ answer: "pending" });
+  await expect.poll(last, { timeout: 10_000 }).toMatchObject({ answer: "dismissed" });
+  await client.send("Page.disable", {}, page);
+  ask();
+  await expect
+    .poll(async () => (await state()).dialogs.map(({ answer }: { answer: string }) => answer), {
+      timeout: 2_000,
+    })
+    .toEqual(["accepted", "dismissed", "dismissed"]);
+});
+
+test("only the last part of a path counts when a client gives a page files", async () => {
+  const client = await connect();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
+  const page = await client.attach();
+  const document = await client.send("DOM.getDocument", {}, page);
+  const input = { nodeId: document.result.root.nodeId, selector: "#file" };
+  const { result } = await client.send("DOM.querySelector", input, page);
+  const give = (path: string) => client.send("DOM.setFileInputFiles", { files: [path], nodeId: result.nodeId }, page);
+  const refused = await give("/etc/passwd");
+  expect(refused.error?.message).toContain(`the session has no file "passwd": PUT it`);
+  const put = { method: "PUT", body: "in the session" };
+  await fetch(`${scene.service.url}${session}/files/passwd`, {
+    ...put,
+    headers: { authorization: `Bearer ${scene.service.key}` },
+  });
+  for (const path of ["/etc/passwd", "C:\\fakepath\\passwd", "passwd"]) {
+    expect((await give(path)).error, path).toBeUndefined();
+    const expression = "document.querySelector('#file').files[0].text()";
+    const read = { expression, awaitPromise: true };
+    expect((await client.send("Runtime.evaluate", read, page)).result.result.value).toBe("in the session");
+  }
+});
+
+test("pages of a context that a client makes are its own, count, and go with it", async () => {
+  const client = await connect();
+  const { result: context } = await client.send("Target.createBrowserContext");
+  const { browserContextId } = context;
+  const open = () => client.send("Target.createTarget", { url: "about:blank", browserContextId });
+  await open();
+  expect((await state()).pages).toHaveLength(1);
+  let refused = await open();
+  for (let count = 2; count < 40 && !refused.error; count += 1) refused = await open();
+  expect(refused.error?.message).toContain("the session has 32 pages, which is the most");
+  client[Symbol.dispose]();
+  const other = await connect();
+  const pages = async () => {
+    const { result } = await other.send("Target.getTargets");
+    return result.targetInfos.filter(({ type }: { type: string }) => type === "page");
+  };
+  await expect.poll(async () => (await pages()).length, { timeout: 15_000 }).toBe(1);
+});

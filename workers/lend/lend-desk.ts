@@ -138,7 +138,6 @@ export class LendDesk {
       if (length > longestMessage) throw new Error("a message is too long");
       if (!last) continue;
       client.take(Buffer.concat(parts));
-      lendTotals.messages += 1;
       parts = [];
       length = 0;
       await this.#options.wire.drained(signal);

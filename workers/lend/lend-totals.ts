@@ -1,7 +1,5 @@
-/** What is counted of the clients of all sessions of this process. */
+/** What is counted of the clients of all sessions of this process; their messages are counted by the gateways. */
 export const lendTotals = {
   /** Those that are connected. */
   clients: 0,
-  /** Messages that they have sent. */
-  messages: 0,
 };

@@ -24,8 +24,8 @@ export interface FileChooser {
 
 /** Answers whatever a page asks the person before it, at once and by policy, and keeps the last of it. */
 export class DialogDesk {
-  /** How long somebody else may take to answer a dialog before it is answered here. */
-  patienceMs: () => number = () => 0;
+  /** How long somebody else may take to answer a dialog of a page before it is answered here. */
+  patienceMs: (targetId: string) => number = () => 0;
   readonly #feed: EventFeed;
   readonly #dialogs: Dialog[] = [];
   /** Who gives files to the next chooser of a tab. */
@@ -63,7 +63,7 @@ export class DialogDesk {
     let open: Dialog | undefined;
     let timer: NodeJS.Timeout | undefined;
     session.on("Page.javascriptDialogOpening", ({ type, message }) => {
-      const patienceMs = this.patienceMs();
+      const patienceMs = this.patienceMs(tab.target.info.targetId);
       open = this.#keep(type, message, "pending");
       if (patienceMs === 0) answer(session, type);
       else timer = setTimeout(() => answer(session, type), patienceMs);

@@ -22,6 +22,9 @@ import type { BrowserProcess } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
 import { artifactsDirectory } from "../slots/slot-block.ts";
 
+/** How long a CDP client that hears of a dialog may take to answer it, before we do. */
+const clientDialogMs = 5_000;
+
 /** A session's browser with all that looks after it. */
 export class SessionBrowser {
   readonly slot: Slot;
@@ -68,6 +71,7 @@ export class SessionBrowser {
       downloadPath: artifactsDirectory(slot.directory),
       heal: () => this.wear(this.#device),
     });
+    this.dialogDesk.patienceMs = (targetId) => (this.lendDesk.hearsDialogs(targetId) ? clientDialogMs : 0);
     this.pages = new PageBook(process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),
