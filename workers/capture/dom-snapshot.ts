@@ -1,12 +1,10 @@
 import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../actions/scene.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
+import { childFrame, DocumentLeft, type Frame, mainFrame, runForObject, runInPage } from "../elements/page-world.ts";
+import { persist } from "../elements/reach.ts";
 import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
-import { type SerializedDocument, serializeDocument } from "./dom-script.ts";
+import { type SerializedDocument, type SerializeOptions, serializeDocument } from "./dom-script.ts";
 import { encodeText, escapeAttribute } from "./text-parts.ts";
-
-/** The world in which our script sees the document, and the page does not see our script. */
-const worldName = "snapshot";
 
 /** Characters that the browser's pipe carries in one message without anyone else's waiting for it. */
 const sliceLength = 4 * 1024 * 1024;
@@ -20,16 +18,11 @@ const maxFrames = 200;
 
 /** Writes the document as it is now: with form values, open shadow roots and the documents of its frames. */
 export async function snapshotDom(scene: Scene): Promise<RawCapture> {
-  const { progress, sessionPage } = scene;
-  const html = await new DomSnapshot(scene).write(await progress.race(sessionPage.targetId), 0);
+  // A document that is left while it is read is not what anybody asked for: the next one is.
+  const html = await persist(scene, async () => ({
+    value: await new DomSnapshot(scene).write(await mainFrame(scene), 0),
+  }));
   return { contentType: "text/html; charset=utf-8", parts: await encodeText(html) };
-}
-
-/** A document of the page while it is read; what was written of it stays in its world meanwhile. */
-interface OpenDocument {
-  /** Evaluates an expression about the written document, which it calls `written`. */
-  evaluate(expression: string, returnByValue: boolean): Promise<{ value?: unknown; objectId?: string }>;
-  readonly cdp: CdpSession;
 }
 
 class DomSnapshot {
@@ -43,26 +36,25 @@ class DomSnapshot {
     this.#scene = scene;
   }
 
-  async write(frameId: string, depth: number): Promise<string> {
-    const document = await this.#open(frameId);
+  async write(frame: Frame, depth: number): Promise<string> {
     try {
-      const html = await this.#read(document);
+      const html = await this.#read(frame);
       this.#length += html.length;
       if (this.#length > maxBytes) throw tooLarge(this.#length);
-      return await this.#inline(document, html, depth);
+      return await this.#inline(frame, html, depth);
     } finally {
-      document.evaluate(`delete globalThis[${JSON.stringify(this.#token)}]`, true).catch(() => undefined);
+      runInPage(this.#scene, frame, forget, this.#token).catch(() => undefined);
     }
   }
 
   /** Puts the documents of its frames into a document. */
-  async #inline(document: OpenDocument, html: string, depth: number): Promise<string> {
+  async #inline(frame: Frame, html: string, depth: number): Promise<string> {
     const [first = "", ...parts] = html.split(this.#token);
     const written = [first];
     let length = first.length;
     for (const part of parts) {
       const end = part.indexOf(";");
-      const child = await this.#writeChild(document, Number(part.slice(0, end)), depth + 1);
+      const child = await this.#writeChild(frame, Number(part.slice(0, end)), depth + 1);
       const escaped = await escapeAttribute(child, maxBytes - length);
       length += escaped.length + part.length;
       if (length > maxBytes) throw tooLarge(length);
@@ -71,56 +63,62 @@ class DomSnapshot {
     return written.join("");
   }
 
-  async #writeChild(parent: OpenDocument, index: number, depth: number): Promise<string> {
+  async #writeChild(parent: Frame, index: number, depth: number): Promise<string> {
     this.#frames += 1;
     if (depth > maxDepth || this.#frames > maxFrames) return "";
     const write = async () => {
-      const { objectId } = await parent.evaluate(`written.frames[${index}]`, false);
+      const { objectId } = await runForObject(this.#scene, parent, holderOf, this.#token, index);
       if (objectId === undefined) return "";
       const { node } = await parent.cdp.send("DOM.describeNode", { objectId });
-      return node.frameId === undefined ? "" : await this.write(node.frameId, depth);
+      return node.frameId === undefined ? "" : await this.write(await childFrame(this.#scene, node.frameId), depth);
     };
     return within(write(), frameMs, "");
   }
 
-  async #open(frameId: string): Promise<OpenDocument> {
-    const { progress, sessionPage } = this.#scene;
-    const cdp = await progress.race(sessionPage.cdpOf(frameId));
-    const world = { frameId, worldName };
-    const { executionContextId: contextId } = await progress.race(cdp.send("Page.createIsolatedWorld", world));
-    const name = `globalThis[${JSON.stringify(this.#token)}]`;
-    const options = JSON.stringify({ token: this.#token, limit: maxBytes });
-    return {
-      cdp,
-      evaluate: async (about, returnByValue) => {
-        const expression = `{ const written = ${name} ??= (${serializeDocument})(${options}); ${about} }`;
-        const asked = cdp.send("Runtime.evaluate", { expression, contextId, returnByValue });
-        const { result, exceptionDetails } = await progress.race(asked);
-        if (exceptionDetails) throw new Error(`the document cannot be written: ${exceptionDetails.text}`);
-        return result;
-      },
-    };
-  }
-
-  /** Reads what was written of a document: in one go unless it is large. */
-  async #read(document: OpenDocument): Promise<string> {
+  /** Reads what was written of a document, in one go unless it is large; what was written stays in its world meanwhile. */
+  async #read(frame: Frame): Promise<string> {
+    const options = { token: this.#token, limit: maxBytes };
     const slices: string[] = [];
     for (let from = 0; ; ) {
-      const about = `({ length: written.length, html: (${sliceHtml})(written.html, ${from}, ${sliceLength}) })`;
-      const { value } = await document.evaluate(about, true);
-      // The boundary where what our own script gives gets its type.
-      const { length, html } = value as Pick<SerializedDocument, "length" | "html">;
-      if (length > maxBytes) throw tooLarge(length);
-      slices.push(html);
-      from += html.length;
-      if (html === "" || from >= length) return slices.join("");
+      const slice = { from, size: sliceLength };
+      const read = await runInPage(this.#scene, frame, readWritten, serializeDocument, options, slice);
+      if (!read) throw new DocumentLeft("the document was left while it was read");
+      if (read.length > maxBytes) throw tooLarge(read.length);
+      slices.push(read.html);
+      from += read.html.length;
+      if (read.html === "" || from >= read.length) return slices.join("");
     }
   }
 }
 
-/** Runs in the page: a part of the text that does not end between the two halves of a character. */
-function sliceHtml(html: string, from: number, size: number): string {
+/** Where what was written of a document stays. */
+type Kept = Record<string, SerializedDocument | undefined>;
+
+/**
+ * Runs in the page: writes the document when it is read from its beginning, and gives a part of it that does not end
+ * between the two halves of a character.
+ */
+function readWritten(
+  serialize: (options: SerializeOptions) => SerializedDocument,
+  options: SerializeOptions,
+  { from, size }: { from: number; size: number },
+): Pick<SerializedDocument, "length" | "html"> | undefined {
+  const kept = globalThis as unknown as Kept;
+  if (from === 0) kept[options.token] = serialize(options);
+  const written = kept[options.token];
+  if (!written) return undefined;
+  const { html, length } = written;
   const last = html.charCodeAt(from + size - 1);
   const isHalf = last >= 0xd800 && last <= 0xdbff;
-  return html.slice(from, from + size - (isHalf ? 1 : 0));
+  return { length, html: html.slice(from, from + size - (isHalf ? 1 : 0)) };
+}
+
+/** Runs in the page: the element that holds a frame of what was written. */
+function holderOf(token: string, index: number): Element | undefined {
+  return (globalThis as unknown as Kept)[token]?.frames[index];
+}
+
+/** Runs in the page. */
+function forget(token: string): void {
+  delete (globalThis as unknown as Kept)[token];
 }

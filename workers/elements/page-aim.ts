@@ -380,6 +380,11 @@ export function use<Args, Value>(wish: Wish, act: Act<Args, Value>, args: Args):
   });
 }
 
+/** Runs a function that knows nothing but what it is given. */
+export function run<Args extends unknown[], Value>(work: (...args: Args) => Value, ...args: Args): Value {
+  return work(...args);
+}
+
 /** The first that `choose` gives for a match, seen or not; false when it gives none for any. */
 export async function pick(
   { selector, timeoutMs }: Wish,

@@ -66,6 +66,28 @@ export async function callPage<Name extends keyof PageScript>(
   return value as Awaited<ReturnType<PageScript[Name]>>;
 }
 
+/** Runs a function of somebody else's there; it knows nothing but what it is given, functions among it. */
+export async function runInPage<Args extends unknown[], Value>(
+  { progress }: Pick<ElementScene, "progress">,
+  frame: Frame,
+  work: (...args: Args) => Value,
+  ...args: Args
+): Promise<Value> {
+  const { value } = await evaluate(progress, frame, `run(${[work, ...args].map(inSource).join(", ")})`, true);
+  // The same boundary.
+  return value as Value;
+}
+
+/** The same for an object that stays in the page: it has to be released. */
+export function runForObject<Args extends unknown[]>(
+  { progress }: Pick<ElementScene, "progress">,
+  frame: Frame,
+  work: (...args: Args) => unknown,
+  ...args: Args
+): Promise<Answer> {
+  return evaluate(progress, frame, `run(${[work, ...args].map(inSource).join(", ")})`, false);
+}
+
 /** The same, for an element that stays in the page: it has to be released. */
 export function callForObject<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
