@@ -60,15 +60,16 @@ async function isAnswered(tab: Tab, frameId: string, answer: string): Promise<bo
   return result.value === true;
 }
 
-/** Runs in the page. */
+/** Runs in the page. Forms name their members after fields, in every world: what is asked of them is asked through the prototype. */
 function hasValue(selector: string, most: number): boolean {
   const fields: Element[] = [];
   const roots: (Document | ShadowRoot)[] = [document];
   for (let root = roots.pop(); root && fields.length < most; root = roots.pop()) {
     const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
+    fields.push(...querySelectorAll.call(root, selector));
     for (const element of querySelectorAll.call(root, "*")) {
-      if (element.shadowRoot) roots.push(element.shadowRoot);
-      if (element.matches(selector)) fields.push(element);
+      const shadow: ShadowRoot | null = Reflect.get(Element.prototype, "shadowRoot", element);
+      if (shadow) roots.push(shadow);
     }
   }
   return fields.slice(0, most).some((field) => "value" in field && field.value !== "");
