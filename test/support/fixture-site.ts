@@ -54,6 +54,12 @@ const answers: Readonly<Record<string, Answer>> = {
     push();
   },
   "/silent": () => undefined,
+  "/slow": (_request, response, url) => {
+    const ms = Number(url.searchParams.get("ms") ?? 300);
+    const send = () => response.writeHead(200, { "content-type": "text/html" }).end("<title>Slow</title>");
+    const timer = setTimeout(send, ms);
+    response.on("close", () => clearTimeout(timer));
+  },
   "/endless-check": (_request, response) => {
     response.writeHead(403, { "content-type": "text/html" });
     response.end("<title>Human verification</title><button>I am human</button><img src=/silent>");

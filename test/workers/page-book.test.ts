@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { PageBook } from "../../workers/pages/page-book.ts";
+import { CommandProgress } from "../../workers/pages/progress.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 
@@ -41,7 +42,8 @@ describe.each(["headless-shell", "chromium"] as const)("the pages of a session i
       onLost: ignore,
     });
     await pages.start();
-    await pages.close(pages.active);
+    using progress = new CommandProgress(10_000, []);
+    await pages.close(pages.active, progress);
     await vi.waitUntil(() => pages.all.length === 1 && closed.length === 1, { timeout: 10_000 });
     expect(closed).toEqual(["page_1"]);
     expect(pages.active.id).toBe("page_2");

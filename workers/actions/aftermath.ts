@@ -36,12 +36,7 @@ export class Aftermath {
   async settle(progress: Progress): Promise<readonly SessionPage[]> {
     const { changes } = this.#pages;
     const tab = this.#tab;
-    let isHandled = false;
-    void this.#handled().then(() => {
-      isHandled = true;
-      changes.tell();
-    });
-    await changes.until(() => isHandled || this.#isOver() || undefined, progress, busyMs);
+    await changes.before(this.#handled(), () => this.#isOver(), progress, busyMs);
     if (this.#hasAsked()) await changes.until(() => this.#hasBegun() || undefined, progress, beginMs);
     if (this.#hasBegun()) await changes.until(() => !tab.isLeaving || tab.isClosed || undefined, progress);
     const wanted = tab.windows - this.#before.windows;

@@ -44,7 +44,7 @@ export async function activatePage({ pages }: ControlScene, { pageId }: Activate
 
 /** Closes a page; the one that was active before it is active then. */
 export async function closePage({ pages, progress }: ControlScene, { pageId }: ClosePage): Promise<void> {
-  await progress.race(pages.close(pages.find(pageId)));
+  await pages.close(pages.find(pageId), progress);
 }
 
 /** Resolves when a navigation has begun that the browser was asked for, or the address has changed without one. */

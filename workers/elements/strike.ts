@@ -34,8 +34,12 @@ export async function strike(
 ): Promise<void> {
   for (let isDoubtful = false; ; isDoubtful = true) {
     const { point, hasMissed } = await aimAt(scene, aim, { ...wish, isDoubtful });
+    const { tab } = scene.sessionPage;
+    const { requested, started } = tab;
     await dispatch(point);
-    if (!(await hasMissed())) return;
+    // By what has hit it the page may be on its way elsewhere, and is asked nothing any more.
+    const isLeaving = () => tab.requested > requested || tab.started > started;
+    if (!(await tab.changes.before(hasMissed(), isLeaving, scene.progress))) return;
   }
 }
 

@@ -36,4 +36,21 @@ export class Changes {
       clearTimeout(timer);
     }
   }
+
+  /** Gives a promise's outcome; undefined when `isMoot` holds before it, or the time is up as in `until`. */
+  async before<Value>(
+    promise: Promise<Value>,
+    isMoot: () => boolean,
+    progress: Progress,
+    atMostMs?: number,
+  ): Promise<Value | undefined> {
+    let isSettled = false;
+    const settle = () => {
+      isSettled = true;
+      this.tell();
+    };
+    promise.then(settle, settle);
+    await this.until(() => isSettled || isMoot() || undefined, progress, atMostMs);
+    return isSettled ? promise : undefined;
+  }
 }

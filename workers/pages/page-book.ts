@@ -3,6 +3,7 @@ import { fail } from "../../src/platform/errors.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import type { OwnTarget, TargetListener, Targets } from "../wire/targets.ts";
 import { Changes } from "./changes.ts";
+import type { Progress } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";
 import { Tab } from "./tab.ts";
 
@@ -95,9 +96,9 @@ export class PageBook implements TargetListener {
   }
 
   /** Closes a page; resolves when it is gone, with another in its place when it was the last one. */
-  async close(sessionPage: SessionPage): Promise<void> {
-    await this.#closeTab(sessionPage.tab);
-    await this.#opening;
+  async close({ tab }: SessionPage, progress: Progress): Promise<void> {
+    await progress.race(this.#closeTab(tab));
+    await this.changes.until(() => (tab.isClosed && this.#pages.length > 0) || undefined, progress);
   }
 
   /** Gives a page another tab, under the same id, for one whose renderer is of no use any more. */
