@@ -61,6 +61,7 @@ export class PageBook implements TargetListener {
   async start(): Promise<void> {
     this.#browser.targets.listen(this);
     if (this.#pages.length === 0) this.#add(await this.#newTab());
+    await this.active.tab.ready;
   }
 
   /** All pages, the oldest first. */
@@ -119,7 +120,7 @@ export class PageBook implements TargetListener {
 
   onOpened(target: OwnTarget): void {
     const { type, browserContextId } = target.info;
-    if (type === "iframe") this.#tabOf(target)?.addSession(target.session);
+    if (type === "iframe") void this.#tabOf(target)?.addSession(target.session);
     if (type !== "page") return;
     this.#contextId ??= browserContextId;
     if (browserContextId !== this.#contextId) return;
@@ -205,6 +206,7 @@ export class PageBook implements TargetListener {
     const { targetId } = await this.#browser.browserSession.send("Target.createTarget", { url: "about:blank" });
     const tab = announced.find(({ mainFrameId }) => mainFrameId === targetId);
     if (!tab) throw new Error("the browser has opened a page and not told of it");
+    await tab.ready;
     return tab;
   }
 }

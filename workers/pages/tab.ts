@@ -1,3 +1,4 @@
+import { within } from "../../src/platform/deadline.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
 import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import type { OwnTarget } from "../wire/targets.ts";
@@ -33,6 +34,9 @@ export type LoadState = "commit" | "domcontentloaded" | "load";
 /** The browser's names for how far a document has come. */
 const stateNames: Readonly<Record<string, LoadState>> = { DOMContentLoaded: "domcontentloaded", load: "load" };
 
+/** How long a tab may take to tell of itself: some 10 ms on a quiet machine. */
+const readyMs = 2_000;
+
 /** Kinds of navigations that keep the document. */
 const sameDocument = /sameDocument$/i;
 
@@ -52,6 +56,11 @@ export class Tab {
   windows = 0;
   /** A navigation of the main frame has begun and not come to its end: until then the browser answers no script of ours. */
   isLeaving = false;
+  /**
+   * Resolves when it tells of itself: it is not to be sent anywhere before, since what it was told goes on to the next
+   * process only once the first has answered. A tab that hangs is not waited for.
+   */
+  readonly ready: Promise<unknown>;
   /** The renderer has gone. */
   isCrashed = false;
   isClosed = false;
@@ -70,7 +79,7 @@ export class Tab {
       this.#frameOf(this.mainFrameId, undefined, target.info.url || "about:blank", target.session),
     );
     this.#followPage(target.session);
-    this.addSession(target.session);
+    this.ready = within(this.addSession(target.session), readyMs, undefined);
   }
 
   /** Our session of the page. */
@@ -130,8 +139,8 @@ export class Tab {
     return !this.isLeaving && (state === "commit" || this.#states.has(state));
   }
 
-  /** Follows frames in another process, from before their first script. */
-  addSession(session: CdpSession): void {
+  /** Follows frames in another process, from before their first script; resolves when they tell of themselves. */
+  addSession(session: CdpSession): Promise<unknown> {
     this.#sessions.add(session);
     session.on("Page.frameAttached", ({ frameId, parentFrameId }) => this.#onAttached(frameId, parentFrameId, session));
     session.on("Page.frameNavigated", ({ frame }) => this.#onNavigated(frame, session));
@@ -141,7 +150,7 @@ export class Tab {
     });
     this.traffic.follow(session);
     for (const listener of this.#listeners) listener.onSession?.(session);
-    prepare(session);
+    return prepare(session);
   }
 
   /** The frames of another process have gone, or gone on elsewhere. */
@@ -243,16 +252,15 @@ export class Tab {
 type CommittedFrame = WireEvents["Page.frameNavigated"]["frame"];
 
 /** Has a page, or a frame in a process of its own, tell of itself. What fails has gone meanwhile, which is told too. */
-function prepare(session: CdpSession): void {
-  const commands = [
+function prepare(session: CdpSession): Promise<unknown> {
+  return Promise.allSettled([
     session.send("Page.enable"),
     session.send("Page.setLifecycleEventsEnabled", { enabled: true }),
     // Bodies are not kept: they would be the renderer's memory, and nobody asks for them.
     session.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 }),
     session.send("Inspector.enable"),
     session.send("Page.setInterceptFileChooserDialog", { enabled: true }),
-  ];
-  for (const command of commands) command.catch(() => undefined);
+  ]);
 }
 
 /** What is answered while the renderer of a page is gone. */

@@ -300,6 +300,7 @@ export class Session {
       const sessionPage = this.#browser.pages.find(pageId);
       const beganAt = performance.now();
       try {
+        await progress.race(sessionPage.tab.ready);
         const scene = this.#sceneOf(sessionPage, progress);
         const { page = sessionPage, ...extra } = await raceSignal(work(scene), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
