@@ -23,7 +23,7 @@ interface Widget {
 type Random = () => number;
 
 /** Gives numbers from 0 to 1 that look like chance. */
-export function seeded(seed: number): Random {
+function seeded(seed: number): Random {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

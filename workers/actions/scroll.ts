@@ -1,5 +1,5 @@
 import type { Scroll } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { Seen } from "../elements/page-aim.ts";
+import type { Seen } from "../elements/page-wait.ts";
 import { callPage, mainFrame } from "../elements/page-world.ts";
 import { persist, useElement } from "../elements/reach.ts";
 import { inputOf } from "../input/page-input.ts";

@@ -1,6 +1,7 @@
 import { type Hover, MouseButton, type Tap } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import type { Point, Stroke } from "../elements/page-aim.ts";
+import type { Point } from "../elements/page-aim.ts";
+import type { Stroke } from "../elements/page-guard.ts";
 import { callPage, mainFrame } from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
 import { strike } from "../elements/strike.ts";

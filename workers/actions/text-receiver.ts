@@ -1,6 +1,6 @@
 import type { Type } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import type { Seen } from "../elements/page-aim.ts";
+import type { Seen } from "../elements/page-wait.ts";
 import { useElement } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 

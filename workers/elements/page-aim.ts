@@ -1,10 +1,15 @@
+import type { Target } from "./page-guard.ts";
+import type { Seen, Wish } from "./page-wait.ts";
+
 /*
- * How an element is waited for and aimed at. These functions run in the page, beside those of `page-sight.ts`:
- * `page-script.ts` sends their source there, with what is declared here.
+ * How an element is aimed at. These functions run in the page, beside those of the files declared here: `page-script.ts`
+ * sends their source there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
-declare const state: { guard: Guard | undefined; frame: Element | undefined; kept: readonly Offset[] | undefined };
+declare const waits: typeof import("./page-wait.ts");
+declare const guards: typeof import("./page-guard.ts");
+declare const state: { frame: Element | undefined; kept: readonly Offset[] | undefined };
 
 /** A point of the viewport, in CSS pixels. */
 export interface Point {
@@ -18,35 +23,8 @@ export interface Box extends Point {
   readonly height: number;
 }
 
-/** What was seen: what was wanted, or what is in its way. */
-export type Seen<Value> = { readonly value: Value } | Hindrance;
-
-export interface Hindrance {
-  /** What is said of the element, such as `is disabled`; empty when there is none. */
-  readonly hindrance: string;
-  /** The next frame may show more. */
-  readonly isUnsettled?: boolean;
-}
-
-/** Which element is wanted, and for how long it is waited for. */
-export interface Wish {
-  readonly selector: string;
-  readonly timeoutMs: number;
-  /** Only while it takes input. */
-  readonly isEnabled?: boolean;
-}
-
 /** Does something to an element, or says what is in the way. */
 export type Act<Args, Value> = (element: Element, args: Args) => Seen<Value>;
-
-/** The event that shows what was hit: a press, of which nothing reaches another element, or the pointer's coming. */
-export type Stroke = "press" | "move";
-
-export interface Target {
-  readonly stroke: Stroke;
-  /** The page has moved under an attempt before: its box is compared over two frames. */
-  readonly isDoubtful: boolean;
-}
 
 /** What is known of an element from one look to the next. */
 interface Look {
@@ -64,53 +42,6 @@ interface Offset {
   readonly top: number;
 }
 
-interface Guard {
-  verdict: "unseen" | "hit" | "missed";
-  remove(): void;
-}
-
-/** Looks until it sees what is wanted, or time is up: whenever the document has changed, and now and then. */
-export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): Promise<Seen<Value>> {
-  const endsAt = performance.now() + timeoutMs;
-  for (;;) {
-    const beganAt = performance.now();
-    const seen = look();
-    const now = performance.now();
-    if ("value" in seen || now >= endsAt) return seen;
-    // A look at a large document must not take all of the page's time.
-    if (seen.isUnsettled) await nextFrame();
-    else await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
-  }
-}
-
-/** Resolves with the next frame; a hidden page has none, and one that shows nothing new may be given none. */
-export function nextFrame(): Promise<void> {
-  return new Promise((resolve) => {
-    const isHidden = sight.read(Document.prototype, "visibilityState", document) === "hidden";
-    const timer = setTimeout(resolve, isHidden ? 50 : 1_000);
-    requestAnimationFrame(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
-
-/** Resolves when the document has changed, but not before `least` milliseconds, and after `most` in any case. */
-export function change(most: number, least: number): Promise<void> {
-  return new Promise((resolve) => {
-    const observer = new MutationObserver(() => {
-      observer.disconnect();
-      clearTimeout(timer);
-      setTimeout(resolve, least);
-    });
-    const timer = setTimeout(() => {
-      observer.disconnect();
-      resolve();
-    }, most);
-    observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-  });
-}
-
 /** The element, once it can be seen. */
 export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
   const element = sight.findFirst(selector);
@@ -123,11 +54,11 @@ export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
 /** Waits until an element can be hit, puts a guard before it, and gives the point at which to hit it. */
 export function aim(wish: Wish & Target): Promise<Seen<Point>> {
   const look = newLook(wish.isDoubtful);
-  return until(wish.timeoutMs, () => {
+  return waits.until(wish.timeoutMs, () => {
     const found = findReady(wish);
     if ("hindrance" in found) return found;
     const seen = pointAt(found.value, () => middleOf(found.value), look);
-    if ("value" in seen) guard(found.value, wish);
+    if ("value" in seen) guards.guard(found.value, wish);
     return seen;
   });
 }
@@ -139,12 +70,12 @@ export function aim(wish: Wish & Target): Promise<Seen<Point>> {
 export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): Promise<Seen<Point | null>> {
   const { point, timeoutMs, isDoubtful } = wish;
   const look = { ...newLook(isDoubtful), scrolls: Number.POSITIVE_INFINITY };
-  return until<Point | null>(timeoutMs, () => {
+  return waits.until<Point | null>(timeoutMs, () => {
     const { frame } = state;
     if (!frame?.isConnected) return { hindrance: "" };
     if (!hitAt(outerPoint(frame, point))) return { value: null };
     const seen = pointAt(frame, () => outerPoint(frame, point), look);
-    if ("value" in seen) guard(undefined, wish);
+    if ("value" in seen) guards.guard(undefined, wish);
     return seen;
   });
 }
@@ -152,14 +83,14 @@ export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): 
 /** Waits until an element stands still in view, and gives its box. */
 export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>> {
   const look = newLook(false);
-  return until(wish.timeoutMs, () => {
+  return waits.until(wish.timeoutMs, () => {
     const found = findReady(wish);
     if ("hindrance" in found) return found;
     if (wish.keepsOffsets) keepOffsets(found.value);
     const edge = isLarge(found.value) ? "start" : "needed";
     const isMoving = mayMove(found.value, look) || (look.scrolls === 0 && bringIntoView(found.value, look, edge));
     if (isMoving) return { hindrance: "keeps moving", isUnsettled: true };
-    const { x, y, width, height } = boxOf(found.value);
+    const { x, y, width, height } = sight.boxOf(found.value);
     return { value: { x, y, width, height } };
   });
 }
@@ -208,7 +139,7 @@ export function pointAt(element: Element, place: () => Point | undefined, look: 
   if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
   const hit = point && hitAt(point);
-  if (point && hit && takes(element, hit)) return { value: point };
+  if (point && hit && guards.takes(element, hit)) return { value: point };
   if (bringIntoView(element, look)) return { hindrance: "is outside of the viewport", isUnsettled: true };
   return { hindrance: hit ? `is covered by ${sight.nameOf(hit)}` : "is outside of the viewport" };
 }
@@ -217,8 +148,8 @@ export function pointAt(element: Element, place: () => Point | undefined, look: 
 export function mayMove(element: Element, look: Look): boolean {
   const last = look.element === element ? look.box : undefined;
   look.element = element;
-  look.box = boxOf(element);
-  return (look.isDoubtful || isAnimated(element)) && !(last && isSameBox(last, look.box));
+  look.box = sight.boxOf(element);
+  return (look.isDoubtful || isAnimated(element)) && !(last && sight.isSameBox(last, look.box));
 }
 
 /** Scrolls to an element, and where it is covered there, now and then to another edge; says whether it has moved by it. */
@@ -226,11 +157,11 @@ export function bringIntoView(element: Element, look: Look, first: "needed" | "s
   const now = performance.now();
   const block = ([first, "end", "center", "start"] as const)[look.scrolls];
   if (!block || now < look.scrollsAgainAt) return false;
-  const before = boxOf(element);
+  const before = sight.boxOf(element);
   scrollIntoView(element, block);
   look.scrolls += 1;
   look.scrollsAgainAt = now + 100;
-  const hasMoved = !isSameBox(before, boxOf(element));
+  const hasMoved = !sight.isSameBox(before, sight.boxOf(element));
   // What a page does when it is scrolled shows in the next frame.
   look.isDoubtful ||= hasMoved;
   return hasMoved;
@@ -238,7 +169,7 @@ export function bringIntoView(element: Element, look: Look, first: "needed" | "s
 
 /** Whether an element is too large for the viewport. */
 export function isLarge(element: Element): boolean {
-  const { width, height } = boxOf(element);
+  const { width, height } = sight.boxOf(element);
   return width > innerWidth || height > innerHeight;
 }
 
@@ -250,14 +181,6 @@ export function scrollIntoView(element: Element, block: "needed" | "end" | "cent
   // Chromium's own: it does nothing to what is in view, and centres what is not.
   const { scrollIntoViewIfNeeded } = Element.prototype as unknown as { scrollIntoViewIfNeeded: () => void };
   scrollIntoViewIfNeeded.call(element);
-}
-
-export function boxOf(element: Element): DOMRect {
-  return Element.prototype.getBoundingClientRect.call(element);
-}
-
-export function isSameBox(one: DOMRect, other: DOMRect): boolean {
-  return one.x === other.x && one.y === other.y && one.width === other.width && one.height === other.height;
 }
 
 /** Whether an animation or a transition runs on an element, or on what it is in. */
@@ -283,7 +206,7 @@ export function middleOf(element: Element): Point | undefined {
 
 /** A point of the document that holds a frame, for one of the frame's own document. */
 export function outerPoint(frame: Element, { x, y }: Point): Point {
-  const box = boxOf(frame);
+  const box = sight.boxOf(frame);
   const { paddingLeft, paddingTop } = getComputedStyle(frame);
   const { offsetWidth = 0, offsetHeight = 0 } = frame instanceof HTMLElement ? frame : {};
   const scale = {
@@ -309,72 +232,9 @@ export function hitAt({ x, y }: Point): Element | undefined {
   return hit ?? undefined;
 }
 
-/** Whether what hits an element is meant for another: it is in it, in the same button, or in the label of that field. */
-export function takes(element: Element, hit: Element): boolean {
-  const control = sight.closest(element, "button, a, [role=button], [role=link]");
-  for (let at: Element | undefined = hit; at; at = sight.shownIn(at)) {
-    if (at === element || at === control) return true;
-  }
-  return sight.labelled(hit) === element;
-}
-
-/**
- * Sees what the next stroke hits. Of a press that hits another element than the one expected, nothing is let through; nor
- * does it count when the element has moved away between press and release.
- */
-export function guard(expected: Element | undefined, wish: Target & { timeoutMs: number }): void {
-  release();
-  const { stroke, timeoutMs, isDoubtful } = wish;
-  const endsAt = performance.now() + timeoutMs;
-  let box: DOMRect | undefined;
-  const judge = (event: Event): Guard["verdict"] => {
-    const [hit] = event.composedPath();
-    const isExpected = expected && hit instanceof Element && takes(expected, hit);
-    if (own.verdict === "unseen") {
-      box = expected && boxOf(expected);
-      return isExpected && performance.now() < endsAt ? "hit" : "missed";
-    }
-    const isReleased = own.verdict === "hit" && event.type === "mouseup";
-    const hasLeft = isReleased && !isExpected && expected && box && !isSameBox(box, boxOf(expected));
-    return hasLeft && !isDoubtful ? "missed" : own.verdict;
-  };
-  const onEvent = (event: Event) => {
-    if (!event.isTrusted) return;
-    const before = own.verdict;
-    own.verdict = judge(event);
-    // A button that the page has seen go down goes up for it too.
-    const isForPage = own.verdict === "hit" || stroke === "move" || before === "hit";
-    if (isForPage) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-  };
-  const press = "pointerdown mousedown pointerup mouseup click auxclick dblclick contextmenu touchstart touchend";
-  const types = stroke === "move" ? ["pointermove", "mousemove"] : press.split(" ");
-  const options = { capture: true, passive: false };
-  for (const type of types) addEventListener(type, onEvent, options);
-  // Whoever has aimed lets go of it, unless the connection to it is lost.
-  const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
-  const own: Guard = {
-    verdict: "unseen",
-    remove() {
-      clearTimeout(timer);
-      for (const type of types) removeEventListener(type, onEvent, options);
-    },
-  };
-  state.guard = own;
-}
-
-/** Takes the guard away, and says what it has seen. */
-export function release(): Guard["verdict"] {
-  const { verdict = "unseen" } = state.guard ?? {};
-  state.guard?.remove();
-  state.guard = undefined;
-  return verdict;
-}
-
 /** Does something to an element once it can be seen; what it is not ready for, `act` says itself. */
 export function use<Args, Value>(wish: Wish, act: Act<Args, Value>, args: Args): Promise<Seen<Value>> {
-  return until(wish.timeoutMs, () => {
+  return waits.until(wish.timeoutMs, () => {
     const found = findReady(wish);
     return "value" in found ? act(found.value, args) : found;
   });
@@ -390,7 +250,7 @@ export async function pick(
   { selector, timeoutMs }: Wish,
   choose: (match: Element) => Element | undefined,
 ): Promise<Element | false | string> {
-  const seen = await until<Element | false>(timeoutMs, () => {
+  const seen = await waits.until<Element | false>(timeoutMs, () => {
     const matches = [...sight.allMatches(selector)];
     const [chosen = false] = matches.flatMap((match) => choose(match) ?? []);
     return matches.length > 0 ? { value: chosen } : { hindrance: "" };
@@ -400,35 +260,9 @@ export async function pick(
 
 /** The element that holds a frame, or what is in the way of it. */
 export async function findFrame(wish: Wish): Promise<Element | string> {
-  const seen = await until(wish.timeoutMs, () => findReady(wish));
+  const seen = await waits.until(wish.timeoutMs, () => findReady(wish));
   state.frame = "value" in seen ? seen.value : undefined;
   return "value" in seen ? seen.value : seen.hindrance;
-}
-
-/** Waits until an element is, or is no more. */
-export function waitForElement({ selector, timeoutMs, presence }: Wish & { presence: string }): Promise<Seen<true>> {
-  const isWanted = presence === "attached" || presence === "visible";
-  const isSeen = presence === "visible" || presence === "hidden";
-  return until(timeoutMs, () => {
-    const isThere = isSeen ? hasVisible(selector) : hasMatch(selector);
-    return isThere === isWanted ? { value: true } : { hindrance: `did not become ${presence} within the timeout` };
-  });
-}
-
-export function hasMatch(selector: string): boolean {
-  return sight.allMatches(selector).next().done !== true;
-}
-
-export function hasVisible(selector: string): boolean {
-  const element = sight.findFirst(selector);
-  return element !== undefined && sight.isVisible(element);
-}
-
-/** Waits until a text can be seen. */
-export function waitForText({ text, timeoutMs }: { text: string; timeoutMs: number }): Promise<Seen<true>> {
-  return until(timeoutMs, () =>
-    sight.showsText(text) ? { value: true } : { hindrance: "did not appear within the timeout" },
-  );
 }
 
 /** The first of several selectors that is none, by its index; -1 when all are selectors. */
@@ -462,7 +296,7 @@ export async function settled({ before, timeoutMs }: { before: string; timeoutMs
   const endsAt = performance.now() + timeoutMs;
   let last = before;
   for (let still = 0; performance.now() < endsAt && (last === before || still < 2); ) {
-    await nextFrame();
+    await waits.nextFrame();
     const now = scrolled().offsets;
     still = now === last ? still + 1 : 0;
     last = now;

@@ -1,16 +1,23 @@
 import * as aiming from "./page-aim.ts";
+import * as guards from "./page-guard.ts";
 import * as sight from "./page-sight.ts";
+import * as texts from "./page-text.ts";
+import * as waits from "./page-wait.ts";
 
 /** What our script does in a document. */
-export type PageScript = typeof aiming;
+export type PageScript = typeof aiming & typeof guards & typeof waits;
 
-/** The script: a function that makes it, in whose source its functions see each other. */
+/** The script: an expression that makes it, in which the functions of each file see each other and what they declare. */
 export const pageScript = `(() => {
-  const sight = (() => { ${sourceOf(sight)} })();
-  const state = { guard: undefined, frame: undefined, kept: undefined };
-  ${sourceOf(aiming)}
+  const state = {};
+  const sight = ${sourceOf(sight)};
+  const texts = ${sourceOf(texts)};
+  const waits = ${sourceOf(waits)};
+  const guards = ${sourceOf(guards)};
+  return { ...waits, ...guards, ...${sourceOf(aiming)} };
 })()`;
 
 function sourceOf(functions: object): string {
-  return `${Object.values(functions).join("\n")} return { ${Object.keys(functions).join(", ")} };`;
+  const names = Object.keys(functions).join(", ");
+  return `(() => { ${Object.values(functions).join("\n")} return { ${names} }; })()`;
 }

@@ -134,6 +134,14 @@ export function isVisible(element: Element): boolean {
   return false;
 }
 
+export function boxOf(element: Element): DOMRect {
+  return Element.prototype.getBoundingClientRect.call(element);
+}
+
+export function isSameBox(one: DOMRect, other: DOMRect): boolean {
+  return one.x === other.x && one.y === other.y && one.width === other.width && one.height === other.height;
+}
+
 /** The boxes of a node that are not empty, one for each line of a link. */
 export function boxesOf(node: Node): DOMRect[] {
   let boxes = node instanceof Element ? [...Element.prototype.getClientRects.call(node)] : [];
@@ -178,53 +186,4 @@ export function nameOf(element: Element): string {
     return value ? [` ${name}="${value.slice(0, 40)}"`] : [];
   });
   return `<${read(Element.prototype, "localName", element)}${attributes.join("")}>`;
-}
-
-/** Whether a text can be seen in some element, without regard to case and to runs of white space. */
-export function showsText(wanted: string): boolean {
-  const text = plain(wanted);
-  for (const root of [document, ...shadowRoots()]) {
-    for (const button of queryAll(root, "input[type=submit], input[type=button], input[type=reset]")) {
-      if (button instanceof HTMLInputElement && plain(button.value).includes(text) && isVisible(button)) return true;
-    }
-    const pending = childrenWith(root, text);
-    for (let element = pending.pop(); element; element = pending.pop()) {
-      const inner = childrenWith(element, text);
-      for (const child of inner) pending.push(child);
-      if (inner.length === 0 && plain(wordsOf(element)).includes(text) && isVisible(element)) return true;
-    }
-  }
-  return false;
-}
-
-/** The child elements that have a text in them. */
-export function childrenWith(node: Node, text: string): Element[] {
-  const children: Element[] = [];
-  for (const child of read(Node.prototype, "childNodes", node)) {
-    if (!(child instanceof Element) || isSilent(child)) continue;
-    if (plain(read(Node.prototype, "textContent", child) ?? "").includes(text)) children.push(child);
-  }
-  return children;
-}
-
-/** The text in an element, without that of scripts and styles. */
-export function wordsOf(element: Element): string {
-  const walker = Document.prototype.createTreeWalker.call(document, element, NodeFilter.SHOW_TEXT);
-  let words = "";
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const parent = parentOf(node);
-    if (parent && !isSilent(parent)) words += read(Node.prototype, "textContent", node) ?? "";
-  }
-  return words;
-}
-
-export function isSilent(element: Element): boolean {
-  return /^(?:head|script|noscript|style|template)$/.test(read(Element.prototype, "localName", element));
-}
-
-export function plain(text: string): string {
-  return text
-    .replace(/[\s\u200b\u00ad]+/g, " ")
-    .trim()
-    .toLowerCase();
 }

@@ -1,6 +1,6 @@
-import { fail } from "../../src/platform/errors.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
+import { closedFailure } from "../pages/tab.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { isDocumentLeft, isTargetClosed } from "../wire/target-faults.ts";
 import { type PageScript, pageScript } from "./page-script.ts";
@@ -132,8 +132,7 @@ function asked({ isMain }: Frame, thrown: unknown): unknown {
   if (isDocumentLeft(thrown) || (!isMain && isTargetClosed(thrown))) {
     return new DocumentLeft("the document was left", { cause: thrown });
   }
-  if (!isTargetClosed(thrown)) return thrown;
-  return fail("driver-error", { target_closed: true }, { detail: "the page has closed", cause: thrown });
+  return isTargetClosed(thrown) ? closedFailure() : thrown;
 }
 
 /** Asks the script that is in the document already; undefined when it is not. */

@@ -3,8 +3,9 @@ import { within } from "../../src/platform/deadline.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import { type Aim, notParsed, selectorsOf } from "./aim.ts";
-import type { Act, Box, Hindrance, Seen } from "./page-aim.ts";
+import type { Act, Box } from "./page-aim.ts";
 import type { PageScript } from "./page-script.ts";
+import type { Hindrance, Seen } from "./page-wait.ts";
 import {
   callForObject,
   callPage,

@@ -1,6 +1,8 @@
 import { fail } from "../../src/platform/errors.ts";
 import type { Aim } from "./aim.ts";
-import type { Point, Seen, Stroke, Wish } from "./page-aim.ts";
+import type { Point } from "./page-aim.ts";
+import type { Stroke } from "./page-guard.ts";
+import type { Seen, Wish } from "./page-wait.ts";
 import { callPage, type ElementScene, releaseGuard } from "./page-world.ts";
 import { reach, type Way } from "./reach.ts";
 

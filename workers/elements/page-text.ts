@@ -1,0 +1,56 @@
+/*
+ * What texts a document shows. These functions run in the page, beside those of `page-sight.ts`: `page-script.ts` sends their
+ * source there.
+ */
+
+declare const sight: typeof import("./page-sight.ts");
+
+/** Whether a text can be seen in some element, without regard to case and to runs of white space. */
+export function showsText(wanted: string): boolean {
+  const text = plain(wanted);
+  for (const root of [document, ...sight.shadowRoots()]) {
+    for (const button of sight.queryAll(root, "input[type=submit], input[type=button], input[type=reset]")) {
+      if (button instanceof HTMLInputElement && plain(button.value).includes(text) && sight.isVisible(button))
+        return true;
+    }
+    const pending = childrenWith(root, text);
+    for (let element = pending.pop(); element; element = pending.pop()) {
+      const inner = childrenWith(element, text);
+      for (const child of inner) pending.push(child);
+      if (inner.length === 0 && plain(wordsOf(element)).includes(text) && sight.isVisible(element)) return true;
+    }
+  }
+  return false;
+}
+
+/** The child elements that have a text in them. */
+export function childrenWith(node: Node, text: string): Element[] {
+  const children: Element[] = [];
+  for (const child of sight.read(Node.prototype, "childNodes", node)) {
+    if (!(child instanceof Element) || isSilent(child)) continue;
+    if (plain(sight.read(Node.prototype, "textContent", child) ?? "").includes(text)) children.push(child);
+  }
+  return children;
+}
+
+/** The text in an element, without that of scripts and styles. */
+export function wordsOf(element: Element): string {
+  const walker = Document.prototype.createTreeWalker.call(document, element, NodeFilter.SHOW_TEXT);
+  let words = "";
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = sight.parentOf(node);
+    if (parent && !isSilent(parent)) words += sight.read(Node.prototype, "textContent", node) ?? "";
+  }
+  return words;
+}
+
+export function isSilent(element: Element): boolean {
+  return /^(?:head|script|noscript|style|template)$/.test(sight.read(Element.prototype, "localName", element));
+}
+
+export function plain(text: string): string {
+  return text
+    .replace(/[\s\u200b\u00ad]+/g, " ")
+    .trim()
+    .toLowerCase();
+}

@@ -1,0 +1,101 @@
+/*
+ * How a document is watched until it shows something. These functions run in the page, beside those of `page-sight.ts` and
+ * `page-text.ts`: `page-script.ts` sends their source there.
+ */
+
+declare const sight: typeof import("./page-sight.ts");
+declare const texts: typeof import("./page-text.ts");
+
+/** What was seen: what was wanted, or what is in its way. */
+export type Seen<Value> = { readonly value: Value } | Hindrance;
+
+export interface Hindrance {
+  /** What is said of the element, such as `is disabled`; empty when there is none. */
+  readonly hindrance: string;
+  /** The next frame may show more. */
+  readonly isUnsettled?: boolean;
+}
+
+/** Which element is wanted, and for how long it is waited for. */
+export interface Wish {
+  readonly selector: string;
+  readonly timeoutMs: number;
+  /** Only while it takes input. */
+  readonly isEnabled?: boolean;
+}
+
+/** Looks until it sees what is wanted, or time is up: whenever the document has changed, and now and then. */
+export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): Promise<Seen<Value>> {
+  const endsAt = performance.now() + timeoutMs;
+  for (;;) {
+    const beganAt = performance.now();
+    const seen = look();
+    const now = performance.now();
+    if ("value" in seen || now >= endsAt) return seen;
+    // A look at a large document must not take all of the page's time.
+    if (seen.isUnsettled) await nextFrame();
+    else await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
+  }
+}
+
+/** Resolves with the next frame; a hidden page has none, and one that shows nothing new may be given none. */
+export function nextFrame(): Promise<void> {
+  return new Promise((resolve) => {
+    const isHidden = sight.read(Document.prototype, "visibilityState", document) === "hidden";
+    const timer = setTimeout(resolve, isHidden ? 50 : 1_000);
+    requestAnimationFrame(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Resolves when the document has changed, but not before `least` milliseconds, and after `most` in any case. */
+export function change(most: number, least: number): Promise<void> {
+  return new Promise((resolve) => {
+    const observer = new MutationObserver(() => {
+      observer.disconnect();
+      clearTimeout(timer);
+      setTimeout(resolve, least);
+    });
+    const timer = setTimeout(() => {
+      observer.disconnect();
+      resolve();
+    }, most);
+    observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  });
+}
+
+/** Waits until an element is, or is no more. */
+export function waitForElement({
+  selector,
+  timeoutMs,
+  presence,
+}: {
+  selector: string;
+  timeoutMs: number;
+  presence: string;
+}): Promise<Seen<true>> {
+  const isWanted = presence === "attached" || presence === "visible";
+  const isSeen = presence === "visible" || presence === "hidden";
+  return until(timeoutMs, () => {
+    const isThere = isSeen ? hasVisible(selector) : hasMatch(selector);
+    return isThere === isWanted ? { value: true } : { hindrance: `did not become ${presence} within the timeout` };
+  });
+}
+
+export function hasMatch(selector: string): boolean {
+  return sight.allMatches(selector).next().done !== true;
+}
+
+export function hasVisible(selector: string): boolean {
+  const element = sight.findFirst(selector);
+  return element !== undefined && sight.isVisible(element);
+}
+
+/** Waits until a text can be seen. */
+export function waitForText({ text, timeoutMs }: { text: string; timeoutMs: number }): Promise<Seen<true>> {
+  return until(timeoutMs, () =>
+    texts.showsText(text) ? { value: true } : { hindrance: "did not appear within the timeout" },
+  );
+}
