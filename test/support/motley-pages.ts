@@ -153,7 +153,7 @@ const prelude = `<style>
   const get = (id) => document.getElementById(id);
   const later = (ms, act) => setTimeout(act, ms);
   for (const type of ["click", "change"]) {
-    addEventListener(type, (event) => {
+    document.addEventListener(type, (event) => {
       const target = event.composedPath().find(({ id }) => id);
       if (target) note(type + " " + target.id + (type === "change" ? " " + [...(target.selectedOptions ?? [])].map(({ label }) => label) : ""));
     }, true);

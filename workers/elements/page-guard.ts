@@ -31,7 +31,8 @@ export function takes(element: Element, hit: Element): boolean {
 
 /**
  * Sees what the next stroke hits. Of a press that hits another element than the one expected, nothing is let through; nor
- * does it count when the element has moved away between press and release.
+ * does it count when the element has moved away between press and release. Only what has listened at the window itself, and
+ * for longer, hears of it all the same.
  */
 export function guard(expected: Element | undefined, wish: Target & { timeoutMs: number }): void {
   release();

@@ -32,17 +32,22 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
     const seen = look();
     const now = performance.now();
     if ("value" in seen || now >= endsAt) return seen;
+    if (seen.isUnsettled) {
+      await nextFrame(endsAt - now);
+      // What no frame has come to show is not known to stand still.
+      if (performance.now() >= endsAt) return seen;
+      continue;
+    }
     // A look at a large document must not take all of the page's time.
-    if (seen.isUnsettled) await nextFrame();
-    else await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
+    await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
   }
 }
 
 /** Resolves with the next frame; a hidden page has none, and one that shows nothing new may be given none. */
-export function nextFrame(): Promise<void> {
+export function nextFrame(most = 2_000): Promise<void> {
   return new Promise((resolve) => {
     const isHidden = sight.read(Document.prototype, "visibilityState", document) === "hidden";
-    const timer = setTimeout(resolve, isHidden ? 50 : 1_000);
+    const timer = setTimeout(resolve, Math.min(most, isHidden ? 50 : 2_000));
     requestAnimationFrame(() => {
       clearTimeout(timer);
       resolve();
