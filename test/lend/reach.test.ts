@@ -1,0 +1,74 @@
+import { createServer } from "node:http";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { BareClient, type CdpMessage, type LendScene, startLendScene } from "../support/lend-scene.ts";
+
+let scene: LendScene;
+beforeAll(async () => {
+  scene = await startLendScene();
+});
+afterAll(() => scene?.[Symbol.asyncDispose]());
+
+/** A client with a page of a session of its own, and how it runs scripts there. */
+async function enter() {
+  const session = await scene.open();
+  const client = await BareClient.connect(await scene.cdpUrl(session));
+  onTestFinished(() => client[Symbol.dispose]());
+  const page = await client.attach();
+  const send = (method: string, params: object = {}) => client.send(method, params, page);
+  const run = async (expression: string) => {
+    const { result } = await send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+    return result.result.value;
+  };
+  return { session, client, send, run };
+}
+
+test("a CDP client reaches no address that its session may not", async () => {
+  let requests = 0;
+  const secret = createServer((_request, response) => {
+    requests += 1;
+    response.end("secret");
+  });
+  await new Promise<void>((resolve) => secret.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void secret.close());
+  const address = secret.address();
+  const port = typeof address === "object" && address ? address.port : 0;
+  const { client, send, run } = await enter();
+  for (const url of [`http://127.0.0.1:${port}/`, `http://[::ffff:127.0.0.1]:${port}/`, "http://169.254.169.254/"]) {
+    await send("Page.navigate", { url });
+    await client.send("Target.createTarget", { url });
+    // Where the page has this origin, it reads the refusal.
+    const read = await run(`fetch("${url}").then((answer) => answer.text(), () => "")`);
+    expect(read).not.toContain("secret");
+  }
+  expect(requests).toBe(0);
+});
+
+test("a CDP client reads no file of the machine, however it asks", async () => {
+  const { client, send, run } = await enter();
+  await send("Page.navigate", { url: scene.site.url("/dialogs.html") });
+  const { result: frames } = await send("Page.getFrameTree");
+  const frameId = frames.frameTree.frame.id;
+  const options = { disableCache: true, includeCredentials: false };
+  const loaded = await send("Network.loadNetworkResource", { frameId, url: "file:///etc/passwd", options });
+  expect(loaded.error?.message).toContain("reaches no local ones");
+  const isPaused = ({ method }: CdpMessage) => method === "Fetch.requestPaused";
+  await send("Fetch.enable", { patterns: [{ urlPattern: "*/text*" }] });
+  const fetched = run(`fetch("/text?megabytes=0").then((answer) => answer.text(), () => "nothing")`);
+  const { params } = await client.hear(isPaused);
+  await send("Fetch.continueRequest", { requestId: params.requestId, url: "file:///etc/passwd" });
+  expect(await fetched).toBe("nothing");
+  await run(`location.href = "file:///etc/passwd"`);
+  expect(await run("location.protocol")).toBe("http:");
+});
+
+test("a CDP client gives a page no file of another session", async () => {
+  const other = await scene.open();
+  const headers = { authorization: `Bearer ${scene.service.key}` };
+  await fetch(`${scene.service.url}${other}/files/theirs.txt`, { method: "PUT", body: "theirs", headers });
+  const { send } = await enter();
+  await send("Page.navigate", { url: scene.site.url("/dialogs.html") });
+  const { result: document } = await send("DOM.getDocument");
+  const { result } = await send("DOM.querySelector", { nodeId: document.root.nodeId, selector: "#file" });
+  const given = await send("DOM.setFileInputFiles", { files: ["../../files/theirs.txt"], nodeId: result.nodeId });
+  expect(given.error?.message).toContain('the session has no file "theirs.txt"');
+});
