@@ -33,7 +33,7 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
     const now = performance.now();
     if ("value" in seen || now >= endsAt) return seen;
     if (seen.isUnsettled) {
-      await nextFrame(endsAt - now);
+      await nextFrame(Math.ceil(endsAt - now));
       // What no frame has come to show is not known to stand still.
       if (performance.now() >= endsAt) return seen;
       continue;
