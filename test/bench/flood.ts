@@ -48,11 +48,15 @@ async function measureRuntime(runtime: string, others: number, ms: number): Prom
     let quiet: Seen | undefined;
     for (const kind of kinds) {
       const neighbour = await worker.open({ runtime });
+      const over = new AbortController();
+      const following = follow(neighbour, over.signal);
       await neighbour.navigate({ url: site.url("/flood.html?megabytes=400") });
       await tap(neighbour, `#${kind}`);
       const seen = await watch(sessions, ms);
       quiet ??= seen;
       rows.push(...rowsOf(`${runtime}, ${kind}`, seen, quiet));
+      over.abort();
+      await following;
       await neighbour.destroy();
     }
     if (worker.sessions.running.length !== others) throw new Error("a session of somebody else has ended");
@@ -60,6 +64,15 @@ async function measureRuntime(runtime: string, others: number, ms: number): Prom
   } finally {
     await worker.stop();
     await site.stop();
+  }
+}
+
+/** Watches a session: a browser says what its pages write only while somebody does. */
+async function follow(session: DrivenSession, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const event of session.watch(signal)) event.id;
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown;
   }
 }
 
