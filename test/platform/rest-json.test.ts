@@ -107,7 +107,7 @@ describe("reading REST JSON", () => {
     { desc: InteractRequestSchema, json: { action: {} }, field: "action.kind", message: "is required" },
     {
       desc: InteractRequestSchema,
-      json: { action: { kind: "upload" } },
+      json: { action: { kind: "pinch" } },
       field: "action.kind",
       message: /^must be one of tap, type/,
     },
@@ -284,7 +284,8 @@ describe("writing REST JSON", () => {
   });
 
   it("should write a oneof so that it reads back the same", () => {
-    const json = { id: "", action: { kind: "type", text: "a", frame: [], clear: true }, while_paused: false };
+    const action = { kind: "type", text: "a", frame: [], clear: true, insert: false };
+    const json = { id: "", action, while_paused: false };
     expect(compileWriter(InteractRequestSchema)(read(InteractRequestSchema, json).message)).toEqual(json);
   });
 
