@@ -1,7 +1,10 @@
+import { ChildProcess } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { plainDevice } from "../../workers/device/device.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
+import { launchBrowser } from "../../workers/slots/browser-process.ts";
+import type { Slot } from "../../workers/slots/slot.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog, runtimes } from "../isolation/world.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
@@ -27,11 +30,16 @@ afterAll(async () => {
   expect(log.complaints).toEqual([]);
 });
 
-/** Launches a browser, and kills it after a time; gives in milliseconds how long the launch took, and was still to take. */
-async function launch(runtime: Runtime, killAfterMs = deadlineMs) {
+async function freeSlot(): Promise<Slot> {
   await expect.poll(() => slots.free, { timeout: soonMs }).toBeGreaterThan(0);
   const slot = slots.acquire();
   if (!slot) throw new Error("there is no free slot");
+  return slot;
+}
+
+/** Launches a browser, and kills it after a time; gives in milliseconds how long the launch took, and was still to take. */
+async function launch(runtime: Runtime, killAfterMs = deadlineMs) {
+  const slot = await freeSlot();
   await slot.ready;
   const beganAt = performance.now();
   const signal = AbortSignal.timeout(deadlineMs);
@@ -59,3 +67,23 @@ test.each(runtimes)(
   },
   120_000,
 );
+
+test("a browser whose processes outlive their killing is given up", async () => {
+  const slot = await freeSlot();
+  onTestFinished(() => slot.release());
+  const browser = await launchBrowser(slot, { runtime: "headless-shell" });
+  onTestFinished(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+  // As when the kernel waits for a disk that does not answer: processes are not gone before it does.
+  vi.spyOn(slot, "killProcesses").mockResolvedValue();
+  vi.spyOn(ChildProcess.prototype, "kill").mockReturnValue(true);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const onGivenUp = vi.fn();
+  void browser.kill().then(onGivenUp);
+  await vi.advanceTimersByTimeAsync(deadlineMs);
+  vi.useRealTimers();
+  await expect.poll(() => onGivenUp.mock.calls).toHaveLength(1);
+  await expect(browser.browserSession.send("Browser.getVersion")).rejects.toThrow("the browser has gone");
+});

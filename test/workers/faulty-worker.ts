@@ -1,25 +1,39 @@
-// A worker with a fault in what it does at a page's dialog. Prints what becomes of a session that meets it, and of another.
+// A worker with faults in what it does at a page's dialog. Prints what becomes of sessions that meet them, and of another.
 import { setTimeout as delay } from "node:timers/promises";
+import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { keepGoing } from "../../workers/last-resort.ts";
 import { DialogDesk } from "../../workers/pages/dialog-desk.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
 
+const throwPlanted = () => {
+  throw new Error("planted");
+};
+
+/** When something is thrown: at once, when nobody is there to catch it any more, and in a promise that nobody awaits. */
+const faults = [throwPlanted, () => void setImmediate(throwPlanted), () => void Promise.reject(new Error("planted"))];
+
 const errors: string[] = [];
 
 keepGoing({ info: () => undefined, warn: () => undefined, error: (_object, message) => void errors.push(message) });
-DialogDesk.prototype.record = () => {
-  throw new Error("planted");
-};
 const site = await new FixtureSite().start();
 const worker = await WorkerUnderTest.start([site.host]);
-const [victim, other] = [await worker.open(), await worker.open()];
-await victim.navigate({ url: site.url("/dialogs.html") });
-const action = { case: "tap", value: { selector: "#file" } } as const;
-await victim.interact({ action }).catch(() => undefined);
-while (worker.happenings.length === 0) await delay(20);
+const other = await worker.open();
+/** Whether each victim's session was the next to end, as crashed. */
+const ended: boolean[] = [];
+for (const fault of faults) {
+  DialogDesk.prototype.record = fault;
+  const victim = await worker.open();
+  await victim.navigate({ url: site.url("/dialogs.html") });
+  const action = { case: "tap", value: { selector: "#file" } } as const;
+  await victim.interact({ action }).catch(() => undefined);
+  while (worker.happenings.length === ended.length && errors.length === 0) await delay(20);
+  const { sessionId, event } = worker.happenings.at(-1) ?? {};
+  const isCrash = event?.case === "ended" && event.value.reason === SessionEndedReason.CRASHED;
+  ended.push(isCrash && sessionId === victim.placement.sessionId);
+}
+setImmediate(throwPlanted);
 const { title } = await other.navigate({ url: site.url("/plain.html") });
-const ended = worker.happenings.map(({ sessionId, event }) => [sessionId === victim.placement.sessionId, event.case]);
 process.stdout.write(`${JSON.stringify({ ended, title, errors })}\n`);
 await other.destroy();
 await worker.stop();
