@@ -1,0 +1,61 @@
+import { create } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { createSessionKeeper } from "../../src/sessions/session-keeper.ts";
+import { createSessionMetrics } from "../../src/sessions/session-metrics.ts";
+import type { FakeWorker } from "../support/fake-worker.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+
+const now = performance.now.bind(performance);
+/** By how many milliseconds the clock of this process goes ahead. */
+let ahead = 0;
+let running: SessionsApp;
+
+beforeAll(async () => {
+  vi.spyOn(performance, "now").mockImplementation(() => now() + ahead);
+  running = await startSessionsApp();
+});
+
+afterAll(async () => {
+  await running[Symbol.asyncDispose]();
+  vi.restoreAllMocks();
+});
+
+test("that a worker no longer had a session is not remembered when nobody asks for a minute", async () => {
+  const { app, sessions } = running;
+  const { db } = app;
+  const call = await running.caller();
+  const open = async () => {
+    const worker = await running.worker({ slots: 1 });
+    const { id } = await sessions.create(call(), create(CreateSessionRequestSchema, {}));
+    expect([...worker.held.keys()]).toEqual([id]);
+    return { id, worker };
+  };
+  const [first, second] = [await open(), await open()];
+  const keeper = createSessionKeeper({ ...app, sessionMetrics: createSessionMetrics(createMetrics()) });
+  const miss = ({ worker }: { worker: FakeWorker }) => keeper.unwanted(worker.id, []);
+  const row = db.sql.selectFrom("sessions").select(["status", "ended_reason"]).where("id", "=", first.id);
+  await miss(first);
+  ahead += 61_000;
+  await miss(second);
+  await miss(first);
+  expect(await row.executeTakeFirst()).toEqual({ status: "live", ended_reason: null });
+  ahead += 7_000;
+  await miss(first);
+  expect(await row.executeTakeFirst()).toMatchObject({ ended_reason: "crashed" });
+});
+
+test("a worker that has not called for ten minutes is not remembered", async () => {
+  const { db } = running.app;
+  const worker = await running.worker();
+  worker.fallSilent();
+  await worker.heartbeat();
+  const secretHash = Buffer.alloc(32);
+  await db.sql.updateTable("workers").set({ secret_hash: secretHash }).where("id", "=", worker.id).execute();
+  // Its secret is known in memory, where nothing has changed.
+  await worker.heartbeat();
+  ahead += 11 * 60_000;
+  await running.worker();
+  await expect(worker.heartbeat()).rejects.toMatchObject({ details: expect.stringContaining("unknown worker") });
+});
