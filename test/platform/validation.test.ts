@@ -36,6 +36,7 @@ describe("what a rule says of a request that breaks it", () => {
     expect(ruleFaults(TapSchema, create(TapSchema, { frame: ["a", ""], x: 1 }))).toEqual([
       { field: "frame[1]", message: "must have 1 to 2048 characters" },
       { field: "", message: "give either selector, or x and y" },
+      { field: "frame", message: "needs a selector" },
     ]);
   });
 });
