@@ -125,20 +125,23 @@ const inputs = builtServices
   .flatMap(({ methods }) => methods.map(({ method }) => method.input))
   .filter(({ fields }) => !fields.some(({ message }) => message?.typeName === "google.api.HttpBody"));
 
-describe.each(inputs.map((desc) => [desc.name, desc] as const))("%s is read and checked in time that grows with its length", (_name, desc) => {
-  const read = compileReader(desc);
-  const check = (json: unknown) => {
-    const faults: FieldFault[] = [];
-    const message = read(json, faults);
-    if (faults.length === 0) validate(desc, message);
-  };
+describe.each(inputs.map((desc) => [desc.name, desc] as const))(
+  "%s is read and checked in time that grows with its length",
+  (_name, desc) => {
+    const read = compileReader(desc);
+    const check = (json: unknown) => {
+      const faults: FieldFault[] = [];
+      const message = read(json, faults);
+      if (faults.length === 0) validate(desc, message);
+    };
 
-  test("with many unknown keys", () => {
-    const make = (length: number) => Object.fromEntries(Array.from({ length }, (_, index) => [`key-${index}`, 1]));
-    expectLinear(check, make, 4_096);
-  });
+    test("with many unknown keys", () => {
+      const make = (length: number) => Object.fromEntries(Array.from({ length }, (_, index) => [`key-${index}`, 1]));
+      expectLinear(check, make, 4_096);
+    });
 
-  for (const { name, make } of fillMessage(desc, (json) => json, 4)) {
-    test(name, () => expectLinear(check, make, 4_096));
-  }
-});
+    for (const { name, make } of fillMessage(desc, (json) => json, 4)) {
+      test(name, () => expectLinear(check, make, 4_096));
+    }
+  },
+);
