@@ -57,5 +57,6 @@ async function measure(bench: Bench, isQuick: boolean): Promise<void> {
 
 main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
-  process.exitCode = 1;
+  // What a bench that failed has begun would keep this process: browsers end with their pipes.
+  process.exit(1);
 });

@@ -127,7 +127,7 @@ export async function loadPage(browser: RawBrowser, { sessionId }: RawPage, url:
 /** Takes a PNG of the viewport with the same encoder as the service. */
 export async function shootPage(browser: RawBrowser, { sessionId }: RawPage): Promise<Buffer> {
   const shoot = () => browser.send("Page.captureScreenshot", { format: "png", optimizeForSpeed: true }, sessionId);
-  // Right after the first load there may be nothing to show yet: it is asked again.
-  const { data } = await shoot().catch(shoot).catch(shoot);
+  // Right after the first load there may be nothing to show yet: it is asked again, as often as the service asks.
+  const { data } = await shoot().catch(shoot).catch(shoot).catch(shoot).catch(shoot);
   return Buffer.from(data, "base64");
 }
