@@ -124,10 +124,19 @@ export async function loadPage(browser: RawBrowser, { sessionId }: RawPage, url:
   await loaded;
 }
 
+/** How often a picture is asked for. */
+const mostShots = 20;
+
 /** Takes a PNG of the viewport with the same encoder as the service. */
 export async function shootPage(browser: RawBrowser, { sessionId }: RawPage): Promise<Buffer> {
-  const shoot = () => browser.send("Page.captureScreenshot", { format: "png", optimizeForSpeed: true }, sessionId);
-  // Right after the first load there may be nothing to show yet: it is asked again, as often as the service asks.
-  const { data } = await shoot().catch(shoot).catch(shoot).catch(shoot).catch(shoot);
-  return Buffer.from(data, "base64");
+  // Right after the first load there may be nothing to show yet: it is asked again.
+  for (let left = mostShots; ; left -= 1) {
+    try {
+      const options = { format: "png", optimizeForSpeed: true };
+      const { data } = await browser.send("Page.captureScreenshot", options, sessionId);
+      return Buffer.from(data, "base64");
+    } catch (thrown) {
+      if (left === 1) throw thrown;
+    }
+  }
 }
