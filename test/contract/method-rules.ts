@@ -165,7 +165,7 @@ function stepUps(contract: Contract): string[] {
 function beforeAcceptance(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { beforeLegalAcceptance, public: isPublic } = getOption(method, rules);
-    const expected = !isPublic && /^\S+ \/v1\/(auth\/|legal\/|account\/me$)/.test(doorOf(method));
+    const expected = !isPublic && /^(\S+ \/v1\/(auth|legal)\/|GET \/v1\/account\/me$)/.test(doorOf(method));
     return beforeLegalAcceptance !== expected && `before_legal_acceptance is ${beforeLegalAcceptance}`;
   });
 }
