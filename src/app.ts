@@ -10,10 +10,10 @@ import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts"
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
 import { type Bearers, createBearers } from "./identity/bearers.ts";
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
+import { createLimits, type Limits } from "./limits/limits.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { createRedisSeats } from "./limits/redis-seats.ts";
 import { createSeats, type Seats } from "./limits/seats.ts";
-import { type Tiers, tiers } from "./limits/tiers.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
 import { type Clock, systemClock } from "./platform/clock.ts";
 import type { Config } from "./platform/config.ts";
@@ -47,7 +47,7 @@ export interface AppParts {
   readonly seats: Seats;
   readonly sealer: Sealer;
   readonly events: EventLog;
-  readonly tiers: Tiers;
+  readonly limits: Limits;
   readonly apiKeys: ApiKeys;
   readonly bearers: Bearers;
   readonly idempotency: Idempotency;
@@ -122,18 +122,19 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     log,
     registry: metrics,
   });
+  const limits = createLimits(clock);
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);
-  const profiles = createProfiles({ db, events, bus, log, metrics, tiers, sealer, channels });
+  const profiles = createProfiles({ db, events, bus, log, metrics, limits, sealer, channels });
   const keeper = createSessionKeeper({ db, events, bus, sessionMetrics, profiles });
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
   const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
   const fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
   const sessions = createSessions({
-    ...{ db, ids, events, bus, log, tiers, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
+    ...{ db, ids, events, bus, log, limits, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
     ...{ channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
   });
   let developerKey: string | undefined;
@@ -144,7 +145,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   };
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
-    ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, tiers },
+    ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
     ...{ apiKeys, bearers, idempotency, fleet, profiles, sessions },
     ...{ audit: undefined, legal: undefined },
   };

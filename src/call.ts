@@ -1,13 +1,12 @@
 import type { Message } from "@bufbuild/protobuf";
+import type { Entitlement } from "./accounts/entitlement.ts";
 import type { Failure } from "./platform/errors.ts";
 import type { Ids } from "./platform/ids.ts";
 import type { Tx } from "./platform/postgres/database.ts";
 
-/** What every caller has: whose things it may touch, and which of them. */
-interface Caller {
+/** What every caller has: whose things it may touch, and which of them; and what its account is entitled to. */
+interface Caller extends Entitlement {
   readonly accountId: string;
-  /** The tier of the account. */
-  readonly tier: string;
   readonly scopes: ReadonlySet<string>;
   /** The one session that it may use, by methods with the option `session_bearer` alone; most may use all of the account's. */
   readonly sessionId?: string;

@@ -1,11 +1,12 @@
 import { isIPv6, SocketAddress } from "node:net";
 import type { App } from "../../src/app.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
+import { tiers } from "../../src/limits/tiers.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-const bucket = "global";
 // Who has no account is served as the free tier is.
-const tier = "free";
+const wish = { bucket: "global", ...tiers.get("free").buckets.global };
+const wishes = [wish];
 
 /** The `global` bucket of Free size that each client address has for what belongs to no account. */
 export interface AddressBucket {
@@ -18,13 +19,7 @@ export interface AddressBucket {
 }
 
 /** Makes the buckets of client addresses. */
-export function createAddressBucket({
-  buckets,
-  clock,
-  tiers,
-}: Pick<App, "buckets" | "clock" | "tiers">): AddressBucket {
-  const wish = { bucket, ...tiers.bucket(tier, bucket) };
-  const wishes = [wish];
+export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "clock">): AddressBucket {
   const ownerOf = (address: string): string => `address ${networkOf(address)}`;
   return {
     look: (address) => buckets.look(ownerOf(address), wish, clock.now()),

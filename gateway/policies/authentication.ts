@@ -66,11 +66,11 @@ export async function drawForNoMethod(
   { header, clientAddress }: Peer,
   parts: PolicyParts,
 ): Promise<{ state: BucketState; whose: string }> {
-  const { bearers, buckets, tiers, clock, addresses } = parts;
+  const { bearers, buckets, limits, clock, addresses } = parts;
   const caller = await callerOf(header("authorization"), bearers);
   if (!caller) return { state: await addresses.draw(clientAddress), whose: "your address" };
   const { accountId, tier } = caller;
-  const wish = { bucket: "global", ...tiers.bucket(tier, "global") };
+  const wish = { bucket: "global", ...limits.bucket(caller, "global") };
   const [state = buckets.look(accountId, wish, clock.now())] = await buckets.take(accountId, [wish], clock.now());
   return { state, whose: `tier ${tier}` };
 }

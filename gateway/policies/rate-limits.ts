@@ -48,10 +48,10 @@ export async function refundOwnBuckets(call: GatewayCall, parts: PolicyParts): P
 function change(
   kind: "take" | "refund",
   call: GatewayCall,
-  { buckets, clock, tiers }: PolicyParts,
+  { buckets, clock, limits }: PolicyParts,
   names: readonly string[],
 ): BucketState[] | Promise<BucketState[]> {
-  const { accountId, tier } = call.principal;
-  const wishes = names.map((bucket) => ({ bucket, ...tiers.bucket(tier, bucket) }));
-  return buckets[kind](accountId, wishes, clock.now());
+  const { principal } = call;
+  const wishes = names.map((bucket) => ({ bucket, ...limits.bucket(principal, bucket) }));
+  return buckets[kind](principal.accountId, wishes, clock.now());
 }

@@ -1,7 +1,8 @@
-import { type Generated, sql } from "kysely";
+import { type Generated, type JSONColumnType, sql } from "kysely";
 import type { Id } from "../platform/ids.ts";
-import type { Tx } from "../platform/postgres/database.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Stamp } from "../platform/postgres/schema.ts";
+import type { Entitlement, Override } from "./entitlement.ts";
 
 /** Whom everything belongs to. */
 interface AccountsTable {
@@ -11,6 +12,8 @@ interface AccountsTable {
   /** The account that embedded mode makes for itself. */
   developer: Generated<boolean>;
   created_at: Stamp;
+  /** What the operator has arranged in place of the tier's limits. Of those that have expired none is kept for long. */
+  overrides: JSONColumnType<Override[], string | undefined, string>;
 }
 
 declare module "../platform/postgres/schema.ts" {
@@ -30,10 +33,17 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<str
   return row.id;
 }
 
-/** Locks an account against others who would count what it has, and tells its tier as it is now. */
-export async function lockAccount(tx: Tx, id: string): Promise<{ tier: string }> {
-  const account = tx.sql.selectFrom("accounts").select("tier").where("id", "=", id);
-  return account.forNoKeyUpdate().executeTakeFirstOrThrow();
+const selectEntitlement = (db: Queryable, id: string) =>
+  db.sql.selectFrom("accounts").select(["tier", "overrides"]).where("id", "=", id);
+
+/** Tells what an account is entitled to now. */
+export async function findEntitlement(db: Queryable, id: string): Promise<Entitlement> {
+  return selectEntitlement(db, id).executeTakeFirstOrThrow();
+}
+
+/** Locks an account against others who would count what it has, and tells what it is entitled to now. */
+export async function lockAccount(tx: Tx, id: string): Promise<Entitlement> {
+  return selectEntitlement(tx, id).forNoKeyUpdate().executeTakeFirstOrThrow();
 }
 
 /** Makes an account. */

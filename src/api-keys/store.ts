@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import type { Override } from "../accounts/entitlement.ts";
 import type { Database, NamedStatement, Tx } from "../platform/postgres/database.ts";
 import type { Stamp } from "../platform/postgres/schema.ts";
 
@@ -25,6 +26,7 @@ export interface KeyRow {
   readonly id: string;
   readonly account_id: string;
   readonly tier: string;
+  readonly overrides: Override[];
   readonly secret_hash: Buffer;
   readonly scopes: string[];
   readonly expires_at: Date | null;
@@ -43,7 +45,7 @@ export interface NewKey {
 
 const findStatement: NamedStatement = {
   name: "api-key-find",
-  text: `select k.id, k.account_id, a.tier, k.secret_hash, k.scopes, k.expires_at, k.revoked_at
+  text: `select k.id, k.account_id, a.tier, a.overrides, k.secret_hash, k.scopes, k.expires_at, k.revoked_at
     from api_keys k join accounts a on a.id = k.account_id where k.id = any($1::text[])`,
 };
 

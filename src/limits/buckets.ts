@@ -28,6 +28,8 @@ export interface Buckets {
   take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Gives back one token of each bucket, for a request that should have cost none. Gives the states, as `take` does. */
   refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
+  /** Reads buckets without drawing, as they are across all gateways. */
+  read(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Reads a bucket without drawing, as far as this process knows it. */
   look(owner: string, wish: BucketWish, now: number): BucketState;
 }
@@ -36,6 +38,7 @@ export interface Buckets {
 export interface LocalBuckets extends Buckets {
   take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
   refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
+  read(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
   /** Takes over the tokens of a bucket that is kept elsewhere. */
   set(owner: string, wish: BucketWish, tokens: number, now: number): void;
   /** How many buckets are kept. */
@@ -98,15 +101,18 @@ export function createBuckets(): LocalBuckets {
     else levels.set(name, { tokens, at, fullAt });
   }
 
+  function look(owner: string, wish: BucketWish, now: number): BucketState {
+    const tokens = tokensOf(owner, wish, now);
+    return describeBucket(wish, tokens, tokens >= 1, now);
+  }
+
   return {
     get size() {
       return levels.size;
     },
     set: keep,
-    look(owner, wish, now) {
-      const tokens = tokensOf(owner, wish, now);
-      return describeBucket(wish, tokens, tokens >= 1, now);
-    },
+    look,
+    read: (owner, wishes, now) => wishes.map((wish) => look(owner, wish, now)),
     refund(owner, wishes, now) {
       return wishes.map((wish) => {
         const tokens = Math.min(wish.capacity, tokensOf(owner, wish, now) + 1);

@@ -15,8 +15,8 @@ const assumedGateways = 2;
 const keptWhenFull = 1_000;
 
 /**
- * Draws one token from each key, or none when one has none; or gives one back to each. ARGV: the time in milliseconds or
- * "", what to draw (1 or -1), then capacity and refill per second of each key. Gives 1 or 0, and the tokens that each key
+ * Draws one token from each key, or none when one has none; or gives one back to each; or only reads. ARGV: the time in
+ * milliseconds or "", what to draw (1, -1 or 0), then capacity and refill per second of each key. Gives 1 or 0, and the tokens that each key
  * has now. Time is that of Redis: with the gateways' own clocks one that runs ahead would fill every bucket, and leave
  * them dry for the others until their time has come. Levels are kept to six digits: at whole ones a bucket of 90 a second would lose what flows in between two draws.
  */
@@ -42,7 +42,7 @@ end
 local reply = { drawn }
 for i = 1, #KEYS do
   local capacity, rate = tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
-  if drawn == 1 then
+  if drawn == 1 and draw ~= 0 then
     tokens[i] = math.min(capacity, tokens[i] - draw)
     local full = math.ceil((capacity - tokens[i]) / rate * 1000) + ${keptWhenFull}
     redis.call("SET", KEYS[i], string.format("%.6f %d", tokens[i], ats[i]), "PX", full)
@@ -57,7 +57,9 @@ export interface RedisBucketsOptions {
   readonly callersClock?: boolean;
 }
 
-type Change = "take" | "refund";
+/** What each command draws from every bucket. */
+const draws = { take: "1", refund: "-1", read: "0" } as const;
+type Command = keyof typeof draws;
 
 /** A bucket's part of a gateway when each has to do without the others. */
 function shareOf(wish: BucketWish, gateways: number): BucketWish {
@@ -89,21 +91,21 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     gateways = Math.max(1, found?.[presence] ?? gateways);
   }
 
-  function moveShare(change: Change, owner: string, wishes: readonly BucketWish[], now: number): BucketState[] {
+  function runOnShare(command: Command, owner: string, wishes: readonly BucketWish[], now: number): BucketState[] {
     const shares = wishes.map((wish) => shareOf(wish, gateways));
-    return local[change](owner, shares, now);
+    return local[command](owner, shares, now);
   }
 
-  /** Draws a token from each bucket, or gives one back: in Redis, or from shares when Redis does not answer. */
-  async function move(change: Change, owner: string, wishes: readonly BucketWish[], now: number) {
+  /** Carries a command out in Redis, or on shares when Redis does not answer. */
+  async function runShared(command: Command, owner: string, wishes: readonly BucketWish[], now: number) {
     if (performance.now() - countedAt > countEvery) void count();
     // The braces keep the buckets of an owner on one node of a Redis cluster.
     const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
     const sizes = wishes.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
     const time = callersClock ? String(now) : "";
-    const args = [time, change === "take" ? "1" : "-1", ...sizes];
+    const args = [time, draws[command], ...sizes];
     const reply = await redis.ask("buckets", (client) => runScript(client, keys, args));
-    if (reply === undefined) return moveShare(change, owner, wishes, now);
+    if (reply === undefined) return runOnShare(command, owner, wishes, now);
     const { drawn, tokens } = readReply(reply);
     return wishes.map((wish, index) => {
       const left = tokens[index] ?? 0;
@@ -112,17 +114,18 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     });
   }
 
-  const moveWhereTheyAre =
-    (change: Change): Buckets["take"] =>
+  const runWhereTheyAre =
+    (command: Command): Buckets["take"] =>
     (owner, wishes, now) => {
-      if (redis.isUp) return move(change, owner, wishes, now);
+      if (redis.isUp) return runShared(command, owner, wishes, now);
       redis.missed("buckets");
-      return moveShare(change, owner, wishes, now);
+      return runOnShare(command, owner, wishes, now);
     };
 
   return {
     look: (owner, wish, now) => local.look(owner, redis.isUp ? wish : shareOf(wish, gateways), now),
-    take: moveWhereTheyAre("take"),
-    refund: moveWhereTheyAre("refund"),
+    take: runWhereTheyAre("take"),
+    refund: runWhereTheyAre("refund"),
+    read: runWhereTheyAre("read"),
   };
 }

@@ -121,33 +121,31 @@ const table = {
 /** The name of a tier, as accounts carry it. */
 export type TierName = keyof typeof table;
 
-/** Finds tiers. */
+/** Finds tiers, as they are without any override: what an account may do, src/limits/limits.ts tells. */
 export interface Tiers {
   readonly names: readonly TierName[];
   /** Finds a tier by the name that an account carries. */
   get(name: string): Tier;
-  /** Size of a bucket of a tier. Throws for a bucket that does not exist: the contract's proto named it wrongly. */
-  bucket(tier: string, bucket: string): BucketSize;
 }
 
 function isTierName(name: string): name is TierName {
   return Object.hasOwn(table, name);
 }
 
-function isBucketName(name: string): name is BucketName {
+/** Says whether a rate-limit bucket has this name. */
+export function isBucketName(name: string): name is BucketName {
   return bucketNames.some((bucket) => bucket === name);
 }
 
+const names = Object.keys(table).filter(isTierName);
+const byName = new Map<string, Tier>(names.map((name) => [name, { name, ...table[name] }]));
+
 /** The tiers of the service. */
 export const tiers: Tiers = {
-  names: Object.keys(table).filter(isTierName),
+  names,
   get(name) {
-    if (!isTierName(name)) throw new Error(`an account has the unknown tier ${name}`);
-    return { name, ...table[name] };
-  },
-  bucket(tier, bucket) {
-    if (!isTierName(tier)) throw new Error(`an account has the unknown tier ${tier}`);
-    if (!isBucketName(bucket)) throw new Error(`there is no bucket ${bucket}`);
-    return table[tier].buckets[bucket];
+    const tier = byName.get(name);
+    if (!tier) throw new Error(`an account has the unknown tier ${name}`);
+    return tier;
   },
 };

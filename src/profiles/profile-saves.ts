@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { lockAccount } from "../accounts/store.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { type PendingProfile, TakeProfileCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Tiers } from "../limits/tiers.ts";
+import type { Limits } from "../limits/limits.ts";
 import type { Bus } from "../platform/bus.ts";
 import { callServerStreaming } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
@@ -45,7 +45,7 @@ export interface ProfileSavesParts {
   readonly bus: Bus;
   readonly log: Log;
   readonly metrics: ProfileMetrics;
-  readonly tiers: Tiers;
+  readonly limits: Limits;
   readonly sealer: Sealer;
   readonly uses: ProfileUses;
   readonly channels: Channels;
@@ -55,7 +55,7 @@ type PlacedUse = NonNullable<Awaited<ReturnType<typeof findPlacedUse>>>;
 
 /** Makes what takes saves. */
 export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
-  const { db, bus, log, metrics, tiers, uses } = parts;
+  const { db, bus, log, metrics, limits, uses } = parts;
   const running = new Map<string, Promise<void>>();
   const waiting = new Set<string>();
   const stopping = new AbortController();
@@ -65,10 +65,10 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
 
   /** Says why an uploaded store cannot become the profile's next version; undefined when it can. */
   async function findObstacle(tx: Tx, use: ProfileUse, { sizeBytes }: UploadedStore): Promise<string | undefined> {
-    const { tier: tierName } = await lockAccount(tx, use.account_id);
+    const account = await lockAccount(tx, use.account_id);
     const profile = await lockProfile(tx, use.profile_id, use.account_id);
     if (profile?.version !== use.version) return "the profile was changed meanwhile";
-    const tier = tiers.get(tierName);
+    const tier = limits.of(account);
     const total = (await sumStorage(tx, use.account_id, use.profile_id)) + sizeBytes;
     if (tier.profileStorageIsSoft || total <= tier.profileStorageBytes) return undefined;
     return `with it the account's profiles would take ${total} bytes, tier ${tier.name} has ${tier.profileStorageBytes}`;

@@ -9,7 +9,7 @@ import {
   type ProfileService,
   type UpdateProfileRequest,
 } from "../gen/pilothouse/v1/profile_pb.ts";
-import type { Tiers } from "../limits/tiers.ts";
+import type { Limits } from "../limits/limits.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
@@ -31,7 +31,7 @@ import { findHolder } from "./use-store.ts";
 
 export interface ProfileServiceParts {
   readonly db: Database;
-  readonly tiers: Tiers;
+  readonly limits: Limits;
 }
 
 const defaultPage = 20;
@@ -50,13 +50,16 @@ function readChanges({ updateMask, name, description, labels }: UpdateProfileReq
 }
 
 /** Makes the implementation of ProfileService. */
-export function createProfileService({ db, tiers }: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
+export function createProfileService({
+  db,
+  limits,
+}: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
   function createProfile(call: Call, { name, description, labels }: CreateProfileRequest) {
     const { accountId } = call.principal;
     const id = call.ids.next("prf");
     return call.commit(async (tx) => {
       const [account, count] = await Promise.all([lockAccount(tx, accountId), countProfiles(tx, accountId)]);
-      const { profiles: limit, name: tier } = tiers.get(account.tier);
+      const { profiles: limit, name: tier } = limits.of(account);
       if (count >= limit) {
         const detail = `the account has ${count} profiles, the limit of tier ${tier}`;
         throw fail("tier-limit", { current_profiles: count, limit }, { detail });

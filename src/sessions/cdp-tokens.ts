@@ -1,3 +1,4 @@
+import type { Override } from "../accounts/entitlement.ts";
 import type { BearerKind, Credential } from "../identity/bearer-kind.ts";
 import { tokenText } from "../identity/token-text.ts";
 import type { Database, NamedStatement, Tx } from "../platform/postgres/database.ts";
@@ -30,6 +31,7 @@ interface TokenRow {
   readonly key_expires_at: Date | null;
   readonly account_id: string;
   readonly tier: string;
+  readonly overrides: Override[];
   readonly scopes: string[];
 }
 
@@ -38,7 +40,7 @@ const findStatement: NamedStatement = {
   name: "cdp-token-find",
   text: `select t.id, t.session_id, t.secret_hash, t.opens_until,
       t.revoked_at is not null or k.revoked_at is not null as is_revoked,
-      k.id as key_id, k.expires_at as key_expires_at, k.scopes, a.id as account_id, a.tier
+      k.id as key_id, k.expires_at as key_expires_at, k.scopes, a.id as account_id, a.tier, a.overrides
     from cdp_tokens t join api_keys k on k.id = t.made_by join accounts a on a.id = k.account_id
     where t.id = any($1::text[])`,
 };
@@ -79,10 +81,10 @@ export async function sweepCdpTokens(db: Database): Promise<void> {
 }
 
 function toCredential(row: TokenRow): Credential {
-  const { key_id: keyId, account_id: accountId, session_id: sessionId, tier } = row;
+  const { key_id: keyId, account_id: accountId, session_id: sessionId, tier, overrides } = row;
   const scopes = new Set(row.scopes.filter((each) => each === scope));
   return {
-    principal: { kind: "key", keyId, accountId, tier, scopes, sessionId },
+    principal: { kind: "key", keyId, accountId, tier, overrides, scopes, sessionId },
     secretHash: row.secret_hash,
     isRevoked: row.is_revoked,
     expiresAt: row.key_expires_at,

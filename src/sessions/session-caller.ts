@@ -2,7 +2,7 @@ import type { Attempt, Principal } from "../call.ts";
 
 /** On whose behalf something is done with a session, and for how long. Every call of a client is one. */
 export interface SessionCaller {
-  readonly principal: Pick<Principal, "accountId" | "tier">;
+  readonly principal: Pick<Principal, "accountId" | "tier" | "overrides">;
   /** Aborts when nobody waits any more. */
   readonly signal: AbortSignal;
   /** When nobody waits any more, in milliseconds of `performance.now()`; `Infinity` when that is not known. */

@@ -5,7 +5,7 @@ import { place } from "../fleet/placement.ts";
 import { findWorker, type WorkerAddress } from "../fleet/store.ts";
 import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Tiers } from "../limits/tiers.ts";
+import type { Limits } from "../limits/limits.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
@@ -50,7 +50,7 @@ const times = {
 export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
   readonly channels: Channels;
-  readonly tiers: Tiers;
+  readonly limits: Limits;
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
   /** `host:port` of private addresses that pages may reach all the same. */
@@ -79,7 +79,7 @@ type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { ki
 
 /** Makes what launches sessions. The launched session is live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
-  const { db, events, bus, channels, tiers, sessionMetrics, profiles } = parts;
+  const { db, events, bus, channels, limits, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
@@ -88,7 +88,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     return db.transaction(async (tx) => {
       // Both travel together: what is counted is counted once the account is locked.
       const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
-      const tier = tiers.get(account.tier);
+      const tier = limits.of(account);
       const limit = tier.concurrentSessions;
       if (running >= limit) {
         const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;

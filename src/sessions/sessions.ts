@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
+import { findEntitlement } from "../accounts/store.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { DestroyCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { CreateSessionRequest, Session } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Tiers } from "../limits/tiers.ts";
+import type { Limits } from "../limits/limits.ts";
+import type { Tier } from "../limits/tiers.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { idPattern } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
@@ -24,7 +26,7 @@ export interface SessionsParts extends SessionLaunchParts {
   readonly db: Database;
   readonly channels: Channels;
   readonly routes: SessionRoutes;
-  readonly tiers: Tiers;
+  readonly limits: Limits;
   readonly log: Log;
 }
 
@@ -51,9 +53,16 @@ const sessionId = idPattern("ses");
 
 /** Makes the sessions of a gateway. */
 export function createSessions(parts: SessionsParts): Sessions {
-  const { db, channels, routes, tiers, log } = parts;
+  const { db, channels, routes, limits, log } = parts;
   const launch = createSessionLaunch(parts);
   const workerCommands = createWorkerCommands(routes, channels);
+
+  /** The limits of the caller's account; read anew where those that this gateway knows would refuse the request. */
+  async function limitsFor({ principal }: SessionCaller, { timeoutSeconds = 0 }: CreateSessionRequest): Promise<Tier> {
+    const known = limits.of(principal);
+    if (timeoutSeconds <= known.longestSessionSeconds) return known;
+    return limits.of(await findEntitlement(db, principal.accountId));
+  }
 
   /** Has the worker end the browser. When it cannot be told now, the next heartbeat tells it. */
   async function tellWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
@@ -71,7 +80,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     async launch(caller, request) {
-      return launch({ caller, plan: planSession(request, tiers.get(caller.principal.tier)) });
+      return launch({ caller, plan: planSession(request, await limitsFor(caller, request)) });
     },
     async find({ principal }, id) {
       const row = sessionId.test(id) ? await findSession(db, id, principal.accountId) : undefined;

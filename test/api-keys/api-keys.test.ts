@@ -68,6 +68,7 @@ test("should tell whose a valid key is, and refuse it with another secret", asyn
     accountId,
     keyId: id,
     tier: "free",
+    overrides: [],
     scopes: new Set(["sessions:read"]),
   });
   expect(bearers.peek(bearers.read(`Bearer ${token}`))).toBe(principal);

@@ -6,7 +6,7 @@ import { fastify } from "fastify";
 import { Gateway } from "../../gateway/gateway.ts";
 import { createApp } from "../../src/app.ts";
 import { NavigateResponseSchema, SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { Tiers } from "../../src/limits/tiers.ts";
+import type { Limits } from "../../src/limits/limits.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { serve } from "../../src/registry.ts";
 import { createSessionService } from "../../src/sessions/service.ts";
@@ -33,8 +33,8 @@ async function startGateway(): Promise<ServerReady> {
     navigate: async (_call, { url }) =>
       create(NavigateResponseSchema, { url, title: "Order", httpStatus: 200, durationMs: 12 }),
   });
-  const bucket: Tiers["bucket"] = (...named) => ({ ...app.tiers.bucket(...named), ...room });
-  const roomy = { ...app, tiers: { ...app.tiers, bucket } };
+  const bucket: Limits["bucket"] = (...named) => ({ ...app.limits.bucket(...named), ...room });
+  const roomy = { ...app, limits: { ...app.limits, bucket } };
   const gateway = new Gateway(roomy, [sessions]);
   process.once("disconnect", async () => {
     await gateway.stop();

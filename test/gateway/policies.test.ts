@@ -124,7 +124,7 @@ const outcome = ({ status, body }: Answer): unknown[] => [status, body.type?.spl
 
 function logIn(id: string, changes: Partial<LoginPrincipal> = {}): string {
   logins.set(id, {
-    ...{ kind: "login", loginId: id, userId: "usr_ada", accountId: "acc_ada", tier: "enterprise" },
+    ...{ kind: "login", loginId: id, userId: "usr_ada", accountId: "acc_ada", tier: "enterprise", overrides: [] },
     ...{ role: "owner", scopes: new Set(allScopes), hasSecondFactor: false, steppedUpAt: undefined, ...changes },
   });
   return `phl_${id}`;

@@ -160,7 +160,7 @@ test("should survive that Redis forgets the script", async () => {
 test("should have the interface's bucket sizes", () => {
   const sizes = (tier: string) =>
     bucketNames.map((name) => {
-      const { capacity, refillPerSecond } = tiers.bucket(tier, name);
+      const { capacity, refillPerSecond } = tiers.get(tier).buckets[name];
       return [capacity, Math.round(refillPerSecond * 60)];
     });
   expect(sizes("free")).toEqual([

@@ -49,6 +49,7 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
         accountId,
         keyId: app.ids.next("key"),
         tier,
+        overrides: [],
         scopes: new Set(allScopes),
       } as const;
       return (changes) => ({
