@@ -14,6 +14,7 @@ import { createLimits, type Limits } from "./limits/limits.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { createRedisSeats } from "./limits/redis-seats.ts";
 import { createSeats, type Seats } from "./limits/seats.ts";
+import { createMailer, type Mailer } from "./mail/mailer.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
 import { type Clock, systemClock } from "./platform/clock.ts";
 import type { Config } from "./platform/config.ts";
@@ -51,6 +52,7 @@ export interface AppParts {
   readonly apiKeys: ApiKeys;
   readonly bearers: Bearers;
   readonly idempotency: Idempotency;
+  readonly mailer: Mailer;
   readonly fleet: Fleet;
   readonly sessions: Sessions;
   readonly profiles: Profiles;
@@ -124,6 +126,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   });
   const limits = createLimits(clock);
   const idempotency = createIdempotency({ db, ids, sealer, log });
+  const mailer = createMailer({ config, db, ids, log, sealer });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
@@ -146,7 +149,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, fleet, profiles, sessions },
+    ...{ apiKeys, bearers, idempotency, mailer, fleet, profiles, sessions },
     ...{ audit: undefined, legal: undefined },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);

@@ -7,6 +7,7 @@ import type { Feature } from "./feature.ts";
 import { files } from "./files/feature.ts";
 import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
+import { mail } from "./mail/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
@@ -18,6 +19,7 @@ export const features: readonly Feature<AppParts>[] = [
   archetypes,
   events,
   idempotency,
+  mail,
   fleet,
   sessions,
   profiles,

@@ -47,6 +47,10 @@ export interface Config {
   readonly proxyCheck: string;
   /** Keys that seal what is kept secret, the newest first; in embedded mode none means one of our own in DATA_DIR. */
   readonly secretsKeys: readonly SecretsKey[];
+  /** Where mails go; in embedded mode none means that they stay in the outbox. */
+  readonly smtpUrl: string | undefined;
+  /** From whom mails come. */
+  readonly mailFrom: string;
   readonly logLevel: LogLevel;
 }
 
@@ -143,6 +147,8 @@ export function readConfig(
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     proxyCheck: readProxyCheck(read, publicUrl),
     secretsKeys: parseSecretsKeys(read.text("SECRETS_KEYS") ?? ""),
+    smtpUrl: read.url("SMTP_URL", ["smtp:", "smtps:"]),
+    mailFrom: read.text("MAIL_FROM") ?? "Pilothouse <pilothouse@localhost>",
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }

@@ -1,0 +1,41 @@
+/** What a mail says; the mailer gives it its looks. */
+export interface Mail {
+  /** Address of the one who gets it. */
+  readonly to: string;
+  readonly subject: string;
+  /** Paragraphs of plain text. Nothing in them becomes a link, whoever has named himself what. */
+  readonly lines: readonly string[];
+  /** The one link. */
+  readonly button?: { readonly label: string; readonly url: string };
+  /** What it is about: security mails are always sent, the others as the user prefers. */
+  readonly kind: "security" | "account" | "product";
+  /** The user whose preferences it obeys; without one it is always sent. */
+  readonly userId?: string;
+}
+
+/** Characters. What is longer is cut: names of users are in it. */
+const bounds = { subject: 150, lines: 40, line: 2_000 };
+
+/** What mail programs make a link of: a character of an address between two others, as in `a.example`, `a@b`, `http://`. */
+const linkMarks = /(?<=\S)([.:/@]+)(?=\S)/g;
+
+/** Puts a space without width behind whatever would make a link of a text. */
+function unlinked(text: string): string {
+  return text.replaceAll(linkMarks, "$1\u200B");
+}
+
+/** One line of text without control characters, which in a header would begin another one. */
+function cleaned(text: string, length: number): string {
+  const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  return unlinked(line.length <= length ? line : `${line.slice(0, length - 1).trimEnd()}…`);
+}
+
+/** A mail as it may be sent: of bounded size, in lines that are lines, without links but the button's. */
+export function checkedMail(mail: Mail): Mail {
+  if (!/^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(mail.to)) throw new Error("a mail needs one address to go to");
+  return {
+    ...mail,
+    subject: cleaned(mail.subject, bounds.subject),
+    lines: mail.lines.slice(0, bounds.lines).map((line) => cleaned(line, bounds.line)),
+  };
+}

@@ -1,0 +1,72 @@
+import { once } from "node:events";
+import { type AddressObject, type ParsedMail, simpleParser } from "mailparser";
+import { SMTPServer } from "smtp-server";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { freePorts } from "./free-port.ts";
+
+const patience = 20_000;
+
+/** A mail as it came. */
+export interface ReceivedMail {
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  /** Addresses of its links, each once. */
+  readonly links: readonly string[];
+  /** Everything else of it. */
+  readonly parsed: ParsedMail;
+}
+
+/** A real SMTP server that keeps what it gets. */
+export interface Mailbox extends AsyncDisposable {
+  /** What SMTP_URL is to be. */
+  readonly url: string;
+  /** Takes the oldest mail to an address, and waits for it. */
+  next(address: string): Promise<ReceivedMail>;
+  /** Every mail to an address that was not taken, the oldest first. */
+  waiting(address: string): readonly ReceivedMail[];
+}
+
+/** Starts a mailbox. */
+export async function startMailbox(): Promise<Mailbox> {
+  const { SMTP } = await freePorts("SMTP");
+  const mails: ReceivedMail[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    onData(stream, _, done) {
+      simpleParser(stream).then((parsed) => {
+        mails.push(toReceived(parsed));
+        done();
+      }, done);
+    },
+  });
+  server.listen(SMTP, "127.0.0.1");
+  await once(server.server, "listening");
+  const waiting = (address: string) => mails.filter(({ to }) => to === address);
+  return {
+    url: `smtp://127.0.0.1:${SMTP}`,
+    waiting,
+    async next(address) {
+      await waitUntil(() => waiting(address).length > 0, { timeout: patience, every: 10 });
+      const [mail] = waiting(address);
+      if (!mail) throw new Error(`no mail to ${address} has come`);
+      mails.splice(mails.indexOf(mail), 1);
+      return mail;
+    },
+    [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+function toReceived(parsed: ParsedMail): ReceivedMail {
+  const { subject = "", text = "", html = "", to } = parsed;
+  const page = html || "";
+  const links = `${text}\n${page.replaceAll("&amp;", "&")}`.match(/https?:\/\/[^\s"<>]+/g) ?? [];
+  return { to: addressOf(to), subject, text, html: page, links: [...new Set(links)], parsed };
+}
+
+function addressOf(to: AddressObject | AddressObject[] | undefined): string {
+  const [first] = [to].flat();
+  return first?.value[0]?.address ?? "";
+}
