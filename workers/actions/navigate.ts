@@ -23,9 +23,6 @@ const probeMs = 1_000;
 /** How long giving up a navigation may take, which is less than the grace after a command's timeout. */
 const stopMs = 100;
 
-/** Where full Chromium goes when a page cannot be shown. */
-const errorPage = "chrome-error:";
-
 /** What a navigation works with. */
 export interface NavigateScene {
   readonly pages: PageBook;
@@ -88,7 +85,7 @@ async function load(scene: NavigateScene, url: string): Promise<"document" | "do
   if (netErrorOf(errorText) === "ERR_ABORTED") {
     if (traffic.answer?.status === 204 || traffic.answer?.status === 205) return "nothing";
     // The browser's own page about the failure of the navigation before has come late, and in between.
-    if (tab.committed > before && tab.url.startsWith(errorPage)) return load(scene, url);
+    if (tab.committed > before && tab.isErrorPage) return load(scene, url);
     // The page sent itself elsewhere meanwhile: that is where the navigation ends.
     if (tab.committed > before || tab.isLeaving) return "document";
   }
@@ -115,14 +112,15 @@ async function goUnlessHung({ sessionPage, progress, pages }: NavigateScene, url
 
 /** Asks for a navigation; resolves when its document has come, or when it is known that none will. */
 async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<Navigated> {
-  const before = tab.committed;
   const navigated = await progress.race(cdp.send("Page.navigate", { url }));
+  const { loaderId, errorText } = navigated;
+  if (loaderId === undefined || errorText !== undefined) return navigated;
   // The browser answers when it has sent the document to the renderer, which may hang.
   const hasCome = () => {
     tab.assertShown();
-    return tab.committed > before || undefined;
+    return tab.hasShown(loaderId) || undefined;
   };
-  if (navigated.loaderId !== undefined && navigated.errorText === undefined) await tab.changes.until(hasCome, progress);
+  await tab.changes.until(hasCome, progress);
   return navigated;
 }
 
@@ -139,7 +137,7 @@ function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung">
   const before = tab.committed;
   let since = performance.now();
   const timer = setInterval(() => {
-    if (tab.committed > before) clearInterval(timer);
+    if (tab.committed > before && !tab.isErrorPage) clearInterval(timer);
     else if (traffic.isAwaitingServer) since = performance.now();
     else if (performance.now() - since >= hungMs) resolve("hung");
   }, hungMs / 10);

@@ -40,6 +40,12 @@ const readyMs = 2_000;
 /** Kinds of navigations that keep the document. */
 const sameDocument = /sameDocument$/i;
 
+/** Where the browser goes when a page cannot be shown. */
+const errorPage = "chrome-error:";
+
+/** How many of the documents that a page has shown last are known by name. */
+const shownKept = 16;
+
 /** How much is kept of an address, more than anybody compares it with: a page can give itself 2 MiB. */
 const addressLength = 8_193;
 
@@ -54,8 +60,6 @@ export class Tab {
   committed = 0;
   /** Windows that the page has asked for, and links that it follows into another tab. */
   windows = 0;
-  /** A navigation of the main frame has begun and not come to its end: until then the browser answers no script of ours. */
-  isLeaving = false;
   /**
    * Resolves when it tells of itself: it is not to be sent anywhere before, since what it was told goes on to the next
    * process only once the first has answered. A tab that hangs is not waited for.
@@ -68,6 +72,9 @@ export class Tab {
   readonly #sessions = new Set<CdpSession>();
   readonly #listeners: TabListener[] = [];
   #loaderId = "";
+  /** The document that the main frame is on its way to. */
+  #destination: string | undefined;
+  readonly #shown: string[] = [];
   #states = new Set<LoadState>();
 
   constructor(target: OwnTarget, changes: Changes) {
@@ -94,6 +101,21 @@ export class Tab {
 
   get url(): string {
     return this.#frames.get(this.mainFrameId)?.url ?? "";
+  }
+
+  /** The browser's own page about a navigation that has failed. It may come after its failure has been answered. */
+  get isErrorPage(): boolean {
+    return this.url.startsWith(errorPage);
+  }
+
+  /** A navigation of the main frame has begun and not come to its end: until then the browser answers no script of ours. */
+  get isLeaving(): boolean {
+    return this.#destination !== undefined;
+  }
+
+  /** Whether a document, by its loader's name, has been shown lately. */
+  hasShown(loaderId: string): boolean {
+    return this.#shown.includes(loaderId);
   }
 
   /** All frames that show a document. */
@@ -178,10 +200,10 @@ export class Tab {
       this.requested += 1;
       this.changes.tell();
     });
-    session.on("Page.frameStartedNavigating", ({ frameId, navigationType }) => {
+    session.on("Page.frameStartedNavigating", ({ frameId, loaderId, navigationType }) => {
       if (frameId !== this.mainFrameId || sameDocument.test(navigationType)) return;
       this.started += 1;
-      this.isLeaving = true;
+      this.#destination = loaderId;
       this.changes.tell();
     });
     session.on("Page.frameStoppedLoading", ({ frameId }) => {
@@ -208,11 +230,16 @@ export class Tab {
       this.#loaderId = loaderId;
       this.#states = new Set();
       this.committed += 1;
+      this.#shown.push(loaderId);
+      if (this.#shown.length > shownKept) this.#shown.shift();
       this.traffic.forgetOthers(loaderId);
     }
     this.#frames.set(id, frame);
     for (const listener of this.#listeners) listener.onNavigated?.(frame, isMain);
-    if (isMain) this.#arrive();
+    if (!isMain) return;
+    // The page about a failed navigation may come when the next one is on its way already.
+    if (loaderId === this.#destination || !this.isErrorPage) this.#arrive();
+    else this.changes.tell();
   }
 
   #onAddress(frameId: string, url: string, session: CdpSession): void {
@@ -240,7 +267,7 @@ export class Tab {
 
   /** The main frame's navigation has come to its end: to a document, or to nothing. */
   #arrive(): void {
-    this.isLeaving = false;
+    this.#destination = undefined;
     this.changes.tell();
   }
 

@@ -70,7 +70,11 @@ export interface WireEvents {
   "Page.lifecycleEvent": { readonly frameId: string; readonly loaderId: string; readonly name: string };
   "Page.frameRequestedNavigation": { readonly frameId: string; readonly disposition: string };
   /** `navigationType` is `differentDocument`, `sameDocument`, `reload`, ... */
-  "Page.frameStartedNavigating": { readonly frameId: string; readonly navigationType: string };
+  "Page.frameStartedNavigating": {
+    readonly frameId: string;
+    readonly loaderId: string;
+    readonly navigationType: string;
+  };
   "Page.frameStoppedLoading": { readonly frameId: string };
   "Page.javascriptDialogOpening": { readonly type: string; readonly message: string };
   "Page.javascriptDialogClosed": { readonly result: boolean };
