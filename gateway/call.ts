@@ -130,9 +130,14 @@ export class GatewayCall implements Call {
     this.#audit = write;
   }
 
-  async audit(tx: Tx, entry: AuditEntry): Promise<void> {
+  audit(tx: Tx, entry: AuditEntry): string {
     if (!this.#audit) throw new Error(`${this.served.name} has no option audit`);
-    await this.#audit(tx, entry);
+    return this.#audit(tx, entry);
+  }
+
+  /** Whether it goes on with what an earlier attempt has begun. */
+  get goesOn(): boolean {
+    return this.#attempt?.resumes ?? false;
   }
 
   /** Says how the stream is counted among those of a session: only one that lasts is, and only until it is over. */

@@ -11,7 +11,7 @@ import { createAddressBucket } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
 import { converse, type Received, relayed } from "./policies/conversation.ts";
 import { createIdempotency } from "./policies/idempotency.ts";
-import { assertEnforced, policies, policiesOf } from "./policies/index.ts";
+import { assertEnforced, policiesOf } from "./policies/index.ts";
 import { createOpenStreams, untilAborted } from "./policies/open-streams.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policies/policy.ts";
 import { drawForMessage, rateLimits, refundOwnBuckets } from "./policies/rate-limits.ts";
@@ -47,7 +47,7 @@ interface Way {
 
 /** Puts the policies of a method in a row, once. Throws for an option of the method that nothing enforces. */
 function createWay(served: ServedMethod, parts: PolicyParts): Way {
-  assertEnforced(served, parts.audit ? policies : policies.filter(({ name }) => name !== "audit"));
+  assertEnforced(served);
   const own = policiesOf(served);
   const admissions = own.filter((policy) => "admit" in policy);
   const checks = own.filter((policy) => "check" in policy);

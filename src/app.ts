@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Registry } from "prom-client";
 import { type ApiKeys, createApiKeys } from "./api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
+import { createAuditLog } from "./audit/audit-log.ts";
 import type { AuditLog, LegalTerms } from "./call.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { features, migrations } from "./features.ts";
@@ -56,8 +57,7 @@ export interface AppParts {
   readonly fleet: Fleet;
   readonly sessions: Sessions;
   readonly profiles: Profiles;
-  /** Where methods with the option `audit` write; without it none of them is served. */
-  readonly audit: AuditLog | undefined;
+  readonly audit: AuditLog;
   /** Without it nobody has to accept anything. */
   readonly legal: LegalTerms | undefined;
 }
@@ -150,7 +150,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
     ...{ apiKeys, bearers, idempotency, mailer, fleet, profiles, sessions },
-    ...{ audit: undefined, legal: undefined },
+    ...{ audit: createAuditLog({ db, ids }), legal: undefined },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   const works = config.role === "api" ? [] : created.flatMap(({ jobs = [] }) => jobs);

@@ -6,6 +6,8 @@ import type { Tx } from "./platform/postgres/database.ts";
 
 /** What every caller has: whose things it may touch, and which of them; and what its account is entitled to. */
 interface Caller extends Entitlement {
+  /** What people call it: the name of a key, the e-mail address of a user. */
+  readonly name: string;
   readonly accountId: string;
   readonly scopes: ReadonlySet<string>;
   /** The one session that it may use, by methods with the option `session_bearer` alone; most may use all of the account's. */
@@ -81,26 +83,51 @@ export interface Call extends Attempt {
   charge(): void;
   /** Counts a stream among those of a session. Throws `tier-limit` when there are too many of it, or of the account. */
   joinSession(sessionId: string): Promise<void>;
-  /** Writes the call's entry of the audit log, in the transaction of its change. For methods with the option `audit`. */
-  audit(tx: Tx, entry: AuditEntry): Promise<void>;
+  /**
+   * Writes the call's entry of the audit log with the transaction of its change, and gives its identifier. For methods with
+   * the option `audit`.
+   */
+  audit(tx: Tx, entry: AuditEntry): string;
 }
 
-/** What the audit log keeps of a call beside who made it, when, from where, and the action of its method. */
+/** What the audit log keeps of a change beside who made it, when, from where, and what it is called. */
 export interface AuditEntry {
   /** Identifier of what was changed. */
   readonly subject: string;
   /** What the change was, without secrets. */
-  readonly data?: Readonly<Record<string, string | number | boolean>>;
+  readonly data?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }
 
-/** The audit log as calls write it. */
-export interface AuditLog {
-  append(tx: Tx, entry: AuditEntry & AuditedCall): Promise<void>;
+/** Who did something: a person, a program, who runs the service, or the service by itself. */
+export type Actor =
+  | { readonly kind: "user" | "key"; readonly id: string; readonly name: string }
+  | { readonly kind: "operator" | "service" };
+
+/** An entry of what no call with the option `audit` has done: a sign-in, an operator's command, an end that came by itself. */
+export interface AuditRecord extends AuditEntry {
+  readonly accountId: string;
+  readonly actor: Actor;
+  /** What was done: `<thing>.<verb>`, such as `login.create`. */
+  readonly action: string;
+  readonly requestId?: string;
+  readonly clientAddress?: string;
+  readonly userAgent?: string | undefined;
 }
 
 /** What is kept of the call of an entry. */
 export interface AuditedCall extends Pick<Call, "principal" | "requestId" | "clientAddress"> {
   readonly action: string;
+  readonly userAgent: string | undefined;
+}
+
+/** The audit log. An entry travels with the next statement of its transaction, and fails with the commit. */
+export interface AuditLog {
+  /** Writes the entry of a call, and gives its identifier: methods do it by `call.audit`. */
+  append(tx: Tx, entry: AuditEntry & AuditedCall): string;
+  /** Writes any other entry, and gives its identifier. */
+  record(tx: Tx, entry: AuditRecord): string;
+  /** Deletes an entry that was written before its change, which was then refused. */
+  withdraw(id: string): Promise<void>;
 }
 
 /** The terms that accounts have to accept. */

@@ -2,6 +2,7 @@ import { accounts } from "./accounts/feature.ts";
 import { apiKeys } from "./api-keys/feature.ts";
 import type { AppParts } from "./app.ts";
 import { archetypes } from "./archetypes/feature.ts";
+import { audit } from "./audit/feature.ts";
 import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
 import { files } from "./files/feature.ts";
@@ -17,6 +18,7 @@ export const features: readonly Feature<AppParts>[] = [
   accounts,
   apiKeys,
   archetypes,
+  audit,
   events,
   idempotency,
   mail,

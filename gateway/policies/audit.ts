@@ -9,13 +9,16 @@ export const audit: RunPolicy = {
   async around(call, _request, run, { audit: log }) {
     const { rules, method } = call.served;
     let isWritten = false;
-    call.auditWith(async (tx, entry) => {
+    call.auditWith((tx, entry) => {
       const { principal, requestId, clientAddress } = call;
-      await log?.append(tx, { ...entry, action: rules.audit, principal, requestId, clientAddress });
+      const userAgent = call.header("user-agent");
       isWritten = true;
+      return log.append(tx, { ...entry, action: rules.audit, principal, requestId, clientAddress, userAgent });
     });
     const answer = await run();
-    if (!isWritten) throw new Error(`${method} has done its work and written nothing into the audit log`);
+    // What goes on after an attempt that was cut off finds that attempt's entry beside its change.
+    if (!isWritten && !call.goesOn)
+      throw new Error(`${method} has done its work and written nothing into the audit log`);
     return answer;
   },
 };

@@ -4,9 +4,9 @@ import { findKeys, type KeyRow } from "./store.ts";
 import { keyPrefix, parseToken } from "./token.ts";
 
 function toCredential(row: KeyRow): Credential {
-  const { id, account_id, tier, overrides, scopes } = row;
+  const { id, name, account_id, tier, overrides, scopes } = row;
   return {
-    principal: { kind: "key", keyId: id, accountId: account_id, tier, overrides, scopes: new Set(scopes) },
+    principal: { kind: "key", keyId: id, name, accountId: account_id, tier, overrides, scopes: new Set(scopes) },
     secretHash: row.secret_hash,
     isRevoked: row.revoked_at !== null,
     expiresAt: row.expires_at,

@@ -24,6 +24,7 @@ declare module "../platform/postgres/schema.ts" {
 /** A key with what its account adds, as a request needs it. */
 export interface KeyRow {
   readonly id: string;
+  readonly name: string;
   readonly account_id: string;
   readonly tier: string;
   readonly overrides: Override[];
@@ -45,7 +46,7 @@ export interface NewKey {
 
 const findStatement: NamedStatement = {
   name: "api-key-find",
-  text: `select k.id, k.account_id, a.tier, a.overrides, k.secret_hash, k.scopes, k.expires_at, k.revoked_at
+  text: `select k.id, k.name, k.account_id, a.tier, a.overrides, k.secret_hash, k.scopes, k.expires_at, k.revoked_at
     from api_keys k join accounts a on a.id = k.account_id where k.id = any($1::text[])`,
 };
 

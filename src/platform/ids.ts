@@ -17,6 +17,11 @@ const randomLimit = 1n << randomBits;
 /** A regular expression source that matches what follows the prefix of an identifier. */
 export const idCharacters = `[${alphabet}]{26}`;
 
+/** Gives the lowest identifier of a time, in milliseconds since the Unix epoch: all that are made then or later follow it. */
+export function lowestId<Prefix extends string>(prefix: Prefix, time: number): Id<Prefix> {
+  return `${prefix}_${base32(BigInt(time) << randomBits, 26)}`;
+}
+
 /** Matches the identifiers of one kind. */
 export function idPattern(prefix: string): RegExp {
   return new RegExp(`^${prefix}_${idCharacters}$`);

@@ -64,9 +64,9 @@ export function createProfileService({
         const detail = `the account has ${count} profiles, the limit of tier ${tier}`;
         throw fail("tier-limit", { current_profiles: count, limit }, { detail });
       }
-      return toProfileMessage(
-        await insertProfile(tx, { id, accountId, name, labels, description: description ?? null }),
-      );
+      const row = await insertProfile(tx, { id, accountId, name, labels, description: description ?? null });
+      call.audit(tx, { subject: id, data: { name } });
+      return toProfileMessage(row);
     });
   }
 
@@ -76,15 +76,17 @@ export function createProfileService({
     return create(ListProfilesResponseSchema, { data: rows.map(toProfileMessage), ...position });
   }
 
-  async function destroy({ principal }: Call, id: string): Promise<void> {
+  async function destroy(call: Call, id: string): Promise<void> {
     await db.transaction(async (tx) => {
-      if (!(await lockProfile(tx, id, principal.accountId))) throw noProfile();
+      const row = await lockProfile(tx, id, call.principal.accountId);
+      if (!row) throw noProfile();
       const holder = await findHolder(tx, id);
       if (holder) {
         const detail = `the session ${holder.session_id} uses the profile, or still saves it`;
         throw fail("conflict", { active_session_id: holder.session_id }, { detail });
       }
       await deleteProfile(tx, id);
+      call.audit(tx, { subject: id, data: { name: row.name } });
     });
   }
 
@@ -96,11 +98,15 @@ export function createProfileService({
       if (!row) throw noProfile();
       return toProfileMessage(row);
     },
-    async update({ principal }, request) {
-      const { accountId } = principal;
-      const row = await updateProfile(db, { id: request.id, accountId }, readChanges(request));
-      if (!row) throw noProfile();
-      return toProfileMessage(row);
+    async update(call, request) {
+      const { accountId } = call.principal;
+      const changes = readChanges(request);
+      return db.transaction(async (tx) => {
+        const row = await updateProfile(tx, { id: request.id, accountId }, changes);
+        if (!row) throw noProfile();
+        call.audit(tx, { subject: row.id, data: { changed: Object.keys(changes) } });
+        return toProfileMessage(row);
+      });
     },
     async delete(call, { id }) {
       await destroy(call, id);

@@ -95,11 +95,11 @@ export async function listProfiles(
 
 /** Changes what a client says of a profile; undefined when there is none. */
 export async function updateProfile(
-  db: Database,
+  tx: Tx,
   { id, accountId }: { readonly id: string; readonly accountId: string },
   { labels, ...fields }: Partial<ProfileFields>,
 ): Promise<ProfileRow | undefined> {
-  return db.sql
+  return tx.sql
     .updateTable("profiles")
     .set({ ...fields, ...(labels && { labels: JSON.stringify(labels) }), updated_at: rightNow })
     .where("id", "=", id)

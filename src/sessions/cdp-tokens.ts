@@ -28,6 +28,7 @@ interface TokenRow {
   readonly opens_until: Date;
   readonly is_revoked: boolean;
   readonly key_id: string;
+  readonly key_name: string;
   readonly key_expires_at: Date | null;
   readonly account_id: string;
   readonly tier: string;
@@ -40,7 +41,8 @@ const findStatement: NamedStatement = {
   name: "cdp-token-find",
   text: `select t.id, t.session_id, t.secret_hash, t.opens_until,
       t.revoked_at is not null or k.revoked_at is not null as is_revoked,
-      k.id as key_id, k.expires_at as key_expires_at, k.scopes, a.id as account_id, a.tier, a.overrides
+      k.id as key_id, k.name as key_name, k.expires_at as key_expires_at, k.scopes,
+      a.id as account_id, a.tier, a.overrides
     from cdp_tokens t join api_keys k on k.id = t.made_by join accounts a on a.id = k.account_id
     where t.id = any($1::text[])`,
 };
@@ -81,10 +83,10 @@ export async function sweepCdpTokens(db: Database): Promise<void> {
 }
 
 function toCredential(row: TokenRow): Credential {
-  const { key_id: keyId, account_id: accountId, session_id: sessionId, tier, overrides } = row;
+  const { key_id: keyId, key_name: name, account_id: accountId, session_id: sessionId, tier, overrides } = row;
   const scopes = new Set(row.scopes.filter((each) => each === scope));
   return {
-    principal: { kind: "key", keyId, accountId, tier, overrides, scopes, sessionId },
+    principal: { kind: "key", keyId, name, accountId, tier, overrides, scopes, sessionId },
     secretHash: row.secret_hash,
     isRevoked: row.is_revoked,
     expiresAt: row.key_expires_at,

@@ -59,6 +59,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       return call.commit(async (tx) => {
         const secretHash = hashSecret(token.secret);
         await insertCdpToken(tx, { id: token.id, sessionId, madeBy, secretHash, opensUntil });
+        call.audit(tx, { subject: sessionId, data: { opens_until: opensUntil.toISOString() } });
         const url = addressOf(sessionId, cdpTokenText.write(token));
         return create(CdpUrlSchema, { url, expiresAt: timestampFromDate(opensUntil) });
       });
@@ -68,6 +69,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       await assertOpen(call, sessionId);
       await db.transaction(async (tx) => {
         await revokeCdpTokens(tx, sessionId, new Date(clock.now()));
+        call.audit(tx, { subject: sessionId });
         // Tokens of the session belong to it.
         tx.afterCommit(() => bus.publish("bearer-changed", sessionId));
       });

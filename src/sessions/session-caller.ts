@@ -1,4 +1,5 @@
-import type { Attempt, Principal } from "../call.ts";
+import type { Attempt, AuditEntry, Principal } from "../call.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 
 /** On whose behalf something is done with a session, and for how long. Every call of a client is one. */
 export interface SessionCaller {
@@ -13,6 +14,8 @@ export interface SessionCaller {
   readonly idempotencyKey?: string | undefined;
   /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
+  /** Writes the caller's entry of the audit log, where what it does to the session is the whole of its call. */
+  audit?(tx: Tx, entry: AuditEntry): void;
   /** Counts a stream among those of the session. Throws `tier-limit` when there are too many. */
   joinSession?(sessionId: string): Promise<void>;
 }

@@ -82,6 +82,13 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   const { db, events, bus, channels, limits, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
+  /** What the audit log keeps of a new session. */
+  const auditedFields = ({ runtime, archetype, profile_id: profileId, proxy_server: proxy }: SessionRow) => ({
+    ...{ runtime, archetype },
+    ...(profileId !== null && { profile_id: profileId }),
+    ...(proxy !== null && { proxy_server: proxy }),
+  });
+
   /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
   function tryPlace({ caller, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
     const { accountId } = caller.principal;
@@ -112,6 +119,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       }
       const data = create(SessionCreatedEventSchema, { sessionId: id });
       await events.append(tx, { accountId, subject: id }, SessionCreatedEventSchema, data);
+      caller.audit?.(tx, { subject: id, data: auditedFields(row) });
       return { row, worker: placement.worker, profileVersion, placedAt: performance.now() };
     });
   }

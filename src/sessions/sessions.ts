@@ -94,7 +94,11 @@ export function createSessions(parts: SessionsParts): Sessions {
     async end(caller, id, cause) {
       const { accountId } = caller.principal;
       const route = await routes.findRunning(id, accountId);
-      const ended = await db.transaction((tx) => endSession(parts, tx, id, { ...cause, accountId }));
+      const ended = await db.transaction(async (tx) => {
+        const row = await endSession(parts, tx, id, { ...cause, accountId });
+        if (row) caller.audit?.(tx, { subject: id });
+        return row;
+      });
       if (!ended) {
         routes.forget(id);
         await routes.findRunning(id, accountId);

@@ -65,6 +65,7 @@ test("should tell whose a valid key is, and refuse it with another secret", asyn
   const principal = await authenticate(`bearer ${token}`);
   expect(principal).toEqual({
     kind: "key",
+    name: "test",
     accountId,
     keyId: id,
     tier: "free",

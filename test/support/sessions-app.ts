@@ -46,6 +46,7 @@ export async function startSessionsApp(env: Record<string, string> = {}): Promis
       await app.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier }));
       const principal = {
         kind: "key",
+        name: "Test",
         accountId,
         keyId: app.ids.next("key"),
         tier,
@@ -84,6 +85,6 @@ function callOf(principal: Principal): Omit<Call, keyof Attempt> {
     announce: () => undefined,
     charge: () => undefined,
     joinSession: async () => undefined,
-    audit: async () => undefined,
+    audit: () => "aud_test",
   };
 }

@@ -1,0 +1,31 @@
+import type { Feature } from "../feature.ts";
+import type { Clock } from "../platform/clock.ts";
+import { lowestId } from "../platform/ids.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import { deleteEntriesBefore } from "./store.ts";
+import { auditMigrations } from "./tables.ts";
+
+/** Milliseconds between two deletions of old entries. */
+const sweepEvery = 600_000;
+
+/** Milliseconds for which entries are kept: 365 days. */
+const keptFor = 365 * 24 * 3_600_000;
+
+/** How many entries are deleted with one statement, so that none takes long. */
+const batch = 1_000;
+
+export const audit: Feature<{ readonly db: Database; readonly clock: Clock }> = {
+  migrations: auditMigrations,
+  create: ({ db, clock }) => ({
+    jobs: [
+      {
+        async run() {
+          const oldest = lowestId("aud", clock.now() - keptFor);
+          while ((await deleteEntriesBefore(db, oldest, batch)) === batch);
+        },
+        every: sweepEvery,
+        complaint: "old entries of the audit log cannot be deleted at the moment",
+      },
+    ],
+  }),
+};

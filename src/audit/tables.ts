@@ -1,0 +1,49 @@
+import type { JSONColumnType } from "kysely";
+import type { Actor, AuditEntry } from "../call.ts";
+import type { Migrations } from "../platform/postgres/schema.ts";
+
+/** Who did what in an account. When is in the identifier: `timeOfId` reads it. */
+export interface AuditEntriesTable {
+  id: string;
+  account_id: string;
+  action: string;
+  actor_kind: Actor["kind"];
+  /** The user or the key. */
+  actor_id: string | null;
+  /** What it was called at the time. */
+  actor_name: string | null;
+  subject: string;
+  data: JSONColumnType<NonNullable<AuditEntry["data"]>, string, never>;
+  request_id: string | null;
+  client_address: string | null;
+  user_agent: string | null;
+}
+
+declare module "../platform/postgres/schema.ts" {
+  interface Schema {
+    audit_entries: AuditEntriesTable;
+  }
+}
+
+export const auditMigrations: Migrations = {
+  "021-audit-entries": [
+    `create table audit_entries (
+      id text primary key,
+      account_id text not null references accounts (id),
+      action text not null,
+      actor_kind text not null check (actor_kind in ('user', 'key', 'operator', 'service')),
+      actor_id text,
+      actor_name text,
+      subject text not null,
+      data jsonb not null,
+      request_id text,
+      client_address text,
+      user_agent text
+    )`,
+    // One for the log as it is, and for each of its filters: what is rare among millions is what one looks for.
+    "create index audit_entries_account on audit_entries (account_id, id)",
+    "create index audit_entries_action on audit_entries (account_id, action, id)",
+    "create index audit_entries_actor on audit_entries (account_id, actor_id, id)",
+    "create index audit_entries_subject on audit_entries (account_id, subject, id)",
+  ],
+};
