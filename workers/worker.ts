@@ -1,7 +1,9 @@
 import { chmod, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { Isolation } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { findBrowsers, realDisk } from "../src/platform/browsers/browser-paths.ts";
+import { makePassableDirectory } from "../src/platform/data-directory.ts";
 import type { Environment } from "../src/platform/environment.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import type { Log } from "../src/platform/log.ts";
@@ -85,6 +87,8 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   const executables = findBrowsers({ env, dataDirectory: config.dataDir, platform: process.platform, disk: realDisk });
   const runtimes = await probeRuntimes(executables);
   if (runtimes.size === 0) throw new Error("no browser is installed: set HEADLESS_SHELL_PATH or CHROMIUM_PATH");
+  // On disk: as many as sessions may have are more than the machine has of memory.
+  const storage = join(config.dataDir, "slots");
   const slots = new SlotPool({
     size: config.slots,
     executables,
@@ -94,8 +98,10 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
     salvage: (directory, launchRecord) => salvageProfile(directory, launchRecord, log),
     ...(config.isolation && { isolation: config.isolation }),
     scratch: config.scratch,
+    storage,
   });
   const profiles = new ProfileShelf(config.dataDir, config.index);
+  for (const path of [config.dataDir, storage]) await makePassableDirectory(path);
   await profiles.start();
   await slots.start();
   return { runtimes, slots, profiles, reports: new Reports() };

@@ -1,3 +1,4 @@
+import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Who runs the service, as far as it decides where data is kept. */
@@ -12,4 +13,9 @@ export function dataDirectory({ env, uid, home }: DataOwner): string {
   if (env.DATA_DIR) return env.DATA_DIR;
   if (uid === 0) return "/var/lib/pilothouse";
   return join(env.XDG_DATA_HOME || join(home, ".local", "share"), "pilothouse");
+}
+
+/** Makes a directory unless it is there. Others may pass it: PostgreSQL and browsers run as users of their own below it. */
+export async function makePassableDirectory(path: string): Promise<void> {
+  if ((await mkdir(path, { recursive: true })) !== undefined) await chmod(path, 0o711);
 }

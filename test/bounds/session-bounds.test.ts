@@ -54,6 +54,17 @@ test.for([
   },
 );
 
+test("what a page keeps and the session's files are on disk together", { timeout: 60_000 }, async () => {
+  const session = await worker.open({ runtime: "chromium" });
+  for (let part = 0; part < 20; part += 1) await session.putFile(`part ${part}`, Buffer.alloc(3 * mib, 1));
+  await session.navigate({ url: site.url("/hoard.html?megabytes=60"), waitUntil: WaitUntil.COMMIT });
+  const endOf = () => worker.happenings.find(({ sessionId }) => sessionId === session.placement.sessionId)?.event;
+  const detail = expect.stringMatching(/over its bound of 96 MiB on disk: it had \d+ MiB$/);
+  await expect
+    .poll(endOf, { timeout: patience })
+    .toEqual({ case: "ended", value: { reason: SessionEndedReason.CRASHED, detail } });
+});
+
 test("sessions that are within their bounds go on", async () => {
   const session = await worker.open({ runtime: "chromium" });
   await session.navigate({ url: site.url("/eat.html?megabytes=64") });

@@ -18,20 +18,25 @@ import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/f
 import { DownloadShelf } from "../../workers/files/download-shelf.ts";
 import { SessionFiles } from "../../workers/files/session-files.ts";
 import { EventFeed } from "../../workers/pages/event-feed.ts";
-import { artifactsDirectory, filesDirectory, makeSlotDirectory } from "../../workers/slots/slot-block.ts";
+import {
+  artifactsDirectory,
+  filesDirectory,
+  makeSlotDirectories,
+  type SlotDirectories,
+} from "../../workers/slots/slot-block.ts";
 import { CdpSession } from "../../workers/wire/cdp-session.ts";
 
 /** A uid that no slot has. */
 const uid = 199_999;
 
-let slot: { directory: string; uid: number };
+let slot: SlotDirectories;
 let files: SessionFiles;
 
 beforeEach(() => {
   const parent = mkdtempSync(join(tmpdir(), "downloaded-"));
   onTestFinished(() => rmSync(parent, { recursive: true }));
-  slot = { directory: join(parent, "slot"), uid };
-  makeSlotDirectory(slot.directory, uid);
+  slot = { directory: join(parent, "slot"), storage: join(parent, "storage"), uid };
+  makeSlotDirectories(slot);
   files = new SessionFiles(slot);
 });
 
@@ -47,13 +52,13 @@ const planted: Readonly<Record<string, (path: string, secret: string) => void>> 
 test.each(Object.entries(planted))("%s in the place of a download is not taken, and stays where it is", (_, plant) => {
   const secret = join(slot.directory, "..", "secret");
   writeFileSync(secret, "secret", { mode: 0o600 });
-  const path = join(artifactsDirectory(slot.directory), "guid");
+  const path = join(artifactsDirectory(slot.storage), "guid");
   plant(path, secret);
   if (lstatSync(path).ino !== lstatSync(secret).ino) lchownSync(path, uid, uid);
   const before = lstatSync(path);
   expect(files.take(path, "x.txt")).toBeUndefined();
   expect(files.all).toEqual([]);
-  expect(readdirSync(filesDirectory(slot.directory))).toEqual([]);
+  expect(readdirSync(filesDirectory(slot.storage))).toEqual([]);
   expect(lstatSync(path)).toMatchObject({ ino: before.ino, uid: before.uid, mode: before.mode });
   expect([readFileSync(secret, "utf8"), lstatSync(secret).mode & 0o777]).toEqual(["secret", 0o600]);
 });
@@ -63,12 +68,12 @@ test("a download whose name at the browser is a path is not looked at", async ()
   const browser = new CdpSession(async (method) => void sent.push(method));
   const shelf = new DownloadShelf({
     browser,
-    directory: artifactsDirectory(slot.directory),
+    directory: artifactsDirectory(slot.storage),
     files,
     feed: new EventFeed(() => undefined),
   });
   await shelf.start();
-  const outside = join(slot.directory, "outside");
+  const outside = join(slot.storage, "outside");
   writeFileSync(outside, "outside");
   const progress = { receivedBytes: 7, totalBytes: 7, state: "completed" };
   browser.emit("Browser.downloadWillBegin", { guid: "../outside", suggestedFilename: "x" });

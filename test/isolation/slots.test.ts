@@ -193,10 +193,10 @@ describe.each(isolations)("with %s", (isolation) => {
 
 // An ordinary user's slots share one uid, which cannot be killed as a whole: there only what stays to be seen is killed.
 if (isRoot) {
-  test("a pool does not start where its slots could not reach their files", async () => {
+  test.each(["scratch", "storage"])("a pool does not start where its slots could not reach their %s", async (what) => {
     const place = mkdtempSync(join(tmpdir(), "private-"));
     onTestFinished(() => rmSync(place, { recursive: true }));
-    const pool = new SlotPool({ size: 1, executables, log, scratch: place });
+    const pool = new SlotPool({ size: 1, executables, log, [what]: place });
     onTestFinished(() => pool.stop());
     await expect(pool.start()).rejects.toThrow(`browsers cannot write in ${place}`);
   });
@@ -228,11 +228,13 @@ test("slots of one worker, and of two, are strangers to each other", async () =>
   expect(new Set(entrances.map(({ confine }) => namespaceOf(confine))).size).toBe(4);
   expect(new Set(slots.map(({ uid }) => uid)).size).toBe(isRoot ? 4 : 1);
   for (const slot of slots) {
-    const { uid, mode } = statSync(slot.directory);
-    expect([uid, mode & 0o007]).toEqual([process.getuid?.(), 0]);
-    for (const other of slots) {
-      const readable = isRoot && canList(slot, other.directory);
-      expect(readable).toBe(isRoot && slot === other);
+    for (const which of ["directory", "storage"] as const) {
+      const { uid, mode } = statSync(slot[which]);
+      expect([uid, mode & 0o007]).toEqual([process.getuid?.(), 0]);
+      for (const other of slots) {
+        const readable = isRoot && canList(slot, other[which]);
+        expect(readable).toBe(isRoot && slot === other);
+      }
     }
   }
 });
@@ -265,25 +267,28 @@ test("a slot is given back whatever its browser made of its directory, and count
   onTestFinished(() => pool.stop());
   const slot = take(pool);
   await runAsSlot(slot, [process.execPath, "--eval", dig]);
-  expect(await diskUsage(slot.directory, 2 ** 30)).toBeGreaterThan(2 ** 30);
+  expect(await diskUsage([slot.directory], 2 ** 30)).toBeGreaterThan(2 ** 30);
   await slot.release();
   expect(existsSync(join(slot.directory, "shut"))).toBe(false);
 });
 
 // An ordinary user's slots are that user's: what they may write, their browsers may move.
 if (isRoot) {
-  test.each(["artifacts", "files", "profile", "tmp"])(
-    "a browser cannot put a link in the place of its %s",
-    async (name) => {
-      const pool = await startPool("namespace");
-      onTestFinished(() => pool.stop());
-      const slot = take(pool);
-      const place = join(slot.directory, name);
-      await runAsSlot(slot, ["sh", "-c", 'touch "$0/mine"; mv "$0" "$0.old"; rm -r "$0"; ln -sfn /etc "$0"', place]);
-      expect(lstatSync(place).isDirectory()).toBe(true);
-      expect(readdirSync(slot.directory)).toEqual(["artifacts", "files", "profile", "tmp"]);
-    },
-  );
+  test.for([
+    ["profile", "directory"],
+    ["tmp", "directory"],
+    ["artifacts", "storage"],
+    ["files", "storage"],
+  ] as const)("a browser cannot put a link in the place of its %s", async ([name, parent]) => {
+    const pool = await startPool("namespace");
+    onTestFinished(() => pool.stop());
+    const slot = take(pool);
+    const place = join(slot[parent], name);
+    const before = readdirSync(slot[parent]);
+    await runAsSlot(slot, ["sh", "-c", 'touch "$0/mine"; mv "$0" "$0.old"; rm -r "$0"; ln -sfn /etc "$0"', place]);
+    expect(lstatSync(place).isDirectory()).toBe(true);
+    expect(readdirSync(slot[parent])).toEqual(before);
+  });
 }
 
 test("the end of a pool ends its sessions and leaves no directory", async () => {
@@ -293,7 +298,7 @@ test("the end of a pool ends its sessions and leaves no directory", async () => 
   const pids = [...(await pidsOf(launched)).keys()];
   await pool.stop();
   expect(pids.filter((pid) => readProcess(pid))).toEqual([]);
-  expect(existsSync(slot.directory)).toBe(false);
+  expect([slot.directory, slot.storage].filter((path) => existsSync(path))).toEqual([]);
   expect(pool.acquire()).toBeUndefined();
 });
 

@@ -136,7 +136,7 @@ describe("a pool of browsers", () => {
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
     const browsers = await Promise.all([take("desktop-chrome"), take("desktop-chrome"), take("desktop-chrome")]);
     expect(ready.filter((how) => how === "adopted")).toHaveLength(2);
-    expect(new Set(browsers.map(({ directory: own }) => own)).size).toBe(3);
+    expect(new Set(browsers.map(({ slot }) => slot.directory)).size).toBe(3);
     await Promise.all(browsers.map((browser) => browser.dispose()));
   });
 

@@ -52,8 +52,15 @@ export class Footprint {
     return [
       ...processes.map(({ pid, uid, command }) => `process ${pid} of uid ${uid}: ${command.slice(0, 120)}`),
       ...[...this.#blocks].flatMap(leftInBlock),
+      ...this.#files(),
       ...leftInTemporary(this.#temporary),
     ];
+  }
+
+  /** Says which files of sessions are left. */
+  #files(): string[] {
+    const slots = join(this.#dataDir, "slots");
+    return existsSync(slots) ? readdirSync(slots).map((name) => `files of ${name}`) : [];
   }
 
   #isOwn({ command, directory, dataDir }: ListedProcess): boolean {

@@ -89,8 +89,8 @@ interface WorkerUnderTestOptions {
   /** Without it every browser is a session's. */
   readonly launchesAhead?: boolean;
   readonly slots?: number;
-  /** Where the directories of slots lie. */
-  readonly scratch?: string;
+  /** Where the files of sessions lie. */
+  readonly storage?: string;
 }
 
 /** A worker without a gateway: its real server with real browsers, and a client of it. */
@@ -126,7 +126,7 @@ export class WorkerUnderTest {
       resolve,
       launchesAhead = true,
       slots: size = 4,
-      scratch,
+      storage,
     }: WorkerUnderTestOptions = {},
   ): Promise<WorkerUnderTest> {
     const executables = findBrowsers({
@@ -135,7 +135,7 @@ export class WorkerUnderTest {
       platform: process.platform,
       disk: realDisk,
     });
-    const slots = new SlotPool({ size, executables, log: silent, allow, scratch, ...(resolve && { resolve }) });
+    const slots = new SlotPool({ size, executables, log: silent, allow, storage, ...(resolve && { resolve }) });
     await slots.start();
     const happenings: SessionHappening[] = [];
     const runtimes = await probeRuntimes(executables);

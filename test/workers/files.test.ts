@@ -19,7 +19,7 @@ let worker: WorkerUnderTest;
 beforeAll(async () => {
   disk = mountSmallDisk("200m");
   site = await new FixtureSite().start();
-  worker = await WorkerUnderTest.start([site.host], { scratch: disk.directory });
+  worker = await WorkerUnderTest.start([site.host], { storage: disk.directory });
 });
 
 afterAll(async () => {
@@ -39,7 +39,7 @@ async function open(runtime = "headless-shell"): Promise<DrivenSession> {
   return session;
 }
 
-/** The directory of a session's slot, by a file that it alone has. */
+/** Where a session's files lie, by one that it alone has. */
 async function slotOf(session: DrivenSession): Promise<string> {
   const marker = session.placement.sessionId;
   await session.putFile(marker, Buffer.from("marker"));
@@ -164,7 +164,7 @@ test("a full Chromium that was not told where to download to downloads into its 
   await browserSession.send("Browser.setDownloadBehavior", { behavior: "default" });
   // An address that becomes a download has no document to answer for.
   void targets.sessionOf(page?.targetId ?? "")?.send("Page.navigate", { url: site.url("/download") });
-  const artifacts = join(slot.directory, "artifacts");
+  const artifacts = join(slot.storage, "artifacts");
   await expect.poll(() => namesIn(artifacts), { timeout: 10_000 }).toEqual(["report.csv"]);
 });
 

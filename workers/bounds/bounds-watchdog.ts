@@ -1,7 +1,7 @@
 import { readLaunchRecord } from "../slots/launch-record.ts";
 import type { SessionBounds } from "../slots/session-bounds.ts";
 import type { Slot } from "../slots/slot.ts";
-import { DiskWatch, type MeasuredDirectory } from "./disk-watch.ts";
+import { DiskWatch, type MeasuredDirectories } from "./disk-watch.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
 /** Milliseconds between looks (0.6 % of a core for 16 sessions), and while a session has more than half of its memory. */
@@ -22,7 +22,7 @@ export interface BoundsWatchdogOptions {
   onOver?(bound: BoundName): void;
 }
 
-interface Attended extends Occupant, MeasuredDirectory {
+interface Attended extends Occupant, MeasuredDirectories {
   readonly slot: Slot;
   leader: number | undefined;
   weighedAt: number;
@@ -50,7 +50,7 @@ export class BoundsWatchdog {
       uid: slot.uid,
       leader: undefined,
       weighedAt: Number.NEGATIVE_INFINITY,
-      directory: slot.directory,
+      directories: [slot.directory, slot.storage],
       measuredAt: undefined,
       end,
     };

@@ -12,13 +12,13 @@ const leastBytes = 32 * 1_024;
 const atOnce = 500;
 
 /**
- * Adds up what a directory's files take on disk, links not followed, and stops as soon as it is more than `bound`. What
+ * Adds up what the files of directories take on disk, links not followed, and stops as soon as it is more than `bound`. What
  * cannot be counted is more: no browser makes a path longer than the kernel takes, to hide files below it.
  */
-export async function diskUsage(directory: string, bound: number): Promise<number> {
+export async function diskUsage(roots: readonly string[], bound: number): Promise<number> {
   let bytes = 0;
   let seen = 0;
-  const directories = [directory];
+  const directories = [...roots];
   for (let current = directories.pop(); current !== undefined && bytes <= bound; current = directories.pop()) {
     for (const name of namesIn(current)) {
       const path = join(current, name);

@@ -41,16 +41,16 @@ export interface OpenFile extends AsyncDisposable {
 }
 
 /**
- * The files of a session. Which there are is known here; they lie in a directory of the slot in which its browser may
+ * The files of a session. Which there are is known here; they lie on disk, where its browser may
  * read but not write, so that no name there ever becomes a link.
  */
 export class SessionFiles {
-  readonly #slot: Pick<Slot, "directory" | "uid">;
+  readonly #slot: Pick<Slot, "storage" | "uid">;
   readonly #kept = new Map<string, KeptFile>();
   readonly #coming = new Set<Coming>();
   #changes = 0n;
 
-  constructor(slot: Pick<Slot, "directory" | "uid">) {
+  constructor(slot: Pick<Slot, "storage" | "uid">) {
     this.#slot = slot;
   }
 
@@ -89,7 +89,7 @@ export class SessionFiles {
     assertName(name);
     this.#assertRoom(announcedBytes, { bytes: announcedBytes });
     // Beside the directory, where the name of what comes is nobody's file; ours, and so the browser cannot exchange it.
-    const path = join(this.#slot.directory, `incoming-${randomUUID()}`);
+    const path = join(this.#slot.storage, `incoming-${randomUUID()}`);
     using coming = this.expect();
     try {
       await this.#receive(path, data, coming, signal);
@@ -143,7 +143,7 @@ export class SessionFiles {
   }
 
   #place(name: string): string {
-    return join(filesDirectory(this.#slot.directory), name);
+    return join(filesDirectory(this.#slot.storage), name);
   }
 
   #keep(name: string, bytes: number, source: FileSource): SessionFile {

@@ -59,7 +59,7 @@ export class SessionBrowser {
     this.files = new SessionFiles(slot);
     this.downloadShelf = new DownloadShelf({
       browser: browserSession,
-      directory: artifactsDirectory(slot.directory),
+      directory: artifactsDirectory(slot.storage),
       files: this.files,
       feed: this.feed,
     });
@@ -68,7 +68,7 @@ export class SessionBrowser {
       targets: process.targets,
       feed: this.feed,
       files: this.files,
-      downloadPath: artifactsDirectory(slot.directory),
+      downloadPath: artifactsDirectory(slot.storage),
       heal: () => this.wear(this.#device),
     });
     this.dialogDesk.patienceMs = (targetId) => (this.lendDesk.hearsDialogs(targetId) ? clientDialogMs : 0);
@@ -117,8 +117,8 @@ export class SessionBrowser {
   }
 
   /** The session's place on disk. */
-  get directory(): string {
-    return this.slot.directory;
+  get storage(): string {
+    return this.slot.storage;
   }
 
   /** Ends the browser, and gives its slot back when nothing is left of it. */

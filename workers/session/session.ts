@@ -201,7 +201,7 @@ export class Session {
     const made = this.#queue.capture(progress.signal, () => {
       const sessionPage = this.#browser.pages.find(request.pageId);
       const scene = this.#sceneOf(sessionPage, progress);
-      return capture(scene, request, this.#browser.directory);
+      return capture(scene, request, this.#browser.storage);
     });
     try {
       return await raceSignal(made, progress.signal);

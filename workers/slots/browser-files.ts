@@ -1,7 +1,6 @@
 import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Slot } from "./slot.ts";
-import { artifactsDirectory, profileDirectory } from "./slot-block.ts";
+import { artifactsDirectory, profileDirectory, type SlotDirectories } from "./slot-block.ts";
 
 /**
  * Full Chromium would ask a person for a name and a password, in a window that nobody sees and behind which the page
@@ -10,13 +9,13 @@ import { artifactsDirectory, profileDirectory } from "./slot-block.ts";
 const noPasswordPrompt = { auth: { schemes: "" } };
 
 /** Writes what a browser with a directory is to find there when it starts. */
-export async function writeBrowserFiles({ directory, uid }: Pick<Slot, "directory" | "uid">): Promise<void> {
+export async function writeBrowserFiles({ directory, storage, uid }: SlotDirectories): Promise<void> {
   const profile = profileDirectory(directory);
   await writeFile(join(profile, "Local State"), JSON.stringify(noPasswordPrompt), { mode: 0o644 });
   const own = join(profile, "Default");
   const preferences = join(own, "Preferences");
   // Where downloads go should we not have said so, which the end of another's CDP session may undo.
-  const download = { default_directory: artifactsDirectory(directory), prompt_for_download: false };
+  const download = { default_directory: artifactsDirectory(storage), prompt_for_download: false };
   await mkdir(own, { recursive: true, mode: 0o700 });
   await writeFile(preferences, JSON.stringify({ download }), { mode: 0o600 });
   if (uid === undefined) return;

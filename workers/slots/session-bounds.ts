@@ -4,7 +4,7 @@ export interface SessionBounds {
   readonly memoryBytes: number;
   /** Processes and threads. */
   readonly tasks: number;
-  /** What its files take on disk; where the scratch directory lies in memory, of memory besides. */
+  /** What its files take on disk, its browser's and its user's; the former may lie in memory, and take of that besides. */
   readonly diskBytes: number;
 }
 

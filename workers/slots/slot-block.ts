@@ -17,6 +17,7 @@ import type { Log } from "../log.ts";
 import { confineCommand } from "./confinement.ts";
 import { matchLaunches, readLaunchRecord } from "./launch-record.ts";
 import { killProcesses, killUid, type ProcessEntry } from "./processes.ts";
+import type { Slot } from "./slot.ts";
 import { blockSize, maxBlocks } from "./uid-range.ts";
 
 /** How long what a dead worker left may take to die. */
@@ -35,6 +36,8 @@ export interface SlotBlock {
   uidOf(slot: number): number | undefined;
   /** The directory of a slot, which its browser may write. */
   directoryOf(slot: number): string;
+  /** The directory of what its session's user puts there and downloads. */
+  storageOf(slot: number): string;
   /** Where a slot's launch notes its process, which its browser may not write. */
   recordOf(slot: number): string;
   /** Lets another worker take the block. */
@@ -47,6 +50,8 @@ export interface BlockOptions {
   uidBase: number | undefined;
   /** Where the directories of slots lie. */
   scratch: string;
+  /** Where the directories of their sessions' files lie, which others may pass; beside them unless given. */
+  storage?: string | undefined;
   log: Log;
   salvage?: Salvage | undefined;
 }
@@ -56,6 +61,7 @@ interface BlockPlace {
   readonly index: number;
   readonly uidBase: number | undefined;
   readonly scratch: string;
+  readonly storage: string | undefined;
   release(): void;
 }
 
@@ -66,7 +72,7 @@ export type Salvage = (profile: { path: string; uid: number | undefined }, launc
  * Takes the first free block, and clears every free one of what dead workers left.
  * Nothing is ever killed or removed but in a block whose lock is held.
  */
-export async function takeBlock({ uidBase, scratch, log, salvage }: BlockOptions): Promise<SlotBlock> {
+export async function takeBlock({ uidBase, scratch, storage, log, salvage }: BlockOptions): Promise<SlotBlock> {
   // Uids are the machine's, whatever the scratch directory of a worker is.
   const base = uidBase !== undefined ? "/run/pilothouse" : join(scratch, `pilothouse-user-${process.getuid?.() ?? 0}`);
   makeOwnDirectory(base);
@@ -77,10 +83,10 @@ export async function takeBlock({ uidBase, scratch, log, salvage }: BlockOptions
     const release = lockBlock(base, index);
     if (!release) continue;
     const place = { base, index, uidBase, release };
-    const used = makeBlock({ ...place, scratch: notedScratch(base, index) ?? scratch });
+    const used = makeBlock({ ...place, ...(notedRoots(base, index) ?? { scratch, storage }) });
     if ((await clearBlock(used, log, salvage)) && !taken) {
-      noteScratch(base, index, scratch);
-      taken = makeBlock({ ...place, scratch });
+      noteRoots(base, index, { scratch, storage });
+      taken = makeBlock({ ...place, scratch, storage });
     } else release();
   }
   if (!taken) throw new Error(`all ${maxBlocks} blocks of slots in ${base} are taken by other workers`);
@@ -104,29 +110,36 @@ function lockBlock(base: string, index: number): (() => void) | undefined {
   return () => closeSync(descriptor);
 }
 
-function makeBlock({ base, index, uidBase, scratch, release }: BlockPlace): SlotBlock {
+function makeBlock({ base, index, uidBase, scratch, storage, release }: BlockPlace): SlotBlock {
   const uidOf = (slot: number) => (uidBase === undefined ? undefined : uidBase + index * blockSize + slot);
+  const root = uidBase === undefined ? base : scratch;
+  const nameOf = (slot: number) =>
+    uidBase === undefined ? `block-${index}-slot-${slot}` : `pilothouse-${uidOf(slot)}`;
   return {
     index,
     uidOf,
-    directoryOf: (slot) =>
-      uidBase === undefined ? join(base, `block-${index}-slot-${slot}`) : join(scratch, `pilothouse-${uidOf(slot)}`),
+    directoryOf: (slot) => join(root, nameOf(slot)),
+    storageOf: (slot) => join(storage ?? root, `${nameOf(slot)}-files`),
     recordOf: (slot) => join(base, `block-${index}`, `${slot}.launch`),
     release,
   };
 }
 
-/** Reads where the last worker of a block had the directories of its slots: it may have been told of another place. */
-function notedScratch(base: string, index: number): string | undefined {
+/** Where the directories of a block's slots lie. */
+type Roots = Pick<BlockPlace, "scratch" | "storage">;
+
+/** Reads where the last worker of a block had them, a line each: it may have been told of other places. */
+function notedRoots(base: string, index: number): Roots | undefined {
   try {
-    return readFileSync(join(base, `block-${index}.scratch`), "utf8");
+    const [scratch = "", storage] = readFileSync(join(base, `block-${index}.scratch`), "utf8").split("\n");
+    return { scratch, storage: storage || undefined };
   } catch {
     return undefined;
   }
 }
 
-function noteScratch(base: string, index: number, scratch: string): void {
-  writeFileSync(join(base, `block-${index}.scratch`), scratch, { mode: 0o600 });
+function noteRoots(base: string, index: number, { scratch, storage = "" }: Roots): void {
+  writeFileSync(join(base, `block-${index}.scratch`), `${scratch}\n${storage}`, { mode: 0o600 });
 }
 
 async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async () => undefined): Promise<boolean> {
@@ -150,7 +163,8 @@ async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async (
       }),
     );
     for (const slot of slots) {
-      removeSlotDirectory(block.directoryOf(slot), block.uidOf(slot));
+      const uid = block.uidOf(slot);
+      removeSlotDirectories({ directory: block.directoryOf(slot), storage: block.storageOf(slot), uid });
       rmSync(block.recordOf(slot), { force: true });
       removeProfileRecord(block.recordOf(slot));
     }
@@ -184,13 +198,16 @@ export function removeProfileRecord(launchRecord: string): void {
 const sharedMode = 0o1770;
 const readOnlyMode = 0o750;
 
+/** What a slot has of the file system. */
+export type SlotDirectories = Pick<Slot, "directory" | "storage" | "uid">;
+
 /**
- * Makes a slot's directory anew, for its browser alone, with places for temporary files, downloads, the session's files
- * and a profile. Where the slot has a uid these belong to us, sticky, and to its group: the browser writes in them, and
+ * Makes a slot's directories anew, for its browser alone, with places for temporary files, a profile, downloads and the
+ * session's files. Where the slot has a uid these belong to us, sticky, and to its group: the browser writes in them, and
  * cannot put a link in the place of one, through which we would read or remove something of ours.
  */
-export function makeSlotDirectory(directory: string, uid: number | undefined): void {
-  removeSlotDirectory(directory, uid);
+export function makeSlotDirectories({ directory, storage, uid }: SlotDirectories): void {
+  removeSlotDirectories({ directory, storage, uid });
   const make = (path: string, mode: number) => {
     mkdirSync(path, { mode: 0o700 });
     if (uid === undefined) return;
@@ -199,9 +216,10 @@ export function makeSlotDirectory(directory: string, uid: number | undefined): v
   };
   make(directory, sharedMode);
   make(temporaryDirectory(directory), sharedMode);
-  make(artifactsDirectory(directory), sharedMode);
   make(profileDirectory(directory), sharedMode);
-  make(filesDirectory(directory), readOnlyMode);
+  make(storage, sharedMode);
+  make(artifactsDirectory(storage), sharedMode);
+  make(filesDirectory(storage), readOnlyMode);
 }
 
 /** Where a slot's browser puts temporary files. */
@@ -215,20 +233,25 @@ export function profileDirectory(directory: string): string {
 }
 
 /** Where the files of a slot's session are, which its browser may read alone. */
-export function filesDirectory(directory: string): string {
-  return join(directory, "files");
+export function filesDirectory(storage: string): string {
+  return join(storage, "files");
 }
 
 /** Where a slot's browser puts downloads; what lies there is the page's word, links included. */
-export function artifactsDirectory(directory: string): string {
-  return join(directory, "artifacts");
+export function artifactsDirectory(storage: string): string {
+  return join(storage, "artifacts");
+}
+
+/** Removes what a slot has of the file system. */
+export function removeSlotDirectories({ directory, storage, uid }: SlotDirectories): void {
+  for (const path of [storage, directory]) removeSlotDirectory(path, uid);
 }
 
 /**
- * Removes a slot's directory when it is ours to remove. In a directory that anyone may write a stranger could have made
+ * Removes a directory of a slot when it is ours to remove. In a directory that anyone may write a stranger could have made
  * one of that name; removing it as root could then be led astray by links that change meanwhile.
  */
-export function removeSlotDirectory(directory: string, uid: number | undefined): void {
+function removeSlotDirectory(directory: string, uid: number | undefined): void {
   const found = lstatSync(directory, { throwIfNoEntry: false });
   if (!found) return;
   if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {

@@ -9,10 +9,10 @@ import { createNamespace, relayPort } from "./namespace.ts";
 import { killProcesses, killUid, networkNamespaceOf, type ProcessEntry } from "./processes.ts";
 import type { SlotEntrance } from "./slot.ts";
 import {
-  makeSlotDirectory,
+  makeSlotDirectories,
   matchSlots,
   removeProfileRecord,
-  removeSlotDirectory,
+  removeSlotDirectories,
   type SlotBlock,
 } from "./slot-block.ts";
 
@@ -36,11 +36,12 @@ interface Exit {
   close(): void;
 }
 
-/** The lasting part of a slot: its uid, its directory's name, its network namespace and the socket in it. */
+/** The lasting part of a slot: its uid, the names of its directories, its network namespace and the socket in it. */
 export class SlotPlace {
   readonly index: number;
   readonly uid: number | undefined;
   readonly directory: string;
+  readonly storage: string;
   readonly #options: PlaceOptions;
   readonly #record: string;
   #exit: Promise<Exit> | undefined;
@@ -53,6 +54,7 @@ export class SlotPlace {
     this.#options = options;
     this.uid = options.block.uidOf(index);
     this.directory = options.block.directoryOf(index);
+    this.storage = options.block.storageOf(index);
     this.#record = options.block.recordOf(index);
   }
 
@@ -84,7 +86,7 @@ export class SlotPlace {
   /** Removes what a session left on disk. */
   clear(): void {
     this.#entrance = undefined;
-    removeSlotDirectory(this.directory, this.uid);
+    removeSlotDirectories(this);
     rmSync(this.#record, { force: true });
     removeProfileRecord(this.#record);
   }
@@ -104,7 +106,7 @@ export class SlotPlace {
       throw error;
     });
     const exit = await this.#exit;
-    makeSlotDirectory(this.directory, this.uid);
+    makeSlotDirectories(this);
     return {
       confine: confineCommand(exit.enter, this.uid, this.#options.sandbox),
       relayPort: exit.port,

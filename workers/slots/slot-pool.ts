@@ -10,7 +10,7 @@ import { confineCommand, type Isolation, probeDirectory, probeSandbox, type Sand
 import { createNamespace } from "./namespace.ts";
 import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";
-import { makeSlotDirectory, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
+import { makeSlotDirectories, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
 import { SlotPlace } from "./slot-place.ts";
 import { blockSize, findUidBase } from "./uid-range.ts";
 
@@ -36,6 +36,8 @@ export interface SlotPoolOptions {
   salvage?: Salvage;
   /** Where the files of running sessions lie; by `findScratch` unless given. */
   scratch?: string | undefined;
+  /** Where the files of their users lie, on disk; beside the others unless given. */
+  storage?: string | undefined;
   /** Resolves names; the system's resolver unless given. */
   resolve?: Resolve;
 }
@@ -143,6 +145,7 @@ export class SlotPool {
       index: place.index,
       uid: place.uid,
       directory: place.directory,
+      storage: place.storage,
       relay,
       isolation: this.#isolation,
       sandbox: this.#sandbox,
@@ -238,8 +241,9 @@ export class SlotPool {
     }
     const confine = confineCommand(enter, block.uidOf(0), "namespaces");
     this.#sandbox = probeSandbox(confine, block.uidOf(0), Object.values(executables));
-    makeSlotDirectory(block.directoryOf(0), block.uidOf(0));
-    probeDirectory(confine, block.directoryOf(0));
+    const directories = { directory: block.directoryOf(0), storage: block.storageOf(0), uid: block.uidOf(0) };
+    makeSlotDirectories(directories);
+    for (const path of [directories.directory, directories.storage]) probeDirectory(confine, path);
     close();
     if (this.#sandbox === "none") {
       log.warn({}, "the kernel refuses user namespaces: browsers run without their sandbox (--no-sandbox)");

@@ -9,6 +9,8 @@ export interface Slot {
   readonly uid: number | undefined;
   /** Mode 0700 and the slot's own; made anew for every session and removed after it. */
   readonly directory: string;
+  /** The like for files of the session's user and large captures: on disk, where `directory` may be in memory. */
+  readonly storage: string;
   /** The session's only way out. */
   readonly relay: Relay;
   readonly isolation: Isolation;

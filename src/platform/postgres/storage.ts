@@ -1,5 +1,5 @@
-import { chmod, mkdir } from "node:fs/promises";
 import type { Config } from "../config.ts";
+import { makePassableDirectory } from "../data-directory.ts";
 import { unlessLate } from "../deadline.ts";
 import type { Part } from "../lifetime.ts";
 import type { Log } from "../log.ts";
@@ -20,11 +20,6 @@ export interface StorageOptions {
   readonly onFatal: () => void;
 }
 
-/** Makes the data directory. Others may pass it: PostgreSQL and browsers run as users of their own below it. */
-async function makeDataDirectory(path: string): Promise<void> {
-  if ((await mkdir(path, { recursive: true })) !== undefined) await chmod(path, 0o711);
-}
-
 /** PostgreSQL with its migrations: that of DATABASE_URL, or one that we run. */
 export function createStorage({ config, log, migrations, onFatal }: StorageOptions): { db: Database; part: Part } {
   const postgres = config.databaseUrl === undefined ? createEmbeddedPostgres(config.dataDir, log) : undefined;
@@ -35,7 +30,7 @@ export function createStorage({ config, log, migrations, onFatal }: StorageOptio
   let isOurs = false;
   const part: Part = {
     async start() {
-      await makeDataDirectory(config.dataDir);
+      await makePassableDirectory(config.dataDir);
       await postgres?.start();
       await lock?.take();
       isOurs = true;
