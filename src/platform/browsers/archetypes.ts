@@ -1,4 +1,5 @@
-import { devices } from "playwright-core";
+// A copy: with the package the list comes from, a process would take 54 MB and 0.5 s of CPU more.
+import devices from "./devices.json" with { type: "json" };
 
 /** The emulated device of a session, as far as it does not depend on the browser that runs it. */
 export interface Archetype {

@@ -1,0 +1,9 @@
+import { devices } from "playwright-core";
+import { expect, test } from "vitest";
+
+test("the devices are those of the installed Playwright; `-u` copies its list", async () => {
+  const list = Object.entries(devices).map(([name, { defaultBrowserType: _browser, ...device }]) => [name, device]);
+  const lines = list.map(([name, device]) => `  ${JSON.stringify(name)}: ${JSON.stringify(device)}`);
+  const file = new URL("../../src/platform/browsers/devices.json", import.meta.url).pathname;
+  await expect(`{\n${lines.join(",\n")}\n}\n`).toMatchFileSnapshot(file);
+});
