@@ -10,6 +10,8 @@ const patience = 60_000;
 /** What a Node process holds, seen from inside just after its garbage was collected. */
 export interface Insides {
   readonly heapBytes: number;
+  /** What its buffers hold outside of the heap. */
+  readonly bufferBytes: number;
   /** What keeps its event loop alive, by kind: `Timeout`, `TCPSocketWrap`, ... */
   readonly resources: Readonly<Record<string, number>>;
 }
@@ -17,7 +19,8 @@ export interface Insides {
 const insidesExpression = `(() => {
   const resources = {};
   for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
-  return JSON.stringify({ pid: process.pid, heapBytes: process.memoryUsage().heapUsed, resources });
+  const { heapUsed: heapBytes, arrayBuffers: bufferBytes } = process.memoryUsage();
+  return JSON.stringify({ pid: process.pid, heapBytes, bufferBytes, resources });
 })()`;
 
 /**
@@ -42,14 +45,14 @@ async function inspect(pid: number): Promise<Insides | undefined> {
   const socket = new WebSocket(target?.webSocketDebuggerUrl ?? "");
   try {
     const call = caller(socket);
-    const { pid: found, ...insides } = await evaluate<Insides & { pid: number }>(call, insidesExpression);
+    const { pid: found } = await evaluate<{ pid: number }>(call, insidesExpression);
     if (found !== pid) return undefined;
     await call("HeapProfiler.enable");
     for (let times = 3; times > 0; times -= 1) await call("HeapProfiler.collectGarbage");
-    const { heapBytes, resources } = await evaluate<Insides>(call, insidesExpression);
+    const insides = await evaluate<Insides>(call, insidesExpression);
     // Ends the inspector behind the answer: it would keep the port from the next process.
     await call("Runtime.evaluate", { expression: "setTimeout(() => process._debugEnd(), 50).unref()" });
-    return { ...insides, heapBytes, resources };
+    return insides;
   } finally {
     socket.terminate();
   }
