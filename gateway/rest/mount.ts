@@ -1,3 +1,4 @@
+import { constants, Http2ServerResponse } from "node:http2";
 import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -231,11 +232,21 @@ function sendStream(
   chunks: AsyncIterable<string | Uint8Array>,
 ): FastifyReply {
   if (reply.request.method !== "HEAD") {
-    return reply.send(Readable.from(chunks, { objectMode: false, highWaterMark: 1 }));
+    return reply.send(Readable.from(wholeOrBroken(chunks, reply.raw), { objectMode: false, highWaterMark: 1 }));
   }
   call.cancel();
   void source.return?.();
   return reply.send();
+}
+
+/** Passes chunks on. Where they fail, the connection is closed; but Node ends a stream of HTTP/2 as if it were whole. */
+async function* wholeOrBroken<T>(chunks: AsyncIterable<T>, response: object): AsyncGenerator<T> {
+  try {
+    yield* chunks;
+  } catch (thrown) {
+    if (response instanceof Http2ServerResponse) response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    throw thrown;
+  }
 }
 
 function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[], gate: Gate): Answer {

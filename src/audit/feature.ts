@@ -1,7 +1,9 @@
-import type { Feature } from "../feature.ts";
+import { defineService } from "../feature.ts";
+import { AuditService } from "../gen/pilothouse/v1/audit_pb.ts";
 import type { Clock } from "../platform/clock.ts";
 import { lowestId } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import { createAuditService } from "./service.ts";
 import { deleteEntriesBefore } from "./store.ts";
 import { auditMigrations } from "./tables.ts";
 
@@ -14,9 +16,11 @@ const keptFor = 365 * 24 * 3_600_000;
 /** How many entries are deleted with one statement, so that none takes long. */
 const batch = 1_000;
 
-export const audit: Feature<{ readonly db: Database; readonly clock: Clock }> = {
+export const audit = defineService({
+  service: AuditService,
   migrations: auditMigrations,
-  create: ({ db, clock }) => ({
+  create: ({ db, clock }: { readonly db: Database; readonly clock: Clock }) => ({
+    methods: createAuditService(db),
     jobs: [
       {
         async run() {
@@ -28,4 +32,4 @@ export const audit: Feature<{ readonly db: Database; readonly clock: Clock }> = 
       },
     ],
   }),
-};
+});

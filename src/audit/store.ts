@@ -1,6 +1,10 @@
-import "./tables.ts";
+import type { Selectable } from "kysely";
 import type { AuditRecord } from "../call.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import type { AuditEntriesTable } from "./tables.ts";
+
+/** An entry as its row says it. */
+export type AuditRow = Selectable<AuditEntriesTable>;
 
 /** Inserts an entry, at the latest with the commit. */
 export function insertEntry(tx: Tx, id: string, entry: AuditRecord): void {
@@ -34,4 +38,47 @@ export async function deleteEntriesBefore(db: Queryable, id: string, limit: numb
     .where("id", "in", oldest)
     .executeTakeFirstOrThrow();
   return Number(numDeletedRows);
+}
+
+/** Which entries of an account: identifiers stand for times. */
+export interface EntryFilter {
+  readonly accountId: string;
+  readonly action?: string;
+  readonly actorId?: string;
+  readonly subject?: string;
+  /** The first of them. */
+  readonly from?: string;
+  /** The first one after them. */
+  readonly before?: string;
+}
+
+function select(db: Queryable, { accountId, action, actorId, subject, from, before }: EntryFilter) {
+  let matching = db.sql.selectFrom("audit_entries").where("account_id", "=", accountId);
+  if (action !== undefined) matching = matching.where("action", "=", action);
+  if (actorId !== undefined) matching = matching.where("actor_id", "=", actorId);
+  if (subject !== undefined) matching = matching.where("subject", "=", subject);
+  if (from !== undefined) matching = matching.where("id", ">=", from);
+  if (before !== undefined) matching = matching.where("id", "<", before);
+  return matching;
+}
+
+/** Lists entries, newest first; those before `cursor` with it. */
+export async function listEntries(
+  db: Queryable,
+  filter: EntryFilter,
+  { cursor, limit }: { readonly cursor: string | undefined; readonly limit: number },
+): Promise<AuditRow[]> {
+  const matching = select(db, filter);
+  const older = cursor === undefined ? matching : matching.where("id", "<", cursor);
+  return older.selectAll().orderBy("id", "desc").limit(limit).execute();
+}
+
+/** Reads entries after one and up to another, oldest first. */
+export async function readEntries(
+  db: Queryable,
+  filter: EntryFilter,
+  { after, last, limit }: { readonly after: string; readonly last: string; readonly limit: number },
+): Promise<AuditRow[]> {
+  const between = select(db, filter).where("id", ">", after).where("id", "<=", last);
+  return between.selectAll().orderBy("id").limit(limit).execute();
 }

@@ -1,5 +1,6 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { JSONColumnType } from "kysely";
-import type { Actor, AuditEntry } from "../call.ts";
+import type { Actor } from "../call.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
 /** Who did what in an account. When is in the identifier: `timeOfId` reads it. */
@@ -13,7 +14,7 @@ export interface AuditEntriesTable {
   /** What it was called at the time. */
   actor_name: string | null;
   subject: string;
-  data: JSONColumnType<NonNullable<AuditEntry["data"]>, string, never>;
+  data: JSONColumnType<JsonObject, string, never>;
   request_id: string | null;
   client_address: string | null;
   user_agent: string | null;

@@ -22,6 +22,11 @@ export function lowestId<Prefix extends string>(prefix: Prefix, time: number): I
   return `${prefix}_${base32(BigInt(time) << randomBits, 26)}`;
 }
 
+/** Reads when an identifier was made, in milliseconds since the Unix epoch. */
+export function timeOfId(id: string): number {
+  return Number(parseBase32(id.slice(-26)) >> randomBits);
+}
+
 /** Matches the identifiers of one kind. */
 export function idPattern(prefix: string): RegExp {
   return new RegExp(`^${prefix}_${idCharacters}$`);

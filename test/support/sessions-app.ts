@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { allScopes } from "../../src/api-keys/scopes.ts";
-import { type App, createApp } from "../../src/app.ts";
+import { type App, type AppOptions, createApp } from "../../src/app.ts";
 import type { Attempt, Call, Principal } from "../../src/call.ts";
 import type { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { makeAttempt } from "../../src/idempotency/attempt.ts";
@@ -23,10 +23,13 @@ export interface SessionsApp extends AsyncDisposable {
 }
 
 /** Starts the app. */
-export async function startSessionsApp(env: Record<string, string> = {}): Promise<SessionsApp> {
+export async function startSessionsApp(
+  env: Record<string, string> = {},
+  options: Pick<AppOptions, "clock" | "log"> = {},
+): Promise<SessionsApp> {
   const directory = await makeDataDirectory();
   const config = readConfig({ DATA_DIR: directory, WORKER_TOKEN: token, QUEUE_MS: "1000", ...env });
-  const app = createApp(config, { log: silentLog, workerProgram: null });
+  const app = createApp(config, { log: silentLog, workerProgram: null, ...options });
   await app.start();
   const workers: FakeWorker[] = [];
   let disposed = false;

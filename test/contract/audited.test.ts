@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { builtServices } from "./described-services.ts";
+
+/** What is done to a page, or is no change. */
+const unaudited = [
+  "SessionService.Navigate",
+  "SessionService.Interact",
+  "SessionService.Wait",
+  "SessionService.Capture",
+];
+
+test("every method that changes something has an action of the audit log", () => {
+  const writes = builtServices
+    .flatMap(({ methods }) => methods)
+    .filter(({ kind, route }) => kind === "unary" && route?.verb !== "GET");
+  const without = writes.filter(({ rules }) => rules.audit === "").map(({ name }) => name);
+  expect(without).toEqual(unaudited);
+  const misnamed = writes.filter(({ rules: { audit } }) => audit !== "" && !/^[a-z_]+\.[a-z_]+$/.test(audit));
+  expect(misnamed.map(({ name }) => name)).toEqual([]);
+});

@@ -1,0 +1,51 @@
+import { Gateway } from "../../gateway/gateway.ts";
+import { insertAccount } from "../../src/accounts/store.ts";
+import type { AppOptions } from "../../src/app.ts";
+import { freePorts } from "./free-port.ts";
+import { type Rest, restClient } from "./rest.ts";
+import { type SessionsApp, startSessionsApp } from "./sessions-app.ts";
+
+/** A whole gateway in this process, with its own PostgreSQL, and workers that are fakes. */
+export interface FrontDoor extends AsyncDisposable {
+  readonly running: SessionsApp;
+  readonly url: string;
+  readonly grpcAddress: string;
+  /** Calls its REST API as the developer. */
+  readonly rest: Rest;
+  /** Makes an account with one key, as an operator does, and gives the key. */
+  addAccount(account?: { readonly tier?: string; readonly scopes?: readonly string[] }): Promise<string>;
+  /** Calls its REST API with another key. */
+  as(key: string): Rest;
+}
+
+/** Starts it. */
+export async function startFrontDoor(
+  env: Record<string, string> = {},
+  options: Pick<AppOptions, "clock" | "log"> = {},
+): Promise<FrontDoor> {
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  const running = await startSessionsApp({ ...variables, ...env }, options);
+  const { app } = running;
+  const gateway = new Gateway(app, app.services);
+  await gateway.start();
+  const url = `http://127.0.0.1:${ports.PORT}`;
+  const as = (key: string): Rest => restClient({ url, key });
+  return {
+    running,
+    url,
+    grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,
+    rest: as(app.developerKey ?? ""),
+    as,
+    addAccount: ({ tier = "enterprise", scopes } = {}) =>
+      app.db.transaction(async (tx) => {
+        const accountId = app.ids.next("acc");
+        await insertAccount(tx, { id: accountId, name: "Test", tier });
+        return (await app.apiKeys.create(tx, { accountId, name: "test", ...(scopes && { scopes }) })).token;
+      }),
+    async [Symbol.asyncDispose]() {
+      await gateway.stop();
+      await running[Symbol.asyncDispose]();
+    },
+  };
+}
