@@ -33,6 +33,7 @@ import { createProfiles, type Profiles } from "./profiles/profiles.ts";
 import type { ServedService } from "./registry.ts";
 import { createSessionKeeper } from "./sessions/session-keeper.ts";
 import { createSessionMetrics } from "./sessions/session-metrics.ts";
+import { createSessionQuota } from "./sessions/session-quota.ts";
 import { createSessionRoutes } from "./sessions/session-routes.ts";
 import { createSessions, type Sessions } from "./sessions/sessions.ts";
 
@@ -131,13 +132,14 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);
-  const profiles = createProfiles({ db, events, bus, log, metrics, limits, sealer, channels });
+  const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, sealer, channels });
   const keeper = createSessionKeeper({ db, events, bus, sessionMetrics, profiles });
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
   const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
   const fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
+  const quota = createSessionQuota({ db, clock, log, limits, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({
-    ...{ db, ids, events, bus, log, limits, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
+    ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
     ...{ channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
   });
   let developerKey: string | undefined;

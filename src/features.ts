@@ -8,6 +8,7 @@ import type { Feature } from "./feature.ts";
 import { files } from "./files/feature.ts";
 import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
+import { limits } from "./limits/feature.ts";
 import { mail } from "./mail/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
@@ -23,6 +24,7 @@ export const features: readonly Feature<AppParts>[] = [
   idempotency,
   mail,
   fleet,
+  limits,
   sessions,
   profiles,
   files,

@@ -51,6 +51,39 @@ export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: stri
   await tx.sql.insertInto("accounts").values(account).execute();
 }
 
+/** An account as operators name and see it. */
+export interface NamedAccount extends Entitlement {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: Date;
+}
+
+const selectNamed = (db: Queryable) =>
+  db.sql.selectFrom("accounts").select(["id", "name", "tier", "overrides", "created_at"]);
+
+/** Finds the accounts that have this identifier or this name. */
+export async function findAccounts(db: Queryable, name: string): Promise<NamedAccount[]> {
+  return selectNamed(db)
+    .where((where) => where.or([where("id", "=", name), where("name", "=", name)]))
+    .execute();
+}
+
+/** Lists all accounts, the oldest first. */
+export async function listAccounts(db: Queryable): Promise<NamedAccount[]> {
+  return selectNamed(db).orderBy("id").execute();
+}
+
+/** Sets the tier of an account. */
+export async function setTier(tx: Tx, id: string, tier: string): Promise<void> {
+  await tx.sql.updateTable("accounts").set({ tier }).where("id", "=", id).execute();
+}
+
+/** Sets what the operator has arranged for an account, which is locked. */
+export async function setOverrides(tx: Tx, id: string, overrides: readonly Override[]): Promise<void> {
+  const change = { overrides: JSON.stringify(overrides) };
+  await tx.sql.updateTable("accounts").set(change).where("id", "=", id).execute();
+}
+
 /** Finds an account by its identifier or its name, or makes one of that name; "ambiguous" when several bear it. */
 export async function ensureAccount(
   tx: Tx,
@@ -58,11 +91,7 @@ export async function ensureAccount(
 ): Promise<{ id: string; tier: string } | "ambiguous"> {
   // Two who ask for the same new name at once get the same account.
   await sql`select pg_advisory_xact_lock(hashtext(${account.name}))`.execute(tx.sql);
-  const [found, ...others] = await tx.sql
-    .selectFrom("accounts")
-    .select(["id", "tier"])
-    .where((where) => where.or([where("id", "=", account.name), where("name", "=", account.name)]))
-    .execute();
+  const [found, ...others] = await findAccounts(tx, account.name);
   if (others.length > 0) return "ambiguous";
   if (!found) await insertAccount(tx, account);
   return found ?? account;

@@ -26,7 +26,8 @@ export const leaseMs = 8_000;
 /** A gap between sweeps above this, in milliseconds, means that no gateway could write: it renews all leases. */
 const sweepGapMs = 3_000;
 
-const inMilliseconds = (ms: number) => sql<Date>`clock_timestamp() + ${ms} * interval '1 millisecond'`;
+const inMilliseconds = (ms: number) =>
+  sql<Date>`date_trunc('milliseconds', clock_timestamp()) + ${ms} * interval '1 millisecond'`;
 
 /** Finds and locks the row that a registration continues: by identifier, else by the start of the process. */
 export async function lockRegistered(tx: Tx, id: string, bootId: string) {
@@ -85,7 +86,13 @@ export interface LeaseRenewal {
 export async function renewLease(tx: Tx, { id, incarnation, draining, closedBy }: LeaseRenewal): Promise<boolean> {
   const row = await tx.sql
     .updateTable("workers")
-    .set({ lease_until: inMilliseconds(leaseMs), draining, closed_by: closedBy || null, lost_at: null })
+    .set({
+      lease_until: inMilliseconds(leaseMs),
+      heard_at: inMilliseconds(0),
+      draining,
+      closed_by: closedBy || null,
+      lost_at: null,
+    })
     .where("id", "=", id)
     .where("incarnation", "=", String(incarnation))
     .returning("id")

@@ -15,6 +15,8 @@ export interface WorkersTable {
   /** What closes it to new sessions (`memory`, `memory_stall`, `cpu`); null while it is open. */
   closed_by: string | null;
   lease_until: Stamp;
+  /** When its last heartbeat was accepted. */
+  heard_at: Date | null;
   /** Its lease was missed and its sessions were ended. */
   lost_at: Date | null;
   registered_at: Stamp;
@@ -37,4 +39,5 @@ export const fleetMigrations: Migrations = {
   "005-pressure": ["alter table workers add column closed_by text"],
   // The rows of workers that are gone stay, since those of their sessions name them: placement must not read them all.
   "012-present-workers": ["create index workers_present on workers (id) where lost_at is null"],
+  "023-worker-heartbeats": ["alter table workers add column heard_at timestamptz"],
 };

@@ -21,6 +21,9 @@ const numbers = {
   longest_session_seconds: "longestSessionSeconds",
 } as const satisfies Record<string, keyof Tier>;
 
+/** The names of the limits that are plain numbers. */
+export const numberLimits: readonly string[] = Object.keys(numbers);
+
 function isNumber(limit: string): limit is keyof typeof numbers {
   return Object.hasOwn(numbers, limit);
 }

@@ -244,6 +244,8 @@ export const errorTable = {
         about: "Streams that the account, or the session, has open.",
       },
       limit: { type: "integer", optional: true, about: "How many there may be." },
+      quota: { type: "string", optional: true, about: "The monthly quota that is used up." },
+      resets_at: { type: "string", format: "date-time", optional: true, about: "When that quota starts anew." },
     },
   },
   "rate-limited": {

@@ -1,9 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { lockAccount } from "../accounts/store.ts";
+import type { EventLog } from "../events/event-log.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { type PendingProfile, TakeProfileCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Limits } from "../limits/limits.ts";
+import { monthAt } from "../limits/month.ts";
+import { tellThresholds } from "../limits/quota-events.ts";
 import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
 import { callServerStreaming } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Log } from "../platform/log.ts";
@@ -42,6 +46,8 @@ export interface ProfileSaves {
 
 export interface ProfileSavesParts {
   readonly db: Database;
+  readonly events: EventLog;
+  readonly clock: Clock;
   readonly bus: Bus;
   readonly log: Log;
   readonly metrics: ProfileMetrics;
@@ -55,7 +61,7 @@ type PlacedUse = NonNullable<Awaited<ReturnType<typeof findPlacedUse>>>;
 
 /** Makes what takes saves. */
 export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
-  const { db, bus, log, metrics, limits, uses } = parts;
+  const { db, events, clock, bus, log, metrics, limits, uses } = parts;
   const running = new Map<string, Promise<void>>();
   const waiting = new Set<string>();
   const stopping = new AbortController();
@@ -69,7 +75,14 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const profile = await lockProfile(tx, use.profile_id, use.account_id);
     if (profile?.version !== use.version) return "the profile was changed meanwhile";
     const tier = limits.of(account);
-    const total = (await sumStorage(tx, use.account_id, use.profile_id)) + sizeBytes;
+    const others = await sumStorage(tx, use.account_id, use.profile_id);
+    const total = others + sizeBytes;
+    // Also of a save that is refused: it is by this that the account hears why.
+    await tellThresholds(events, tx, {
+      ...{ accountId: use.account_id, tier: tier.name, quota: "profile_storage_bytes", isMonthly: false },
+      ...{ used: total, before: others + Number(profile.size_bytes), limit: tier.profileStorageBytes },
+      month: monthAt(clock.now()),
+    });
     if (tier.profileStorageIsSoft || total <= tier.profileStorageBytes) return undefined;
     return `with it the account's profiles would take ${total} bytes, tier ${tier.name} has ${tier.profileStorageBytes}`;
   }

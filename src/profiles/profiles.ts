@@ -1,5 +1,4 @@
 import type { Registry } from "prom-client";
-import type { EventLog } from "../events/event-log.ts";
 import { createProfileMetrics } from "./profile-metrics.ts";
 import { createProfileRestore, type RestoreProfile } from "./profile-restore.ts";
 import { createProfileSaves, type ProfileSaves, type ProfileSavesParts } from "./profile-saves.ts";
@@ -16,7 +15,6 @@ export interface Profiles {
 }
 
 type ProfilesParts = Omit<ProfileSavesParts, "uses" | "metrics"> & {
-  readonly events: EventLog;
   readonly metrics: Registry;
 };
 

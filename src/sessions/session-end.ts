@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
 import type { WorkerEventKey } from "../events/store.ts";
 import { SessionCompletedEventSchema, SessionFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
+import { type MeteredSpan, meter } from "../limits/usage.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Profiles } from "../profiles/profiles.ts";
@@ -55,6 +56,11 @@ async function endProfileUse({ uses, saves }: Profiles, tx: Tx, row: SessionRow,
   if (await uses.end(tx, end)) tx.afterCommit(() => saves.take(row.id));
 }
 
+/** The time of an ended session that its account has used. */
+function spanOf({ account_id: accountId, live_at, ended_at }: SessionRow): MeteredSpan[] {
+  return live_at && ended_at ? [{ accountId, from: live_at.getTime(), to: ended_at.getTime() }] : [];
+}
+
 /** Does what a session's end brings with it, once its row says that it has ended. */
 async function settleEnd(
   { events, bus, sessionMetrics, profiles }: SessionEndParts,
@@ -82,7 +88,9 @@ export async function endSession(
     ...(accountId !== undefined && { accountId }),
     ...(placementEpoch !== undefined && { placementEpoch }),
   });
-  if (row) await settleEnd(parts, tx, row, cause);
+  if (!row) return undefined;
+  meter(tx, spanOf(row));
+  await settleEnd(parts, tx, row, cause);
   return row;
 }
 
@@ -98,6 +106,7 @@ export async function endSessions(
 ): Promise<number> {
   if (ids.length === 0) return 0;
   const rows = await transitionAll(tx, ids, endings[cause.reason], endedPatch(cause.reason, 0));
+  meter(tx, rows.flatMap(spanOf));
   await Promise.all(rows.map((row) => settleEnd(parts, tx, row, cause)));
   return rows.length;
 }

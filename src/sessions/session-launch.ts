@@ -20,6 +20,7 @@ import type { SessionMaker } from "./session-caller.ts";
 import { endSession, type SessionEndParts } from "./session-end.ts";
 import { toSessionMessage } from "./session-message.ts";
 import type { SessionPlan } from "./session-plan.ts";
+import type { SessionQuota } from "./session-quota.ts";
 import { endings } from "./session-states.ts";
 import {
   countRunning,
@@ -51,6 +52,7 @@ export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
   readonly channels: Channels;
   readonly limits: Limits;
+  readonly quota: SessionQuota;
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
   /** `host:port` of private addresses that pages may reach all the same. */
@@ -79,7 +81,7 @@ type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { ki
 
 /** Makes what launches sessions. The launched session is live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
-  const { db, events, bus, channels, limits, sessionMetrics, profiles } = parts;
+  const { db, events, bus, channels, limits, quota, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** What the audit log keeps of a new session. */
@@ -101,6 +103,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
         const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;
         throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
       }
+      await quota.admit(tx, accountId, account);
       const { profileId, locale, timezone, labels } = plan.request;
       const { runtime } = plan.browser;
       const wish = { accountId, tier, runtime };
@@ -110,7 +113,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (placement.kind === "not-integrated") throw notIntegrated(runtime);
       if (placement.kind !== "placed") return placement.kind;
       const { viewport, timeoutSeconds } = plan;
-      const chosen = { id, accountId, profileId, locale, timezone, labels, viewport, timeoutSeconds };
+      const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
       const row = await insertSession(tx, { ...plan.browser, ...chosen, workerId: placement.worker.id });
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {

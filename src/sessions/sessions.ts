@@ -9,6 +9,7 @@ import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { idPattern } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import type { RepeatedWork } from "../platform/repeated-job.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
 import { createFileCommands, type FileCommands } from "./file-commands.ts";
 import type { SessionCaller, SessionMaker } from "./session-caller.ts";
@@ -42,6 +43,8 @@ export interface Sessions extends SessionCommands {
   readonly files: FileCommands;
   /** Follows a session's events until it ends. */
   readonly follow: SessionEvents;
+  /** Ends sessions whose accounts have no minutes left. */
+  readonly quotaJob: RepeatedWork;
   /** Ends a session, and has its worker end the browser. Throws `not-found`, or `session-destroyed` when it had ended. */
   end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;
 }
@@ -79,6 +82,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     ...createSessionCommands(workerCommands, routes),
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
+    quotaJob: parts.quota.job,
     async launch(caller, request) {
       return launch({ caller, plan: planSession(request, await limitsFor(caller, request)) });
     },

@@ -31,6 +31,7 @@ export interface NewSession {
   readonly labels: Readonly<Record<string, string>>;
   readonly idleTimeoutSeconds: number;
   readonly timeoutSeconds: number;
+  readonly tier: string;
   readonly workerId: string;
   /** The proxy that its pages leave through; its password is not kept. */
   readonly proxy?: { readonly server: string; readonly username?: string | undefined } | undefined;
@@ -77,6 +78,7 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
     .values({
       id: session.id,
       account_id: session.accountId,
+      tier: session.tier,
       status: "provisioning",
       archetype: session.archetype,
       runtime: session.runtime,
@@ -153,9 +155,13 @@ export async function transitionAll(
 /** What a session that becomes live gets. */
 export const livePatch = () => ({ live_at: rightNow() });
 
+/** When the worker of a session was heard last: nobody knows how long a session went on whose worker is lost. */
+const lastHeard = sql<Date | null>`(select heard_at from workers where workers.id = worker_id)`;
+
 /** What a session that ends gets, or has ended so many milliseconds ago. */
 export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
-  ended_at: sql<Date>`greatest(coalesce(live_at, created_at), ${fromNow(-agoMs)})`,
+  ended_at: sql<Date>`greatest(coalesce(live_at, created_at),
+    ${reason === "worker_lost" ? sql`least(${lastHeard}, ${rightNow()})` : fromNow(-agoMs)})`,
   ended_reason: reason,
   pause_reason: null,
 });

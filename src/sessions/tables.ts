@@ -30,6 +30,8 @@ export interface SessionsTable {
   worker_id: string;
   placement_epoch: BigInteger;
   control_epoch: ColumnType<string, bigint | number | string | undefined, bigint | number | string>;
+  /** The tier of its account when it was created: its limits stay the session's. Null in rows of earlier releases. */
+  tier: ColumnType<string | null, string, never>;
   /** The worker's slot is taken: from placement until the worker no longer has the session. */
   slot_held: Generated<boolean>;
 }
@@ -61,6 +63,7 @@ export const sessionMigrations: Migrations = {
     )`,
     "create index cdp_tokens_session on cdp_tokens (session_id)",
   ],
+  "023-session-tiers": ["alter table sessions add column tier text"],
 };
 
 declare module "../platform/postgres/schema.ts" {

@@ -154,6 +154,8 @@ describe("what clients are generated from", () => {
 
   test("delivers to webhooks the event types that can be subscribed to", () => {
     expect(Object.keys(webhooks).sort()).toEqual([
+      "quota.exceeded",
+      "quota.warning_80pct",
       "session.challenge_detected",
       "session.completed",
       "session.egress_capability_changed",

@@ -1,0 +1,77 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Principal } from "../call.ts";
+import {
+  type LimitsService,
+  type RateLimitBucket,
+  RateLimitBucketSchema,
+  type RateLimitOverride,
+  RateLimitOverrideSchema,
+  RateLimitsSchema,
+  UsageSchema,
+} from "../gen/pilothouse/v1/limits_pb.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import type { BucketState, Buckets } from "./buckets.ts";
+import type { Limits } from "./limits.ts";
+import { monthAt, monthNamed, splitByDay } from "./month.ts";
+import { toTierMessage } from "./tier-message.ts";
+import { bucketNames } from "./tiers.ts";
+import { findUsage } from "./usage.ts";
+
+export interface LimitsServiceParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly buckets: Buckets;
+  readonly limits: Limits;
+}
+
+/** Makes the implementation of LimitsService. */
+export function createLimitsService(parts: LimitsServiceParts): ServiceImplementation<typeof LimitsService> {
+  const { db, clock, buckets, limits } = parts;
+
+  function overrideOf(principal: Principal, bucket: string): RateLimitOverride | undefined {
+    const override = limits.overrides(principal).find(({ limit }) => limit === bucket);
+    if (!override) return undefined;
+    const { expiresAt, reason } = override;
+    const expires = timestampFromMs(Date.parse(expiresAt));
+    return create(RateLimitOverrideSchema, { expiresAt: expires, ...(reason !== undefined && { reason }) });
+  }
+
+  function toMessage(principal: Principal, { bucket, capacity, remaining, resetAt }: BucketState): RateLimitBucket {
+    const override = overrideOf(principal, bucket);
+    return create(RateLimitBucketSchema, {
+      name: bucket,
+      // A gateway that does without Redis shows its share, as its headers do.
+      capacity,
+      refillPerMinute: Math.round(limits.bucket(principal, bucket).refillPerSecond * 60),
+      remaining,
+      resetAt: timestampFromMs(resetAt * 1_000),
+      ...(override && { override }),
+    });
+  }
+
+  return {
+    async getRateLimits({ principal }) {
+      const wishes = bucketNames.map((bucket) => ({ bucket, ...limits.bucket(principal, bucket) }));
+      const states = await buckets.read(principal.accountId, wishes, clock.now());
+      const { tier } = principal;
+      return create(RateLimitsSchema, {
+        tier: toTierMessage(tier),
+        buckets: states.map((state) => toMessage(principal, state)),
+      });
+    },
+    async getUsage({ principal }, request) {
+      const month = request.month === undefined ? monthAt(clock.now()) : monthNamed(request.month);
+      const used = await findUsage(db, principal.accountId, month);
+      const byDay = new Map(used.days.map((day) => [day.day, day]));
+      // Today is the last one, and counts as soon as it has begun.
+      const days = splitByDay(month.startsAt, Math.min(month.endsAt, clock.now() + 1)).map(({ day }) => {
+        const { sessionMs, sessions } = byDay.get(day) ?? { sessionMs: 0, sessions: 0 };
+        return { date: day, sessionSeconds: BigInt(Math.floor(sessionMs / 1_000)), sessions };
+      });
+      return create(UsageSchema, { month: month.name, days });
+    },
+  };
+}

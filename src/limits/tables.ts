@@ -1,0 +1,65 @@
+import type { ColumnType, Generated } from "kysely";
+import type { BigInteger, Migrations } from "../platform/postgres/schema.ts";
+
+/** A day, UTC, as `2026-11-22`. What is read of it is cast to text: pg would make a local midnight of it. */
+type Day = ColumnType<string, string, never>;
+
+/** What the ended sessions of an account took on a day. */
+interface AccountUsageTable {
+  account_id: string;
+  day: Day;
+  session_ms: BigInteger;
+  /** Those that went live on that day. */
+  sessions: number;
+}
+
+/** Thresholds of quotas that were told of: each once in a month, for each limit. */
+interface QuotaNoticesTable {
+  account_id: string;
+  quota: string;
+  /** The first day of the month. */
+  month: Day;
+  percent: number;
+  limit_value: BigInteger;
+  noted_at: Generated<Date>;
+}
+
+/** When an account whose sessions are running is to be looked at for the minutes that it has left. */
+interface QuotaLooksTable {
+  account_id: string;
+  look_at: Date;
+}
+
+declare module "../platform/postgres/schema.ts" {
+  interface Schema {
+    account_usage: AccountUsageTable;
+    quota_notices: QuotaNoticesTable;
+    quota_looks: QuotaLooksTable;
+  }
+}
+
+export const limitsMigrations: Migrations = {
+  "023-usage": [
+    `create table account_usage (
+      account_id text not null references accounts (id) on delete cascade,
+      day date not null,
+      session_ms bigint not null,
+      sessions integer not null,
+      primary key (account_id, day)
+    )`,
+    `create table quota_notices (
+      account_id text not null references accounts (id) on delete cascade,
+      quota text not null,
+      month date not null,
+      percent integer not null,
+      limit_value bigint not null,
+      noted_at timestamptz not null default now(),
+      primary key (account_id, quota, month, percent, limit_value)
+    )`,
+    `create table quota_looks (
+      account_id text primary key references accounts (id) on delete cascade,
+      look_at timestamptz not null
+    )`,
+    "create index quota_looks_due on quota_looks (look_at)",
+  ],
+};
