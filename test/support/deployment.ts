@@ -7,6 +7,7 @@ import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platfor
 import { endProcess } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
 import { DeployedProcess } from "./deployed-process.ts";
+import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 import { freePorts } from "./free-port.ts";
 import { RedisServer } from "./redis-server.ts";
 import { type Rest, restClient } from "./rest.ts";
@@ -28,6 +29,8 @@ export interface DeployedGateway extends DeployedProcess {
   readonly url: string;
   readonly grpcAddress: string;
   readonly internalUrl: string;
+  /** Where workers call it. */
+  readonly fleetAddress: string;
   /** Calls its REST API with the deployment's key. */
   readonly rest: Rest;
 }
@@ -42,6 +45,7 @@ export class Deployment implements AsyncDisposable {
   readonly workers: DeployedProcess[] = [];
   readonly dataDir: string;
   key = "";
+  readonly #fakeWorkers: FakeWorker[] = [];
 
   private constructor(dataDir: string, redis: RedisServer, postgres: PostgresServer) {
     this.dataDir = dataDir;
@@ -85,14 +89,30 @@ export class Deployment implements AsyncDisposable {
 
   /** Makes a key of an account of its own. */
   async createKey(account: string, tier = "enterprise"): Promise<string> {
-    const args = ["tools/admin.ts", "create-key", "--account", account, "--tier", tier];
-    const env = { ...process.env, DATABASE_URL: this.postgres.url };
-    const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 60_000 });
+    return this.admin("create-key", "--account", account, "--tier", tier);
+  }
+
+  /** Runs a command of the operator, and gives what it prints. */
+  async admin(...args: readonly string[]): Promise<string> {
+    const env = { ...process.env, DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url };
+    const { stdout } = await promisify(execFile)(process.execPath, ["tools/admin.ts", ...args], {
+      env,
+      timeout: 60_000,
+    });
     return stdout.trim();
+  }
+
+  /** Starts a worker without browsers, which calls one of the gateways. */
+  async fakeWorker(gateway = 0, options: Partial<FakeWorkerOptions> = {}): Promise<FakeWorker> {
+    const worker = new FakeWorker({ gateway: this.gateway(gateway).fleetAddress, token, ...options });
+    await worker.start();
+    this.#fakeWorkers.push(worker);
+    return worker;
   }
 
   /** Ends gateways and workers in order. */
   async stopProcesses(): Promise<void> {
+    for (const worker of this.#fakeWorkers) worker.die();
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await Promise.all(this.gateways.map((gateway) => gateway.stop()));
   }
@@ -126,7 +146,10 @@ export class Deployment implements AsyncDisposable {
     this.key = key;
   }
 
-  #makeGateway(ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>, env: Record<string, string>) {
+  #makeGateway(
+    ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT" | "FLEET_PORT", number>,
+    env: Record<string, string>,
+  ) {
     const url = `http://127.0.0.1:${ports.PORT}`;
     const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
     const gateway = new DeployedProcess({
@@ -136,7 +159,8 @@ export class Deployment implements AsyncDisposable {
     });
     const rest: Rest = (path, body, init) => restClient({ url, key: this.key })(path, body, init);
     const internalUrl = `http://127.0.0.1:${ports.INTERNAL_PORT}`;
-    return Object.assign(gateway, { url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`, internalUrl, rest });
+    const [grpcAddress, fleetAddress] = [`127.0.0.1:${ports.GRPC_PORT}`, `127.0.0.1:${ports.FLEET_PORT}`];
+    return Object.assign(gateway, { url, grpcAddress, fleetAddress, internalUrl, rest });
   }
 
   async #makeWorker(index: number, env: Record<string, string>): Promise<DeployedProcess> {

@@ -1,11 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { keyBearers } from "../../src/api-keys/key-bearer.ts";
 import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startSessionsApp } from "../support/sessions-app.ts";
 
 let database: TestDatabase;
 let bearers: Bearers;
@@ -20,11 +21,17 @@ beforeAll(async () => {
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
+// Each command is a process of its own, which takes seconds where others have the cores.
+vi.setConfig({ testTimeout: 120_000 });
+
 /** Runs the command on the test's database. */
 function admin(...args: readonly string[]) {
   const sockets = encodeURIComponent(`${database.directory}/postgres/run`);
-  const databaseUrl = `postgres://localhost/postgres?user=postgres&host=${sockets}`;
-  const options = { env: { ...process.env, DATABASE_URL: databaseUrl }, encoding: "utf8", timeout: 30_000 } as const;
+  return adminIn({ DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${sockets}` }, ...args);
+}
+
+function adminIn(env: Record<string, string>, ...args: readonly string[]) {
+  const options = { env: { ...process.env, ...env }, encoding: "utf8", timeout: 60_000 } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, ["tools/admin.ts", ...args], options);
   return { status, stdout, stderr };
 }
@@ -42,16 +49,25 @@ test("should make an account with a key, and further keys for the same account b
   expect((await ownerOf(third.stdout.trim())).accountId).toBe(owner.accountId);
 });
 
-test("should say what it can do", () => {
+test("should say what it can do, as a whole and of each command", () => {
   const { status, stdout } = admin("--help");
-  expect([status, stdout]).toEqual([0, expect.stringContaining("create-key --account")]);
+  expect(status).toBe(0);
+  const own = admin("override", "--help");
+  expect([own.status, own.stdout]).toEqual([0, expect.stringMatching(/^npm run admin -- override --account/)]);
+  expect(stdout).toContain(own.stdout.trim());
+  expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(120);
 });
 
 const refused: [args: string, why: RegExp][] = [
   ["create-key", /--account accepts/],
   ["create-key --account a --tier gold", /--tier accepts free, personal.*not gold/],
   ["create-key --account a --scopes sessions:own", /no scope sessions:own/],
-  ["drop-key --account a", /no command drop-key/],
+  ["drop-key --account a", /no command drop-key; there are create-key, /],
+  ["set-tier --account nobody --tier free", /no account nobody/],
+  ["override --account a --limit minutes", /--limit accepts global, .*session_minutes.*not minutes/],
+  ["override --account a --limit profiles --value -1", /--value/],
+  ["override --account a --limit global --value 0", /--value accepts a whole number from 1/],
+  ["override --account a --limit profiles --value 5 --until tomorrow", /--until accepts a time to come/],
 ];
 
 test.each(refused)("should refuse %s in one sentence", (args, why) => {
@@ -69,4 +85,51 @@ test("should not change the tier of an account that is there", async () => {
   );
   const made = await sql.selectFrom("api_keys").select("id").where("account_id", "=", "acc_here").execute();
   expect(made).toEqual([]);
+});
+
+const entries = async (subject: string) => {
+  const log = database.db.sql.selectFrom("audit_entries").select(["action", "data", "actor_kind"]);
+  return await log.where("account_id", "=", subject).orderBy("id").execute();
+};
+
+test("should change what an account may do, list it, and write each change into its audit log", async () => {
+  const { accountId } = await ownerOf(admin("create-key", "--account", "Audited").stdout.trim());
+  expect(admin("set-tier", "--account", "Audited", "--tier", "personal").stdout).toMatch(
+    /has the tier personal; .*free/,
+  );
+  const given = ["--limit", "global", "--value", "500", "--refill-per-minute", "60", "--reason", "fair"];
+  expect(admin("override", "--account", accountId, ...given, "--until", "90m")).toMatchObject({
+    status: 0,
+    stderr: "",
+  });
+  const listed = () => {
+    const lines = admin("list-accounts").stdout.trim().split("\n");
+    return lines.map((line) => JSON.parse(line)).find(({ id }) => id === accountId);
+  };
+  const override = { limit: "global", value: 500, refillPerMinute: 60, reason: "fair", expiresAt: expect.any(String) };
+  expect(listed()).toMatchObject({ name: "Audited", tier: "personal", overrides: [override] });
+  const end = ["end-override", "--account", "Audited", "--limit", "global"];
+  expect(admin(...end).status).toBe(0);
+  expect(admin(...end).stderr).toMatch(/has no override of global/);
+  expect(listed().overrides).toEqual([]);
+  const written = (await entries(accountId)).map(({ action, data }) => [action, data]);
+  expect(written).toEqual([
+    ["api_key.create", expect.objectContaining({ name: "admin" })],
+    ["account.set_tier", { before: "free", tier: "personal" }],
+    ["account.override", expect.objectContaining({ limit: "global", value: 500 })],
+    ["account.end_override", { limit: "global" }],
+  ]);
+});
+
+test("should work beside the service of embedded mode, and say so where none runs", async () => {
+  await using running = await startSessionsApp();
+  const env = { DATABASE_URL: "", DATA_DIR: running.app.config.dataDir };
+  const made = adminIn(env, "create-key", "--account", "Beside");
+  expect([made.status, made.stderr]).toEqual([0, ""]);
+  const owner = await running.app.bearers.lookUp(running.app.bearers.read(`Bearer ${made.stdout.trim()}`));
+  expect(owner.tier).toBe("free");
+  await running.app.stop();
+  const refused = adminIn(env, "list-accounts");
+  expect([refused.status, refused.stderr]).toEqual([1, expect.stringMatching(/start the service.*beside it/)]);
+  expect(adminIn({ DATABASE_URL: "", DATA_DIR: "/nowhere" }, "list-accounts").stderr).toMatch(/has no database in it/);
 });

@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import { migrations } from "../../src/features.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { copyDatabase, isMigrated } from "../../src/platform/postgres/copy-database.ts";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
+import { createGatewayLock } from "../../src/platform/postgres/gateway-lock.ts";
+import { StartRefused } from "../../src/platform/start-refused.ts";
+import type { AdminCommand } from "./command.ts";
+import { embeddedDirectory } from "./operator.ts";
+
+export const copyEmbedded: AdminCommand = {
+  help: `copy-database --to <postgres://...>
+
+  copies all that the embedded PostgreSQL of DATA_DIR holds into another one, of release 15 or later. Stop npm start
+  before
+
+  --to <postgres://...>   an empty database`,
+  options: ["to"],
+  async run({ to: url }) {
+    if (!url) throw new StartRefused("--to accepts the address of an empty database, postgres://..., and is needed");
+    const log = createLog("warn");
+    const dataDir = embeddedDirectory();
+    const embedded = createEmbeddedPostgres(dataDir, log);
+    const lock = createGatewayLock(embedded.target, log, () => undefined);
+    await using stack = new AsyncDisposableStack();
+    const to = openDatabase({ url }, log, 1);
+    stack.defer(() => to.close());
+    if (await isMigrated(to))
+      throw new StartRefused("--to accepts an empty database, and this one has our tables already");
+    await embedded.start();
+    stack.defer(() => embedded.leave());
+    await lock.take();
+    // Nobody else's from here on.
+    stack.defer(() => embedded.stop());
+    stack.defer(() => lock.release());
+    const from = openDatabase(embedded.target, log, 1);
+    stack.defer(() => from.close());
+    await from.migrate(migrations);
+    await to.migrate(migrations);
+    const count = await copyDatabase(from, to);
+    const keys = join(dataDir, "secrets-key");
+    return `Copied ${count} rows. Start gateways with DATABASE_URL, and with SECRETS_KEYS as it stands in ${keys}.`;
+  },
+};

@@ -1,0 +1,46 @@
+import { ensureAccount } from "../../src/accounts/store.ts";
+import { createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { allScopes } from "../../src/api-keys/scopes.ts";
+import { tiers } from "../../src/limits/tiers.ts";
+import { StartRefused } from "../../src/platform/start-refused.ts";
+import { type AdminCommand, type Given, nameList } from "./command.ts";
+import { asOperator } from "./operator.ts";
+import { readTier } from "./set-tier.ts";
+
+/** Checks what the command was given. */
+function readOrder({ account, tier, name = "admin", scopes }: Given) {
+  if (!account) throw new StartRefused("--account accepts the name or the id of an account, and is needed");
+  const wanted = scopes?.split(",").map((scope) => scope.trim()) ?? allScopes;
+  const unknown = wanted.find((scope) => !allScopes.includes(scope));
+  if (unknown !== undefined) throw new StartRefused(`--scopes: there is no scope ${unknown}; see --help`);
+  return { account, tier: tier === undefined ? undefined : readTier(tier), name, scopes: wanted };
+}
+
+export const createKey: AdminCommand = {
+  help: `create-key --account <name or id> [options]
+
+  makes an API key and prints it, this once, to standard output
+
+  --account <name or id>  whose key; an account of this name is made when there is none
+  --tier <tier>           of a new account (default free); changes no account that exists. Tiers are
+                          ${nameList(tiers.names)}
+  --name <name>           what the key is called (default "admin")
+  --scopes <list>         separated by commas (default: all); known are
+                          ${nameList(allScopes)}`,
+  options: ["account", "tier", "name", "scopes"],
+  run(given) {
+    const { account, tier, name, scopes } = readOrder(given);
+    return asOperator(({ db, bus, ids, audit }) =>
+      db.transaction(async (tx) => {
+        const found = await ensureAccount(tx, { id: ids.next("acc"), name: account, tier: tier ?? "free" });
+        if (found === "ambiguous") throw new StartRefused(`several accounts are called ${account}: give the id of one`);
+        if (tier !== undefined && found.tier !== tier)
+          throw new StartRefused(`the account ${account} is there already, with the tier ${found.tier}`);
+        const key = await createApiKeys({ db, bus, ids }).create(tx, { accountId: found.id, name, scopes });
+        const record = { accountId: found.id, actor: { kind: "operator" }, action: "api_key.create" } as const;
+        audit.record(tx, { ...record, subject: key.id, data: { name, scopes } });
+        return key.token;
+      }),
+    );
+  },
+};

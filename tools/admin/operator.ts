@@ -1,0 +1,90 @@
+import { existsSync } from "node:fs";
+import { homedir, userInfo } from "node:os";
+import { join } from "node:path";
+import { findAccounts, type NamedAccount } from "../../src/accounts/store.ts";
+import { createAuditLog } from "../../src/audit/audit-log.ts";
+import type { AuditLog } from "../../src/call.ts";
+import { migrations } from "../../src/features.ts";
+import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { dataDirectory } from "../../src/platform/data-directory.ts";
+import { createIds, type Ids } from "../../src/platform/ids.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import {
+  type Database,
+  type DatabaseTarget,
+  openDatabase,
+  type Queryable,
+} from "../../src/platform/postgres/database.ts";
+import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
+import { createRedis } from "../../src/platform/redis/redis.ts";
+import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";
+import { StartRefused } from "../../src/platform/start-refused.ts";
+
+/** What commands work with. */
+export interface Operator {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly ids: Ids;
+  readonly audit: AuditLog;
+}
+
+/** Where the data of embedded mode is. Refuses when there is none. */
+export function embeddedDirectory(): string {
+  const dataDir = dataDirectory({ env: process.env, uid: userInfo().uid, home: homedir() });
+  if (existsSync(join(dataDir, "postgres", "data"))) return dataDir;
+  throw new StartRefused(`DATA_DIR: ${dataDir} has no database in it`);
+}
+
+/** The database of DATABASE_URL, else that of the service that runs on DATA_DIR. */
+function findDatabase(): DatabaseTarget {
+  const url = process.env.DATABASE_URL;
+  return url ? { url } : createEmbeddedPostgres(embeddedDirectory(), createLog("warn")).target;
+}
+
+/** The bus of REDIS_URL, so that gateways hear at once; without it they look within 5 s. */
+async function openBus(stack: AsyncDisposableStack): Promise<Bus> {
+  const url = process.env.REDIS_URL;
+  if (!url) return createLocalBus();
+  const redis = createRedis({ url, log: createLog("error"), registry: createMetrics(), patience: 2_000 });
+  const bus = createRedisBus(redis);
+  await redis.start();
+  stack.defer(async () => {
+    // What was published before has been sent by then.
+    await redis.ask("bus", (client) => client.ping());
+    redis.stop();
+  });
+  return bus;
+}
+
+/** Runs what a command does beside the running service, or on its database while it is stopped. */
+export async function asOperator<T>(run: (operator: Operator) => Promise<T>): Promise<T> {
+  await using stack = new AsyncDisposableStack();
+  const ids = createIds(systemClock);
+  const db = openDatabase(findDatabase(), createLog("warn"), 2);
+  stack.defer(() => db.close());
+  await db.migrate(migrations).catch((error: unknown) => {
+    if (process.env.DATABASE_URL || !isAbsent(error)) throw error;
+    throw new StartRefused("nothing runs on DATA_DIR: start the service (npm start), and run this beside it");
+  });
+  const bus = await openBus(stack);
+  return await run({ db, bus, ids, audit: createAuditLog({ db, ids }) });
+}
+
+/** Nobody listens on the socket of the embedded PostgreSQL. */
+function isAbsent(error: unknown): boolean {
+  const codes = ["ENOENT", "ECONNREFUSED"];
+  for (let at = error; at instanceof Error; at = at.cause)
+    if ("code" in at && codes.includes(String(at.code))) return true;
+  return false;
+}
+
+/** Finds the account that --account means, by its id or its name. */
+export async function accountOf(db: Queryable, account: string | undefined): Promise<NamedAccount> {
+  if (!account) throw new StartRefused("--account accepts the name or the id of an account, and is needed");
+  const [found, ...others] = await findAccounts(db, account);
+  if (!found) throw new StartRefused(`there is no account ${account}`);
+  if (others.length > 0) throw new StartRefused(`several accounts are called ${account}: give the id of one`);
+  return found;
+}

@@ -1,0 +1,101 @@
+import type { Override } from "../../src/accounts/entitlement.ts";
+import { createArrangements } from "../../src/limits/arrangements.ts";
+import { numberLimits } from "../../src/limits/limits.ts";
+import { bucketNames } from "../../src/limits/tiers.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { StartRefused } from "../../src/platform/start-refused.ts";
+import { type AdminCommand, type Given, nameList } from "./command.ts";
+import { accountOf, asOperator } from "./operator.ts";
+
+/** Milliseconds of the units in which a time from now can be given. */
+const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** The largest number of the contract's 32-bit fields: a capacity beyond it could not be shown. */
+const largest = 2 ** 32 - 1;
+
+const limits: readonly string[] = [...bucketNames, ...numberLimits];
+const isBucket = (limit: string): boolean => bucketNames.some((name) => name === limit);
+
+function readLimit(limit: string | undefined): string {
+  if (limit !== undefined && limits.includes(limit)) return limit;
+  throw new StartRefused(`--limit accepts ${limits.join(", ")}, not ${limit ?? "nothing"}`);
+}
+
+/** Reads a whole number of an option, or refuses it. */
+function readNumber(option: string, text: string | undefined, least: number, most = largest): number {
+  const value = /^\d{1,15}$/.test(text ?? "") ? Number(text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  throw new StartRefused(`--${option} accepts a whole number from ${least} to ${most}, not ${text ?? "nothing"}`);
+}
+
+/** Reads a time that is still to come: ISO 8601, or how long from now. */
+function readTime(text: string | undefined): string {
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text ?? "") ?? [];
+  const isIso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/.test(text ?? "");
+  const now = systemClock.now();
+  const at = unit === undefined ? Date.parse(isIso ? (text ?? "") : "") : now + Number(count) * (units[unit] ?? 0);
+  if (at > now) return new Date(at).toISOString();
+  throw new StartRefused(
+    `--until accepts a time to come, such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now, not ${text ?? "nothing"}`,
+  );
+}
+
+function readOverride(given: Given): Override {
+  const limit = readLimit(given.limit);
+  const refill = given["refill-per-minute"];
+  if (!isBucket(limit) && refill !== undefined)
+    throw new StartRefused("--refill-per-minute belongs to the rate-limit buckets alone");
+  return {
+    limit,
+    // Bytes are the only amounts that may be larger than 32 bits.
+    value: readNumber("value", given.value, isBucket(limit) ? 1 : 0, limit.endsWith("_bytes") ? 2 ** 50 : largest),
+    ...(isBucket(limit) && { refillPerMinute: readNumber("refill-per-minute", refill, 1) }),
+    expiresAt: readTime(given.until),
+    ...(given.reason !== undefined && { reason: given.reason }),
+  };
+}
+
+export const setOverride: AdminCommand = {
+  help: `override --account <name or id> --limit <limit> --value <number> --until <time> [options]
+
+  puts another limit in place of the tier's, in force within 5 s, until it expires by itself
+
+  --limit <limit>         ${nameList(limits)}
+  --value <number>        how much there is; of a rate-limit bucket its capacity
+  --refill-per-minute <n> of a rate-limit bucket
+  --until <time>          such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now
+  --reason <text>         what it is for; the account can read it`,
+  options: ["account", "limit", "value", "refill-per-minute", "until", "reason"],
+  run(given) {
+    const override = readOverride(given);
+    return asOperator(({ db, bus, audit }) =>
+      db.transaction(async (tx) => {
+        const { id, name } = await accountOf(tx, given.account);
+        await createArrangements({ clock: systemClock, bus }).override(tx, id, override);
+        const record = { accountId: id, actor: { kind: "operator" }, action: "account.override", subject: id } as const;
+        audit.record(tx, { ...record, data: { ...override } });
+        return `${name} (${id}) has ${override.limit} ${override.value} until ${override.expiresAt}.`;
+      }),
+    );
+  },
+};
+
+export const endOverride: AdminCommand = {
+  help: `end-override --account <name or id> --limit <limit>
+
+  ends an override before its time`,
+  options: ["account", "limit"],
+  run({ account, limit: given }) {
+    const limit = readLimit(given);
+    return asOperator(({ db, bus, audit }) =>
+      db.transaction(async (tx) => {
+        const { id, name } = await accountOf(tx, account);
+        const ended = await createArrangements({ clock: systemClock, bus }).endOverride(tx, id, limit);
+        if (!ended) throw new StartRefused(`${name} (${id}) has no override of ${limit}`);
+        const action = "account.end_override";
+        audit.record(tx, { accountId: id, actor: { kind: "operator" }, action, subject: id, data: { limit } });
+        return `${name} (${id}) has the ${limit} of its tier again.`;
+      }),
+    );
+  },
+};
