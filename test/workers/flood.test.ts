@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { consoleBounds } from "../../workers/pages/console-tap.ts";
 import { pipeBounds, pipeTotals } from "../../workers/wire/pipe-bounds.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -9,6 +10,7 @@ let worker: WorkerUnderTest;
 beforeAll(async () => {
   // On a busy machine no page writes as much as it may.
   pipeBounds.messagesPerSecond = 300;
+  consoleBounds.linesPerSecond = 100;
   site = await new FixtureSite().start();
   worker = await WorkerUnderTest.start([site.host]);
 });
@@ -24,14 +26,18 @@ async function open(runtime: string): Promise<DrivenSession> {
   return session;
 }
 
-/** Watches a session to its end: a browser says what its pages write only while somebody does. */
-function watch(session: DrivenSession): void {
+/** Watches a session to its end: a browser says what its pages write only while somebody does. Gives the lines of its console. */
+function watch(session: DrivenSession): readonly string[] {
   const over = new AbortController();
   onTestFinished(() => over.abort());
+  const lines: string[] = [];
   const read = async () => {
-    for await (const event of session.watch(over.signal)) event.id;
+    for await (const { type, data } of session.watch(over.signal)) {
+      if (type === "session.console") lines.push(String(data?.text));
+    }
   };
   read().catch(() => undefined);
+  return lines;
 }
 
 const tap = (session: DrivenSession, selector: string) =>
@@ -60,5 +66,19 @@ describe.each(["headless-shell", "chromium"])("a page of %s", (runtime) => {
     await expect.poll(() => pipeTotals.waits, { timeout: 10_000 }).toBeGreaterThan(waits + 2);
     await tap(other, "button");
     expect(await other.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain" });
+  });
+
+  test("that writes more lines than a watch bears is not listened to for a second", { timeout: 60_000 }, async () => {
+    const session = await open(runtime);
+    const lines = watch(session);
+    await session.navigate({ url: site.url("/flood.html") });
+    await tap(session, "#chat");
+    const isNotice = (line: string) => line.includes("are left out");
+    await expect.poll(() => lines.filter(isNotice).length, { timeout: 20_000 }).toBeGreaterThanOrEqual(3);
+    const first = lines.findIndex(isNotice);
+    const heard = lines.slice(first + 1).findIndex(isNotice);
+    expect(heard).toBeGreaterThan(0);
+    expect(heard).toBeLessThanOrEqual(consoleBounds.linesPerSecond);
+    expect(await session.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain" });
   });
 });
