@@ -19,7 +19,7 @@ afterAll(async () => {
 
 /** Runs steps of the check in the copy. */
 function check(...steps: string[]) {
-  const options = { cwd: project, encoding: "utf8", timeout: 60_000 } as const;
+  const options = { cwd: project, encoding: "utf8", timeout: 100_000 } as const;
   const { status, stderr } = spawnSync("sh", ["tools/check.sh", ...steps], options);
   return { status, said: stderr };
 }
