@@ -3,6 +3,8 @@ import type { Registry } from "prom-client";
 import { type ApiKeys, createApiKeys } from "./api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
 import { createAuditLog } from "./audit/audit-log.ts";
+import { createLinkRequests, type LinkRequests } from "./auth/link-requests.ts";
+import { type Brakes, createBrakes } from "./brakes/brakes.ts";
 import type { AuditLog, LegalTerms } from "./call.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { features, migrations } from "./features.ts";
@@ -15,7 +17,11 @@ import { createLimits, type Limits } from "./limits/limits.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { createRedisSeats } from "./limits/redis-seats.ts";
 import { createSeats, type Seats } from "./limits/seats.ts";
+import { createLogins, type Logins } from "./logins/logins.ts";
+import { createNetworkBrakes } from "./logins/network-brakes.ts";
 import { createMailer, type Mailer } from "./mail/mailer.ts";
+import { createPasswordProof, type ProvePassword } from "./passwords/password-proof.ts";
+import { createPasswords, type Passwords } from "./passwords/passwords.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
 import { type Clock, systemClock } from "./platform/clock.ts";
 import type { Config } from "./platform/config.ts";
@@ -55,6 +61,11 @@ export interface AppParts {
   readonly bearers: Bearers;
   readonly idempotency: Idempotency;
   readonly mailer: Mailer;
+  readonly brakes: Brakes;
+  readonly passwords: Passwords;
+  readonly provePassword: ProvePassword;
+  readonly logins: Logins;
+  readonly linkRequests: LinkRequests;
   readonly fleet: Fleet;
   readonly sessions: Sessions;
   readonly profiles: Profiles;
@@ -105,6 +116,16 @@ function createSharedState({ redisUrl, role }: Config, log: Log, registry: Regis
   return { bus, buckets: createRedisBuckets({ redis }), seats, parts: [redis, seats] };
 }
 
+/** What people sign up, log in and prove who they are with. */
+function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "log" | "metrics" | "mailer">) {
+  const brakes = createBrakes(parts);
+  const countTry = createNetworkBrakes({ ...parts, brakes });
+  const passwords = createPasswords(parts.metrics);
+  const provePassword = createPasswordProof({ brakes, countTry, passwords });
+  const linkRequests = createLinkRequests({ ...parts, countTry });
+  return { brakes, passwords, provePassword, linkRequests, logins: createLogins(parts) };
+}
+
 /** Builds the app of a gateway; nothing is started yet. */
 export function createApp(config: Config, options: AppOptions = {}): App {
   const { clock = systemClock, log = createLog(config.logLevel), env = process.env, egressAllow = [] } = options;
@@ -128,6 +149,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const limits = createLimits(clock);
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const mailer = createMailer({ config, db, ids, log, sealer });
+  const people = createPeople({ db, bus, ids, clock, log, metrics, mailer });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
@@ -151,7 +173,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, mailer, fleet, profiles, sessions },
+    ...{ apiKeys, bearers, idempotency, mailer, fleet, profiles, sessions, ...people },
     ...{ audit: createAuditLog({ db, ids }), legal: undefined },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
@@ -168,6 +190,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       sessionRoutes,
       events,
       connections,
+      people.linkRequests,
       profiles,
       fleet,
       ...jobs,

@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Entitlement } from "./accounts/entitlement.ts";
+import type { Role } from "./accounts/tables.ts";
 import type { Failure } from "./platform/errors.ts";
 import type { Ids } from "./platform/ids.ts";
 import type { Tx } from "./platform/postgres/database.ts";
@@ -24,9 +25,11 @@ interface KeyPrincipal extends Caller {
 export interface LoginPrincipal extends Caller {
   readonly kind: "login";
   readonly loginId: string;
+  /** The pair of tokens that is shown: a step-up belongs to it, and to those that follow it. */
+  readonly tokenId: string;
   readonly userId: string;
   /** What the user is in the account. */
-  readonly role: "owner" | "admin" | "member";
+  readonly role: Role;
   /** Whether the user has a second factor: only then a step-up can be asked for. */
   readonly hasSecondFactor: boolean;
   /** When this login last showed the second factor, in milliseconds since the Unix epoch. */

@@ -3,12 +3,15 @@ import { apiKeys } from "./api-keys/feature.ts";
 import type { AppParts } from "./app.ts";
 import { archetypes } from "./archetypes/feature.ts";
 import { audit } from "./audit/feature.ts";
+import { auth } from "./auth/feature.ts";
+import { brakes } from "./brakes/feature.ts";
 import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
 import { files } from "./files/feature.ts";
 import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
 import { limits } from "./limits/feature.ts";
+import { logins } from "./logins/feature.ts";
 import { mail } from "./mail/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
@@ -23,6 +26,9 @@ export const features: readonly Feature<AppParts>[] = [
   events,
   idempotency,
   mail,
+  brakes,
+  logins,
+  auth,
   fleet,
   limits,
   sessions,

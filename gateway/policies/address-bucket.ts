@@ -1,7 +1,7 @@
-import { isIPv6, SocketAddress } from "node:net";
 import type { App } from "../../src/app.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { tiers } from "../../src/limits/tiers.ts";
+import { networkOf } from "../../src/platform/client-network.ts";
 import { fail } from "../../src/platform/errors.ts";
 
 // Who has no account is served as the free tier is.
@@ -20,7 +20,8 @@ export interface AddressBucket {
 
 /** Makes the buckets of client addresses. */
 export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "clock">): AddressBucket {
-  const ownerOf = (address: string): string => `address ${networkOf(address)}`;
+  // An IPv6 customer has a /64 of his own, and with it any number of addresses.
+  const ownerOf = (address: string): string => `address ${networkOf(address, { v4: 32, v6: 64 })}`;
   return {
     look: (address) => buckets.look(ownerOf(address), wish, clock.now()),
     async draw(address) {
@@ -32,20 +33,6 @@ export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "c
       await buckets.refund(ownerOf(address), wishes, clock.now());
     },
   };
-}
-
-/** The network that an address counts as: an IPv6 customer has a /64 of his own, and with it any number of addresses. */
-function networkOf(address: string): string {
-  const [plain = ""] = address.split("%", 1);
-  if (!isIPv6(plain)) return address;
-  const canonical = new SocketAddress({ address: plain, family: "ipv6" }).address;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(canonical)?.[1];
-  if (mapped !== undefined) return mapped;
-  const [head = "", tail] = canonical.split("::");
-  const left = head === "" ? [] : head.split(":");
-  const right = tail ? tail.split(":") : [];
-  const zeros = tail === undefined ? 0 : 8 - left.length - right.length;
-  return `${[...left, ...Array<string>(zeros).fill("0"), ...right].slice(0, 4).join(":")}::/64`;
 }
 
 /** Throws `rate-limited` when a bucket had no token left. `whose` is told to the client beside the bucket's name. */

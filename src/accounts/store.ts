@@ -14,6 +14,8 @@ interface AccountsTable {
   created_at: Stamp;
   /** What the operator has arranged in place of the tier's limits. Of those that have expired none is kept for long. */
   overrides: JSONColumnType<Override[], string | undefined, string>;
+  /** The operator has disabled it: its bearers are revoked, and nobody logs in to it. */
+  disabled_at: Generated<Date | null>;
 }
 
 declare module "../platform/postgres/schema.ts" {

@@ -69,9 +69,14 @@ function createRandom(): () => bigint {
   };
 }
 
+/** Writes the lower five bits of each byte in base 32. */
+export function base32Text(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => alphabet.charAt(byte & 31)).join("");
+}
+
 /** Makes random text in base 32, five bits a character. */
 export function randomText(length: number): string {
-  return Array.from(randomBytes(length), (byte) => alphabet.charAt(byte & 31)).join("");
+  return base32Text(randomBytes(length));
 }
 
 /**

@@ -1,0 +1,51 @@
+import type { Id } from "../platform/ids.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import type { Role } from "./tables.ts";
+
+/** A user in an account. */
+export interface Membership {
+  readonly id: string;
+  readonly accountId: string;
+  readonly accountName: string;
+  readonly userId: string;
+  readonly role: Role;
+  readonly createdAt: Date;
+  /** The operator has disabled the account. */
+  readonly isDisabled: boolean;
+}
+
+function select(db: Queryable) {
+  return db.sql
+    .selectFrom("memberships as m")
+    .innerJoin("accounts as a", "a.id", "m.account_id")
+    .select((of) => [
+      "m.id",
+      "m.account_id as accountId",
+      "a.name as accountName",
+      "m.user_id as userId",
+      "m.role",
+      "m.created_at as createdAt",
+      of("a.disabled_at", "is not", null).as("isDisabled"),
+    ]);
+}
+
+/** The accounts of a user, in the order in which it joined them. */
+export async function listMemberships(db: Queryable, userId: string): Promise<Membership[]> {
+  const rows = await select(db).where("m.user_id", "=", userId).orderBy("m.created_at").orderBy("m.id").execute();
+  return rows.map((row) => ({ ...row, isDisabled: row.isDisabled === true }));
+}
+
+/** Makes a user a member of an account; false when it is one. */
+export async function insertMembership(
+  tx: Tx,
+  membership: Pick<Membership, "accountId" | "userId" | "role" | "createdAt"> & { readonly id: Id<"mem"> },
+): Promise<boolean> {
+  const { id, accountId, userId, role, createdAt } = membership;
+  const row = await tx.sql
+    .insertInto("memberships")
+    .values({ id, role, account_id: accountId, user_id: userId, created_at: createdAt })
+    .onConflict((conflict) => conflict.columns(["account_id", "user_id"]).doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}

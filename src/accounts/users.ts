@@ -1,0 +1,113 @@
+import type { Selectable } from "kysely";
+import type { Id } from "../platform/ids.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import { insertMembership } from "./memberships.ts";
+import { insertAccount } from "./store.ts";
+import type { UsersTable } from "./tables.ts";
+
+/** A user, as PostgreSQL has it. */
+export type UserRow = Selectable<UsersTable>;
+
+/** Milliseconds after which a sign-up that was not verified is forgotten. */
+const pendingFor = 86_400_000;
+
+/** Writes an e-mail address as it is kept and compared. */
+export function canonicalEmail(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+/** When the sign-ups that lapse now were made. */
+const lapsedAt = (now: number): Date => new Date(now - pendingFor);
+
+/** Finds a user by the canonical address; a sign-up that has lapsed is none. */
+export async function findUserByEmail(db: Queryable, email: string, now: number): Promise<UserRow | undefined> {
+  return await db.sql
+    .selectFrom("users")
+    .selectAll()
+    .where("email", "=", email)
+    .where((is) => is.or([is("email_verified_at", "is not", null), is("created_at", ">", lapsedAt(now))]))
+    .executeTakeFirst();
+}
+
+/** Somebody who signs up. */
+export interface NewUser {
+  readonly id: Id<"usr">;
+  readonly email: string;
+  readonly name: string;
+  readonly passwordHash: string | null;
+  readonly createdAt: Date;
+  /** The account that is made when the address is verified; none for who joins another's. */
+  readonly account?: { readonly id: Id<"acc">; readonly name: string };
+}
+
+/** Inserts a sign-up; false when the address has a user, or one that is pending. A sign-up that has lapsed makes room. */
+export async function insertUser(
+  tx: Tx,
+  { id, email, name, passwordHash, createdAt, account }: NewUser,
+): Promise<boolean> {
+  await tx.sql
+    .deleteFrom("users")
+    .where("email", "=", email)
+    .where("email_verified_at", "is", null)
+    .where("created_at", "<=", lapsedAt(createdAt.getTime()))
+    .execute();
+  const row = await tx.sql
+    .insertInto("users")
+    .values({
+      ...{ id, email, name, password_hash: passwordHash, created_at: createdAt },
+      ...{ pending_account_id: account?.id ?? null, pending_account_name: account?.name ?? null },
+    })
+    .onConflict((conflict) => conflict.column("email").doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** How an address was verified, and when. */
+export interface Verification {
+  readonly membershipId: Id<"mem">;
+  readonly now: Date;
+  /** The password of the sign-up is dropped: only who has the mailbox is known, and somebody else may have chosen it. */
+  readonly dropsPassword: boolean;
+}
+
+/** A user whose address is verified, and the account that was made by it. */
+export interface VerifiedUser {
+  readonly user: UserRow;
+  readonly madeAccountId: string | undefined;
+}
+
+/**
+ * Verifies a user's address, and makes the account of the sign-up; undefined when the user has gone. Of two who verify at
+ * once one makes the account.
+ */
+export async function verifyUser(tx: Tx, id: string, verification: Verification): Promise<VerifiedUser | undefined> {
+  const { membershipId, now, dropsPassword } = verification;
+  const row = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
+  if (!row || row.email_verified_at) return row && { user: row, madeAccountId: undefined };
+  const { pending_account_id: accountId, pending_account_name: name } = row;
+  if (accountId !== null) {
+    await insertAccount(tx, { id: `acc_${accountId.slice("acc_".length)}`, name: name ?? row.name, tier: "free" });
+    await insertMembership(tx, { id: membershipId, accountId, userId: id, role: "owner", createdAt: now });
+  }
+  const update = tx.sql.updateTable("users").set({
+    ...{ email_verified_at: now, pending_account_id: null, pending_account_name: null },
+    ...(dropsPassword && { password_hash: null }),
+  });
+  const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
+  return { user, madeAccountId: accountId ?? undefined };
+}
+
+/** Keeps another password of a user. */
+export async function updatePassword(tx: Tx, id: string, passwordHash: string): Promise<void> {
+  await tx.sql.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", id).execute();
+}
+
+/** Deletes the sign-ups that have lapsed. */
+export async function deleteLapsedUsers(db: Queryable, now: number): Promise<void> {
+  await db.sql
+    .deleteFrom("users")
+    .where("email_verified_at", "is", null)
+    .where("created_at", "<=", lapsedAt(now))
+    .execute();
+}

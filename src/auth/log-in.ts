@@ -1,0 +1,45 @@
+import { canonicalEmail, findUserByEmail, type UserRow } from "../accounts/users.ts";
+import type { Call } from "../call.ts";
+import type { ConsumeMagicLinkRequest, LogInRequest, Login } from "../gen/pilothouse/v1/auth_pb.ts";
+import { clientOf } from "../logins/client.ts";
+import { fail } from "../platform/errors.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import { toLoginMessage } from "./auth-messages.ts";
+import { useMailToken } from "./mail-tokens.ts";
+import { createAuthMails } from "./mails.ts";
+import { recordByUser } from "./people-entries.ts";
+import type { AuthServiceParts } from "./service.ts";
+import { createVerification } from "./verification.ts";
+
+/** Makes the methods that begin a login. */
+export function createLogIn(parts: AuthServiceParts) {
+  const { db, clock, logins, provePassword, mailer, audit } = parts;
+  const verify = createVerification(parts);
+  const mails = createAuthMails(mailer);
+
+  async function open(tx: Tx, call: Call, user: UserRow, accountId: string | undefined): Promise<Login> {
+    const client = clientOf(call);
+    const login = await logins.open(tx, { user, accountId, client });
+    const begun = { accountId: login.accountId, action: "login.create", subject: login.loginId };
+    recordByUser({ audit, tx, call }, user, begun);
+    if (login.isNewDevice) await mailer.send(tx, mails.newDevice(user, client));
+    return toLoginMessage(login);
+  }
+
+  return {
+    async logIn(call: Call, { email: given, password, accountId }: LogInRequest): Promise<Login> {
+      const email = canonicalEmail(given);
+      const user = await findUserByEmail(db, email, clock.now());
+      await provePassword({ user, email, password, client: clientOf(call) });
+      if (!user?.email_verified_at) throw fail("email-not-verified");
+      return db.transaction((tx) => open(tx, call, user, accountId));
+    },
+
+    async consumeMagicLink(call: Call, { token, accountId }: ConsumeMagicLinkRequest): Promise<Login> {
+      return db.transaction(async (tx) => {
+        const { userId } = await useMailToken(tx, "magic-link", token, clock.now());
+        return open(tx, call, await verify(tx, call, { userId, dropsPassword: true }), accountId);
+      });
+    },
+  };
+}

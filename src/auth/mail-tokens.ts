@@ -1,0 +1,79 @@
+import { type Failure, fail } from "../platform/errors.ts";
+import { randomText } from "../platform/ids.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import { hashSecret } from "../platform/secrets/secrets.ts";
+import type { MailTokenKind } from "./tables.ts";
+
+const minute = 60_000;
+
+/** Milliseconds that each kind of link is good for. */
+export const validFor: Readonly<Record<MailTokenKind, number>> = {
+  "verify-email": 1_440 * minute,
+  "magic-link": 15 * minute,
+  "password-reset": 30 * minute,
+};
+
+/** Five bits a character: 200 random bits. */
+const tokenLength = 40;
+
+/** Whose mailbox a link was sent to. */
+export interface MailTokenOwner {
+  readonly userId: string;
+  readonly email: string;
+}
+
+/** What is wrong with a token that is malformed, used or expired: which of it, nobody is told. */
+export const invalidMailToken = (): Failure =>
+  fail("invalid-auth-token", {}, { detail: "the token is malformed, was used, or has expired; ask for another mail" });
+
+/** Makes the token of a link. */
+export async function makeMailToken(tx: Tx, kind: MailTokenKind, owner: MailTokenOwner, now: number): Promise<string> {
+  const token = randomText(tokenLength);
+  const expiresAt = new Date(now + validFor[kind]);
+  await tx.sql
+    .insertInto("mail_tokens")
+    .values({ hash: hashSecret(token), kind, user_id: owner.userId, email: owner.email, expires_at: expiresAt })
+    .execute();
+  return token;
+}
+
+/** Finds whose link it is, without using it up. */
+export async function findMailToken(
+  db: Queryable,
+  kind: MailTokenKind,
+  token: string,
+  now: number,
+): Promise<MailTokenOwner> {
+  const row = await db.sql
+    .selectFrom("mail_tokens")
+    .select(["user_id as userId", "email"])
+    .where("hash", "=", hashSecret(token))
+    .where("kind", "=", kind)
+    .where("expires_at", ">", new Date(now))
+    .executeTakeFirst();
+  if (!row) throw invalidMailToken();
+  return row;
+}
+
+/** Uses up a token: of many who try at once one does. Throws `invalid-auth-token`. */
+export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, now: number): Promise<MailTokenOwner> {
+  const row = await tx.sql
+    .deleteFrom("mail_tokens")
+    .where("hash", "=", hashSecret(token))
+    .where("kind", "=", kind)
+    .where("expires_at", ">", new Date(now))
+    .returning(["user_id as userId", "email"])
+    .executeTakeFirst();
+  if (!row) throw invalidMailToken();
+  return row;
+}
+
+/** Makes the links of a user that were not followed yet good for nothing. */
+export async function dropMailTokens(tx: Tx, userId: string): Promise<void> {
+  await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).execute();
+}
+
+/** Deletes tokens that have expired. */
+export async function deleteExpiredMailTokens(db: Queryable, now: number): Promise<void> {
+  await db.sql.deleteFrom("mail_tokens").where("expires_at", "<=", new Date(now)).execute();
+}

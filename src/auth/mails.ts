@@ -1,0 +1,71 @@
+import type { Client } from "../logins/client.ts";
+import type { Mail } from "../mail/mail.ts";
+import type { Mailer } from "../mail/mailer.ts";
+
+/** Who gets a mail. */
+interface Recipient {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** The mails about signing up and logging in. */
+export interface AuthMails {
+  verification(user: Recipient, token: string): Mail;
+  magicLink(user: Recipient, token: string): Mail;
+  passwordReset(user: Recipient, token: string): Mail;
+  passwordChanged(user: Recipient): Mail;
+  newDevice(user: Recipient, client: Client): Mail;
+}
+
+/** Makes the mails; what people have named themselves stands in them as plain text. */
+export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
+  const security = ({ id, email }: Recipient) => ({ to: email, userId: id, kind: "security" }) as const;
+  const notYou = "If it was not you, ignore this mail: nothing happens without the link.";
+  return {
+    verification: (user, token) => ({
+      ...security(user),
+      subject: "Verify your e-mail address",
+      lines: [
+        `Hello ${user.name},`,
+        "somebody has signed up to Pilothouse with this address. The link verifies it, and is good for 24 hours.",
+        notYou,
+      ],
+      button: { label: "Verify the address", url: link("verify-email", token) },
+    }),
+    magicLink: (user, token) => ({
+      ...security(user),
+      subject: "Your link to log in",
+      lines: [`Hello ${user.name},`, "the link logs you in to Pilothouse, once, within 15 minutes.", notYou],
+      button: { label: "Log in", url: link("magic-link", token) },
+    }),
+    passwordReset: (user, token) => ({
+      ...security(user),
+      subject: "Set another password",
+      lines: [
+        `Hello ${user.name},`,
+        "the link sets another password, once, within 30 minutes, and ends all your logins.",
+        notYou,
+      ],
+      button: { label: "Set another password", url: link("password-reset", token) },
+    }),
+    passwordChanged: (user) => ({
+      ...security(user),
+      subject: "Your password was changed",
+      lines: [
+        `Hello ${user.name},`,
+        "your password was changed, and your other logins have ended.",
+        "If it was not you, ask for a link to set another password at once.",
+      ],
+    }),
+    newDevice: (user, { address, family }) => ({
+      ...security(user),
+      subject: "A login from a new device",
+      lines: [
+        `Hello ${user.name},`,
+        `somebody has logged in with ${family} from ${address}, from where you have not logged in before.`,
+        "If it was not you, set another password: it ends all logins.",
+      ],
+    }),
+  };
+}

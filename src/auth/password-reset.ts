@@ -1,0 +1,42 @@
+import { create } from "@bufbuild/protobuf";
+import { type Empty, EmptySchema } from "@bufbuild/protobuf/wkt";
+import { listMemberships } from "../accounts/memberships.ts";
+import { updatePassword } from "../accounts/users.ts";
+import type { Call } from "../call.ts";
+import type { ConfirmPasswordResetRequest } from "../gen/pilothouse/v1/auth_pb.ts";
+import { clientOf } from "../logins/client.ts";
+import { noteDevice } from "../logins/store.ts";
+import { assertUncommon } from "../passwords/common-passwords.ts";
+import { dropMailTokens, findMailToken, useMailToken } from "./mail-tokens.ts";
+import { createAuthMails } from "./mails.ts";
+import { recordByUser } from "./people-entries.ts";
+import type { AuthServiceParts } from "./service.ts";
+import { createVerification } from "./verification.ts";
+
+/** Makes the method that sets another password by a link. */
+export function createPasswordReset(parts: AuthServiceParts) {
+  const { db, clock, logins, passwords, mailer, audit } = parts;
+  const verify = createVerification(parts);
+  const mails = createAuthMails(mailer);
+  return async (call: Call, { token, password }: ConfirmPasswordResetRequest): Promise<Empty> => {
+    const now = clock.now();
+    // Guesses at tokens are to cost no hash.
+    const { email } = await findMailToken(db, "password-reset", token, now);
+    assertUncommon(password, email);
+    const passwordHash = await passwords.hash(password);
+    const { network, family } = clientOf(call);
+    await db.transaction(async (tx) => {
+      const { userId } = await useMailToken(tx, "password-reset", token, now);
+      const user = await verify(tx, call, { userId, dropsPassword: true });
+      await updatePassword(tx, userId, passwordHash);
+      await dropMailTokens(tx, userId);
+      await logins.end(tx, { userId });
+      // Strangers may have used up the tries: who has the mailbox can log in with the new password all the same.
+      await noteDevice(tx, { userId, network, family }, new Date(now));
+      for (const { accountId } of await listMemberships(tx, userId))
+        recordByUser({ audit, tx, call }, user, { accountId, action: "user.reset_password", subject: userId });
+      await mailer.send(tx, mails.passwordChanged(user));
+    });
+    return create(EmptySchema);
+  };
+}

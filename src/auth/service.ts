@@ -1,0 +1,66 @@
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { canonicalEmail } from "../accounts/users.ts";
+import type { Brakes } from "../brakes/brakes.ts";
+import type { AuditLog, Call } from "../call.ts";
+import { type AuthService, type LogOutRequest, MailRequestedSchema } from "../gen/pilothouse/v1/auth_pb.ts";
+import { clientOf } from "../logins/client.ts";
+import type { Logins } from "../logins/logins.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { ProvePassword } from "../passwords/password-proof.ts";
+import type { Passwords } from "../passwords/passwords.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import { toLoginMessage } from "./auth-messages.ts";
+import type { LinkRequest, LinkRequests } from "./link-requests.ts";
+import { createLogIn } from "./log-in.ts";
+import { validFor } from "./mail-tokens.ts";
+import { createPasswordReset } from "./password-reset.ts";
+import { createSignUp } from "./sign-up.ts";
+
+export interface AuthServiceParts {
+  readonly db: Database;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly brakes: Brakes;
+  readonly passwords: Passwords;
+  readonly provePassword: ProvePassword;
+  readonly logins: Logins;
+  readonly linkRequests: LinkRequests;
+  readonly mailer: Mailer;
+  readonly audit: AuditLog;
+}
+
+/** Makes the implementation of AuthService. */
+export function createAuthService(parts: AuthServiceParts): ServiceImplementation<typeof AuthService> {
+  const { db, logins, linkRequests } = parts;
+
+  async function requestLink(call: Call, kind: LinkRequest["kind"], email: string) {
+    await linkRequests.take({ kind, email: canonicalEmail(email), client: clientOf(call) });
+    return create(MailRequestedSchema, { email, validSeconds: validFor[kind] / 1_000 });
+  }
+
+  async function logOut(call: Call, { everywhere }: LogOutRequest) {
+    const { principal } = call;
+    if (principal.kind !== "login") throw new Error("the option login_only lets nobody else in");
+    const { userId, loginId } = principal;
+    await db.transaction(async (tx) => {
+      await logins.end(tx, everywhere ? { userId } : { userId, id: loginId });
+      call.audit(tx, { subject: loginId, data: { everywhere } });
+    });
+    return create(EmptySchema);
+  }
+
+  return {
+    ...createSignUp(parts),
+    ...createLogIn(parts),
+    logOut,
+    requestMagicLink: (call, { email }) => requestLink(call, "magic-link", email),
+    requestPasswordReset: (call, { email }) => requestLink(call, "password-reset", email),
+    confirmPasswordReset: createPasswordReset(parts),
+    refresh: async (_call, { refreshToken, accountId }) =>
+      toLoginMessage(await logins.refresh(refreshToken, accountId)),
+  };
+}

@@ -1,0 +1,34 @@
+import type { Migrations } from "../platform/postgres/schema.ts";
+
+/** What a link in a mail is for. */
+export type MailTokenKind = "verify-email" | "magic-link" | "password-reset";
+
+/** Tokens of links in mails; of each only the hash. */
+interface MailTokensTable {
+  hash: Buffer;
+  kind: MailTokenKind;
+  user_id: string;
+  /** Where the mail went: whoever follows the link has that mailbox. */
+  email: string;
+  expires_at: Date;
+}
+
+declare module "../platform/postgres/schema.ts" {
+  interface Schema {
+    mail_tokens: MailTokensTable;
+  }
+}
+
+export const authMigrations: Migrations = {
+  "032-mail-tokens": [
+    `create table mail_tokens (
+    hash bytea primary key,
+    kind text not null,
+    user_id text not null references users (id) on delete cascade,
+    email text not null,
+    expires_at timestamptz not null
+  )`,
+    "create index mail_tokens_user on mail_tokens (user_id)",
+    "create index mail_tokens_age on mail_tokens (expires_at)",
+  ],
+};

@@ -1,0 +1,37 @@
+import { type UserRow, verifyUser } from "../accounts/users.ts";
+import type { AuditLog, Call } from "../call.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import { invalidMailToken } from "./mail-tokens.ts";
+import { recordByUser } from "./people-entries.ts";
+
+/** Whose address is verified, by which kind of link. */
+export interface VerificationRequest {
+  readonly userId: string;
+  /** The link was not that of the sign-up: whoever follows it has the mailbox, and need not have chosen the password. */
+  readonly dropsPassword: boolean;
+}
+
+/** Makes what verifies the address of whoever has followed a link. Throws `invalid-auth-token` when the user has gone. */
+export function createVerification({
+  ids,
+  clock,
+  audit,
+}: {
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly audit: AuditLog;
+}) {
+  return async (tx: Tx, call: Call, { userId, dropsPassword }: VerificationRequest): Promise<UserRow> => {
+    const [membershipId, now] = [ids.next("mem"), new Date(clock.now())];
+    const verified = await verifyUser(tx, userId, { membershipId, now, dropsPassword });
+    if (!verified) throw invalidMailToken();
+    const { user, madeAccountId } = verified;
+    if (madeAccountId !== undefined) {
+      const made = { accountId: madeAccountId, action: "account.create", subject: madeAccountId };
+      recordByUser({ audit, tx, call }, user, made);
+    }
+    return user;
+  };
+}

@@ -1,0 +1,85 @@
+import { sql } from "kysely";
+import type { Clock } from "../platform/clock.ts";
+import { fail } from "../platform/errors.ts";
+import type { Database } from "../platform/postgres/database.ts";
+
+/** Milliseconds in which tries are counted. */
+const window = 3_600_000;
+
+/** So many tries an hour of one thing. */
+export interface Brake {
+  readonly name: string;
+  readonly limit: number;
+}
+
+/** A try that was counted. */
+export interface CountedTry {
+  readonly name: string;
+  readonly at: Date;
+}
+
+/**
+ * Counts tries at what can be guessed, in PostgreSQL: exactly, over all gateways and doors, whatever becomes of Redis. A try
+ * is counted before it is made, so that many at once find no more than there are.
+ */
+export interface Brakes {
+  /** Counts a try by the first of the brakes that has one left; undefined when none has. */
+  count(brakes: readonly Brake[]): Promise<CountedTry | undefined>;
+  /** The same, and throws `rate-limited` when none has. `what` is told to the client. */
+  take(brakes: readonly Brake[], what: string): Promise<CountedTry>;
+  /** Forgets a try: it was no guess. */
+  giveBack(counted: CountedTry): Promise<void>;
+  /** Deletes what counts no more. */
+  sweep(): Promise<void>;
+}
+
+/** Makes the brakes of a gateway. */
+export function createBrakes({ db, clock }: { readonly db: Database; readonly clock: Clock }): Brakes {
+  async function countBy({ name, limit }: Brake, now: number): Promise<boolean> {
+    const at = new Date(now);
+    const since = new Date(now - window);
+    const { rows } = await sql`
+      insert into brakes as b (name, tries, until) values (${name}, array[${at}::timestamptz], ${new Date(now + window)})
+      on conflict (name) do update
+        set tries = array(select t from unnest(b.tries) t where t > ${since}) || excluded.tries, until = excluded.until
+        where (select count(*) from unnest(b.tries) t where t > ${since}) < ${limit}
+      returning name`.execute(db.sql);
+    return rows.length > 0;
+  }
+
+  async function count(brakes: readonly Brake[]): Promise<CountedTry | undefined> {
+    const now = clock.now();
+    for (const brake of brakes) if (await countBy(brake, now)) return { name: brake.name, at: new Date(now) };
+    return undefined;
+  }
+
+  /** Seconds until the first of the brakes has a try left. */
+  async function secondsLeft(brakes: readonly Brake[]): Promise<number> {
+    const now = clock.now();
+    const names = brakes.map(({ name }) => name);
+    const rows = await db.sql.selectFrom("brakes").select("tries").where("name", "in", names).execute();
+    const waits = rows.map(({ tries: [oldest] }) => (oldest?.getTime() ?? now) + window - now);
+    return Math.max(1, Math.ceil(Math.min(window, ...waits) / 1_000));
+  }
+
+  return {
+    count,
+    async take(brakes, what) {
+      const counted = await count(brakes);
+      if (counted) return counted;
+      const seconds = await secondsLeft(brakes);
+      const detail = `too many ${what} within an hour; wait ${seconds} s`;
+      throw fail("rate-limited", { retry_after_seconds: seconds }, { detail, retryAfter: seconds });
+    },
+    async giveBack({ name, at }) {
+      await sql`
+        update brakes set tries = array(
+          select t from unnest(tries) with ordinality as each (t, place)
+          where place is distinct from array_position(tries, ${at}::timestamptz) order by place
+        ) where name = ${name}`.execute(db.sql);
+    },
+    async sweep() {
+      await db.sql.deleteFrom("brakes").where("until", "<=", new Date(clock.now())).execute();
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import { hash, verify } from "@node-rs/argon2";
+import { Counter, type Registry } from "prom-client";
+import { fail } from "../platform/errors.ts";
+import { randomText } from "../platform/ids.ts";
+
+/** argon2id with 19 MiB, two passes and one lane: the least that OWASP's cheat sheet on password storage takes; 7 ms. */
+const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+
+/** Hashes at once in a process: the other requests shall have a core, and no more than 76 MiB are taken. */
+const atOnce = 4;
+/** Those that wait for their turn: the last of them for about a second. */
+const mostWaiting = 250;
+
+/** Hashes passwords, a few at a time. Beyond what may wait it throws `rate-limited`. */
+export interface Passwords {
+  hash(password: string): Promise<string>;
+  /** Compares a password. Without a hash that takes as long, and is false. */
+  verify(hash: string | null | undefined, password: string): Promise<boolean>;
+}
+
+/** Makes what hashes the passwords of a gateway. */
+export function createPasswords(registry: Registry): Passwords {
+  const hashes = new Counter({
+    name: "pilothouse_password_hashes_total",
+    help: "Passwords that were hashed, to be kept or to be compared.",
+    registers: [registry],
+  });
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  let decoy: Promise<string> | undefined;
+
+  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (running < atOnce) running += 1;
+    else {
+      if (waiting.length >= mostWaiting) {
+        const detail = "too many passwords are being compared at the moment; wait 1 s";
+        throw fail("rate-limited", { retry_after_seconds: 1 }, { detail, retryAfter: 1 });
+      }
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    hashes.inc();
+    try {
+      return await work();
+    } finally {
+      // Whose turn comes takes the place of this one.
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  }
+
+  /** Keyboards write the same character in several ways; NFKC has one (NIST SP 800-63B, 3.1.1.2). */
+  const canonical = (password: string): string => password.normalize("NFKC");
+
+  return {
+    hash: (password) => inTurn(() => hash(canonical(password), cost)),
+    async verify(kept, password) {
+      decoy ??= hash(randomText(40), cost);
+      const nobodys = await decoy;
+      const isRight = await inTurn(() => verify(kept ?? nobodys, canonical(password)));
+      return isRight && typeof kept === "string";
+    },
+  };
+}

@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import { freshEmail, goodPassword, type Person, tokenOfMail } from "../support/people.ts";
+import {
+  type DoorName,
+  doors,
+  type Outcome,
+  type PeopleGateway,
+  type Shown,
+  startPeopleGateway,
+} from "../support/people-gateway.ts";
+
+const { signUp, logIn, logOut, verifyEmail, requestMagicLink, consumeMagicLink, requestPasswordReset } =
+  AuthService.method;
+const { confirmPasswordReset, refresh } = AuthService.method;
+const day = 86_400_000;
+
+let gateway: PeopleGateway;
+/** Somebody who keeps the password and stays. */
+let ada: Person;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+  ada = await gateway.signUp();
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+const mailToken = (email: string): Promise<string> => tokenOfMail(gateway.mailbox, email);
+const logInAs = ({ email, password }: { email: string; password: string }, shown: Shown = {}): Promise<Outcome> =>
+  gateway.call("REST", logIn, { email, password }, shown);
+/** What a request with the token gets. */
+const use = async (token: string): Promise<string> =>
+  (await gateway.call("REST", ProfileService.method.list, {}, { token })).slug;
+
+async function signUpOnly(): Promise<{ email: string; password: string }> {
+  const who = { email: freshEmail(), password: goodPassword };
+  expect((await gateway.call("REST", signUp, who)).slug).toBe("");
+  return who;
+}
+
+async function linkFor(email: string, kind: typeof requestMagicLink | typeof requestPasswordReset): Promise<string> {
+  expect((await gateway.call("REST", kind, { email })).slug).toBe("");
+  return mailToken(email);
+}
+
+describe.each(doors)("over %s", (door: DoorName) => {
+  test("somebody signs up, verifies the address, logs in, and logs out", async () => {
+    const who = { email: freshEmail(), password: goodPassword };
+    const signedUp = await gateway.call(door, signUp, { ...who, name: "Ada", account_name: "Engines" });
+    expect(signedUp.answer).toMatchObject({ email: who.email, user_id: expect.stringMatching(/^usr_/) });
+    const verified = await gateway.call(door, verifyEmail, { token: await mailToken(who.email) });
+    expect(verified.answer).toMatchObject({ email: who.email, user_id: signedUp.answer.user_id });
+    const { answer, headers } = await gateway.call(door, logIn, who);
+    expect(answer).toMatchObject({ token_type: "Bearer", account_id: signedUp.answer.account_id });
+    expect(Date.parse(answer.expires_at) - gateway.now()).toBeLessThanOrEqual(900_000);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(await use(answer.access_token)).toBe("");
+    expect((await gateway.call(door, logOut, {}, { token: answer.access_token })).slug).toBe("");
+    expect(await use(answer.access_token)).toBe("revoked-key");
+  });
+
+  test("each way to be refused has its problem", async () => {
+    const pending = await signUpOnly();
+    const { email } = ada;
+    const password = "not the right password";
+    const badToken = "0".repeat(40);
+    const cases = {
+      "a wrong password": [logIn, { email, password }, "invalid-credentials"],
+      "an unknown address": [logIn, { email: freshEmail(), password }, "invalid-credentials"],
+      "a wrong password of a pending sign-up": [logIn, { ...pending, password }, "invalid-credentials"],
+      "the right password of a pending sign-up": [logIn, pending, "email-not-verified"],
+      "an account of others": [logIn, { email, password: ada.password, account_id: "acc_other" }, "forbidden"],
+      "a taken address": [signUp, { email, password }, "email-already-registered"],
+      "a pending address": [signUp, { ...pending, password }, "email-already-registered"],
+      "a common password": [signUp, { email: freshEmail(), password: "qwertyuiop" }, "validation-failed"],
+      "a token that verifies nothing": [verifyEmail, { token: badToken }, "invalid-auth-token"],
+      "a link that logs nobody in": [consumeMagicLink, { token: badToken }, "invalid-auth-token"],
+      "a link that resets nothing": [confirmPasswordReset, { token: badToken, password }, "invalid-auth-token"],
+      "a refresh token of nobody": [refresh, { refresh_token: "phr_nobody" }, "invalid-auth-token"],
+    } as const;
+    const found = Object.entries(cases).map(async ([name, [method, request]]) => {
+      const { slug, extensions } = await gateway.call(door, method, request);
+      return [name, slug, extensions];
+    });
+    const expected = Object.entries(cases).map(([name, [, , slug]]) => [name, slug, {}]);
+    expect(await Promise.all(found)).toEqual(expected);
+  });
+});
+
+test("a wrong password and an unknown address are told in the same words", async () => {
+  const told = async (email: string) => {
+    const { answer } = await logInAs({ email, password: "not the right password" });
+    return { ...answer, instance: undefined };
+  };
+  expect(await told(freshEmail())).toEqual(await told(ada.email));
+});
+
+describe("a sign-up", () => {
+  test("that is repeated gets its mail again, and keeps its first password", async () => {
+    const { email, password } = await signUpOnly();
+    await mailToken(email);
+    const again = await gateway.call("REST", signUp, {
+      email: email.toUpperCase(),
+      password: "somebody else's choice",
+    });
+    expect(again.slug).toBe("email-already-registered");
+    const token = await mailToken(email);
+    expect((await gateway.call("REST", verifyEmail, { token })).slug).toBe("");
+    expect((await logInAs({ email, password })).slug).toBe("");
+  });
+
+  test("lapses after a day", async () => {
+    const { email, password } = await signUpOnly();
+    const token = await mailToken(email);
+    gateway.pass(day);
+    expect((await gateway.call("REST", verifyEmail, { token })).slug).toBe("invalid-auth-token");
+    expect((await logInAs({ email, password })).slug).toBe("invalid-credentials");
+    expect((await gateway.call("REST", signUp, { email, password })).slug).toBe("");
+  });
+
+  test("of which many try at once succeeds once", async () => {
+    const who = { email: freshEmail(), password: goodPassword };
+    const all = await Promise.all(Array.from({ length: 10 }, () => gateway.call("REST", signUp, who)));
+    expect(all.filter(({ slug }) => slug === "")).toHaveLength(1);
+    expect(all.filter(({ slug }) => slug === "email-already-registered")).toHaveLength(9);
+  });
+});
+
+describe("a magic link", () => {
+  test("logs in once, until 15 minutes have passed", async () => {
+    const token = await linkFor(ada.email, requestMagicLink);
+    const { answer } = await gateway.call("REST", consumeMagicLink, { token });
+    expect(await use(answer.access_token)).toBe("");
+    expect((await gateway.call("REST", consumeMagicLink, { token })).slug).toBe("invalid-auth-token");
+    const late = await linkFor(ada.email, requestMagicLink);
+    gateway.pass(900_000);
+    expect((await gateway.call("REST", consumeMagicLink, { token: late })).slug).toBe("invalid-auth-token");
+  });
+
+  test("verifies a pending sign-up, whose password somebody else may have chosen", async () => {
+    const { email, password } = await signUpOnly();
+    await mailToken(email);
+    const token = await linkFor(email, requestMagicLink);
+    expect((await gateway.call("REST", consumeMagicLink, { token })).slug).toBe("");
+    expect((await logInAs({ email, password })).slug).toBe("invalid-credentials");
+  });
+
+  test("is answered alike for an address of nobody", async () => {
+    const nobody = freshEmail();
+    const { slug, answer } = await gateway.call("REST", requestMagicLink, { email: nobody });
+    expect([slug, answer]).toEqual(["", { email: nobody, valid_seconds: 900 }]);
+    await linkFor(ada.email, requestMagicLink);
+    expect(gateway.mailbox.waiting(nobody)).toEqual([]);
+  });
+});
+
+test("a password reset sets another password once, and ends all logins", async () => {
+  const person = await gateway.signUp();
+  const token = await linkFor(person.email, requestPasswordReset);
+  const common = await gateway.call("REST", confirmPasswordReset, { token, password: "qwertyuiop" });
+  expect(common.answer).toMatchObject({ errors: [{ field: "password" }] });
+  const password = "another good password";
+  expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("");
+  expect((await gateway.mailbox.next(person.email)).subject).toBe("Your password was changed");
+  expect(await use(person.accessToken)).toBe("revoked-key");
+  expect((await logInAs(person)).slug).toBe("invalid-credentials");
+  expect((await logInAs({ ...person, password })).slug).toBe("");
+  expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("invalid-auth-token");
+});
+
+test("logging out everywhere ends all logins of the user", async () => {
+  const person = await gateway.signUp();
+  const { answer } = await logInAs(person);
+  expect((await gateway.call("REST", logOut, { everywhere: true }, { token: answer.access_token })).slug).toBe("");
+  expect(await use(person.accessToken)).toBe("revoked-key");
+  const refreshed = await gateway.call("REST", refresh, { refresh_token: person.refreshToken });
+  expect(refreshed.slug).toBe("invalid-auth-token");
+});
+
+describe("a refresh token", () => {
+  const refreshBy = (token: string) => gateway.call("REST", refresh, { refresh_token: token });
+
+  test("gives the next pair, and the same one again for 10 seconds while that is unused", async () => {
+    const person = await gateway.signUp();
+    const all = await Promise.all(Array.from({ length: 20 }, () => refreshBy(person.refreshToken)));
+    const [first] = all;
+    expect(new Set(all.map(({ answer }) => JSON.stringify(answer))).size).toBe(1);
+    expect(await use(first?.answer.access_token)).toBe("");
+    gateway.pass(11_000);
+    expect((await refreshBy(person.refreshToken)).slug).toBe("invalid-auth-token");
+    expect(await use(first?.answer.access_token)).toBe("revoked-key");
+    expect((await refreshBy(first?.answer.refresh_token)).slug).toBe("invalid-auth-token");
+  });
+
+  test("ends the login when it is shown after its successor was used", async () => {
+    const person = await gateway.signUp();
+    const { answer: second } = await refreshBy(person.refreshToken);
+    const { answer: third } = await refreshBy(second.refresh_token);
+    expect(await use(third.access_token)).toBe("");
+    expect((await refreshBy(person.refreshToken)).slug).toBe("invalid-auth-token");
+    expect(await use(third.access_token)).toBe("revoked-key");
+  });
+
+  test("lives for 30 days from its last use, and a login for 180 days", async () => {
+    const person = await gateway.signUp();
+    gateway.pass(900_000);
+    expect(await use(person.accessToken)).toBe("expired-key");
+    let { refreshToken } = person;
+    for (let month = 0; month < 7; month += 1) {
+      gateway.pass(29 * day);
+      const { slug, answer } = await refreshBy(refreshToken);
+      expect([month, slug]).toEqual([month, month < 6 ? "" : "invalid-auth-token"]);
+      refreshToken = answer.refresh_token;
+    }
+    const idle = await gateway.signUp();
+    gateway.pass(30 * day);
+    expect((await refreshBy(idle.refreshToken)).slug).toBe("invalid-auth-token");
+  });
+});
+
+test("a login from a new device is told by mail, the first one and a known one are not", async () => {
+  const person = await gateway.signUp();
+  const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+  const from = "203.0.113.77";
+  for (const userAgent of [firefox, firefox.replaceAll("140", "141")]) await logInAs(person, { from, userAgent });
+  const { subject, text } = await gateway.mailbox.next(person.email);
+  expect(subject).toBe("A login from a new device");
+  expect(text).toContain("Firefox on Linux");
+  await gateway.call("REST", requestMagicLink, { email: person.email });
+  expect((await gateway.mailbox.next(person.email)).subject).toBe("Your link to log in");
+});

@@ -1,0 +1,63 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "vitest";
+import type { Mailbox } from "./mailbox.ts";
+import { type Rest, restClient } from "./rest.ts";
+
+/** The password of everybody who signs up in tests. */
+export const goodPassword = "correct horse battery staple";
+
+/** A user who has signed up, verified the address and logged in. */
+export interface Person {
+  readonly email: string;
+  readonly password: string;
+  readonly userId: string;
+  readonly accountId: string;
+  readonly accessToken: string;
+  readonly refreshToken: string;
+  /** Calls the REST API with the access token. */
+  readonly rest: Rest;
+}
+
+/** What may be chosen of a person. */
+export interface PersonChoice {
+  readonly email?: string;
+  readonly name?: string;
+  readonly accountName?: string;
+}
+
+/** Makes an address that nobody has. */
+export function freshEmail(): string {
+  return `user-${randomBytes(6).toString("hex")}@example.com`;
+}
+
+/** Takes the token of the link in the next mail to an address that has one. */
+export async function tokenOfMail(mailbox: Mailbox, email: string): Promise<string> {
+  for (;;) {
+    const { links } = await mailbox.next(email);
+    const [, token] = links.find((link) => link.includes("#"))?.split("#") ?? [];
+    if (token !== undefined) return token;
+  }
+}
+
+/** Signs somebody up over REST, follows the link of the mail, and logs in by password. */
+export async function signUp(url: string, mailbox: Mailbox, choice: PersonChoice = {}): Promise<Person> {
+  const { email = freshEmail(), name, accountName } = choice;
+  // Each has a network of their own, so that they do not wait for each other's rate limits.
+  const headers = { "x-forwarded-for": `2001:db8:${randomBytes(2).toString("hex")}::1` };
+  const rest = restClient({ url, key: "" });
+  const who = { email, password: goodPassword };
+  const signedUp = await rest("/v1/auth/signup", { ...who, name, account_name: accountName }, { headers });
+  expect(signedUp).toMatchObject({ status: 201 });
+  const token = await tokenOfMail(mailbox, email);
+  expect(await rest("/v1/auth/verify-email", { token }, { headers })).toMatchObject({ status: 200 });
+  const { status, body } = await rest("/v1/auth/login", who, { headers });
+  expect(status).toBe(200);
+  return {
+    ...who,
+    userId: body.user_id,
+    accountId: body.account_id,
+    accessToken: body.access_token,
+    refreshToken: body.refresh_token,
+    rest: restClient({ url, key: body.access_token }),
+  };
+}
