@@ -42,6 +42,8 @@ import { createSessionMetrics } from "./sessions/session-metrics.ts";
 import { createSessionQuota } from "./sessions/session-quota.ts";
 import { createSessionRoutes } from "./sessions/session-routes.ts";
 import { createSessions, type Sessions } from "./sessions/sessions.ts";
+import { createWork, type Work } from "./work/work.ts";
+import { createWorkRunner } from "./work/work-runner.ts";
 
 /** What features are made of: everything that more than one of them uses, built once per process. */
 export interface AppParts {
@@ -60,6 +62,7 @@ export interface AppParts {
   readonly apiKeys: ApiKeys;
   readonly bearers: Bearers;
   readonly idempotency: Idempotency;
+  readonly work: Work;
   readonly mailer: Mailer;
   readonly brakes: Brakes;
   readonly passwords: Passwords;
@@ -148,6 +151,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   });
   const limits = createLimits(clock);
   const idempotency = createIdempotency({ db, ids, sealer, log });
+  const work = createWork({ bus, clock });
   const mailer = createMailer({ config, db, ids, log, sealer });
   const people = createPeople({ db, bus, ids, clock, log, metrics, mailer });
   const sessionRoutes = createSessionRoutes(db, bus);
@@ -173,12 +177,16 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, mailer, fleet, profiles, sessions, ...people },
+    ...{ apiKeys, bearers, idempotency, work, mailer, fleet, profiles, sessions, ...people },
     ...{ audit: createAuditLog({ db, ids }), legal: undefined },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
-  const works = config.role === "api" ? [] : created.flatMap(({ jobs = [] }) => jobs);
-  const jobs = works.map((work) => createRepeatedJob(work, log));
+  // What a process that only serves leaves to others.
+  const background = config.role === "api" ? [] : created;
+  const kinds = background.flatMap(({ works = [] }) => works);
+  const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds });
+  const repeated = [...background.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
+  const jobs = repeated.map((work) => createRepeatedJob(work, log));
   const lifetime = createLifetime(
     [
       storage.part,
@@ -193,6 +201,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       people.linkRequests,
       profiles,
       fleet,
+      workRunner,
       ...jobs,
     ],
     log,

@@ -5,6 +5,7 @@ import type { Database } from "./platform/postgres/database.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import type { RepeatedWork } from "./platform/repeated-job.ts";
 import { type ServedService, type ServiceImplementation, serve } from "./registry.ts";
+import type { WorkKind } from "./work/work-kind.ts";
 
 /** One feature, as src/features.ts lists it. `Parts` is what it takes of the app. */
 export interface Feature<Parts> {
@@ -22,6 +23,8 @@ export interface CreatedFeature {
   readonly served?: ServedService;
   /** Background work: it runs unless ROLE is `api`, in every gateway that does jobs, and does no harm there. */
   readonly jobs?: readonly RepeatedWork[];
+  /** Kinds of leased work that it knows how to do: gateways do it unless ROLE is `api`. */
+  readonly works?: readonly WorkKind<unknown>[];
 }
 
 /** A feature that implements a service of the contract. */
@@ -32,14 +35,15 @@ export function defineService<Methods extends GenServiceMethods, Parts>(feature:
   readonly create: (parts: Parts) => {
     readonly methods: ServiceImplementation<GenService<Methods>>;
     readonly jobs?: readonly RepeatedWork[];
+    readonly works?: readonly WorkKind<unknown>[];
   };
 }): Feature<Parts> & { readonly service: DescService } {
   const { service, create } = feature;
   return {
     ...feature,
     create(parts) {
-      const { methods, jobs = [] } = create(parts);
-      return { served: serve(service, methods), jobs };
+      const { methods, ...beside } = create(parts);
+      return { served: serve(service, methods), ...beside };
     },
   };
 }

@@ -16,6 +16,7 @@ import { mail } from "./mail/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
+import { work } from "./work/feature.ts";
 
 /** All features. A new one is its proto, its folder, and its line here. */
 export const features: readonly Feature<AppParts>[] = [
@@ -25,6 +26,7 @@ export const features: readonly Feature<AppParts>[] = [
   audit,
   events,
   idempotency,
+  work,
   mail,
   brakes,
   logins,

@@ -1,0 +1,250 @@
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Tx } from "../../src/platform/postgres/database.ts";
+import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/work/work-kind.ts";
+import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type Runners, startRunners } from "./runners.ts";
+
+let database: TestDatabase;
+let kinds = 0;
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+}, 60_000);
+afterAll(() => database?.[Symbol.asyncDispose]());
+
+type Numbered = { readonly number: number };
+
+/** Work of a kind that no other test has. */
+function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
+  kinds += 1;
+  return defineWork({
+    ...{ kind: `test-${kinds}`, width: 1, schedule: [], timeout: 60_000, run: async () => undefined },
+    ...options,
+  });
+}
+
+/** Adds a job in a transaction of its own. */
+function add({ work }: Runners, kind: WorkKind<Numbered>, lane: string, number = 0): Promise<void> {
+  return database.db.transaction(async (tx) => work.enqueue(tx, kind, { lane, data: { number } }));
+}
+
+async function countJobs({ kind }: WorkKind<Numbered>): Promise<number> {
+  const { db } = database;
+  return (await db.sql.selectFrom("work_jobs").select("id").where("kind", "=", kind).execute()).length;
+}
+
+test("a job is done once its cause is committed, and never when that is undone", async () => {
+  const done: Job<Numbered>[] = [];
+  const kind = workOf({ run: async (job) => void done.push(job) });
+  await using runners = await startRunners(database.db, [kind]);
+  const undone = database.db.transaction(async (tx: Tx) => {
+    runners.work.enqueue(tx, kind, { lane: "a", data: { number: 1 } });
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  await add(runners, kind, "a", 2);
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  expect(done).toEqual([{ id: expect.any(String), lane: "a", data: { number: 2 }, attempt: 1 }]);
+});
+
+test("a lane begins its jobs in the order of their commits, and never more at once than it is wide", async () => {
+  const begun: number[] = [];
+  let running = 0;
+  let most = 0;
+  const kind = workOf({
+    width: 3,
+    async run({ data }) {
+      begun.push(data.number);
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise(setImmediate);
+      running -= 1;
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  const numbers = Array.from({ length: 200 }, (_, index) => index);
+  for (const number of numbers) await add(runners, kind, "one", number);
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  expect(begun).toEqual(numbers);
+  expect(most).toBeLessThanOrEqual(3);
+});
+
+test("the bus wakes who does the work, long before anybody looks by himself", async () => {
+  const kind = workOf({});
+  await using runners = await startRunners(database.db, [kind]);
+  const begin = performance.now();
+  for (let round = 0; round < 40; round += 1) {
+    await add(runners, kind, "one");
+    await expect.poll(() => countJobs(kind), { interval: 2, timeout: 20_000 }).toBe(0);
+  }
+  // By looking alone each would take the second until the next look.
+  expect(performance.now() - begin).toBeLessThan(20_000);
+});
+
+test("what the bus has lost is found by looking", async () => {
+  const kind = workOf({});
+  await using runners = await startRunners(database.db, [kind], { hear: false });
+  await add(runners, kind, "one");
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+});
+
+test("no job is left lying when many are added while lanes are let go", async () => {
+  const done = new Set<number>();
+  const kind = workOf({ run: async ({ data }) => void done.add(data.number) });
+  await using runners = await startRunners(database.db, [kind]);
+  const adders = Array.from({ length: 12 }, async (_, adder) => {
+    for (let index = 0; index < 100; index += 1) await add(runners, kind, `lane ${index % 3}`, adder * 100 + index);
+  });
+  await Promise.all(adders);
+  await expect.poll(() => done.size, { timeout: 30_000 }).toBe(1_200);
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  // What has nothing to do leaves nothing behind.
+  const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
+  await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
+}, 90_000);
+
+test("a job that fails is tried again by the schedule of its kind, lets others pass, and then is a dead letter", async () => {
+  let now = Date.now();
+  const attempts: [number, number][] = [];
+  const kind = workOf({
+    schedule: [60_000, 300_000],
+    async run({ data, attempt }) {
+      attempts.push([data.number, attempt]);
+      if (data.number === 1) throw new Error("not today");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { clock: { now: () => now } });
+  const until = (count: number) => expect.poll(() => attempts.length, { timeout: 20_000 }).toBe(count);
+  await add(runners, kind, "one", 1);
+  await until(1);
+  await add(runners, kind, "one", 2);
+  await until(2);
+  now += 60_000;
+  await until(3);
+  // It is no earlier than the schedule says, whoever looks meanwhile.
+  now += 299_000;
+  await add(runners, kind, "one", 3);
+  await until(4);
+  now += 1_000;
+  await until(5);
+  expect(attempts).toEqual([
+    [1, 1],
+    [2, 1],
+    [1, 2],
+    [3, 1],
+    [1, 3],
+  ]);
+  const row = database.db.sql.selectFrom("work_jobs").select(["attempts", "complaint", "dead_at"]);
+  const dead = () => row.where("kind", "=", kind.kind).execute();
+  await expect
+    .poll(dead, { timeout: 20_000 })
+    .toEqual([{ attempts: 3, complaint: "not today", dead_at: new Date(now) }]);
+  for (const job of runners.runners[0]?.jobs ?? []) await job.run();
+  const metrics = await runners.metrics.metrics();
+  expect(metrics).toContain(`pilothouse_work_dead_letters{kind="${kind.kind}"} 1`);
+  now += 31 * 86_400_000;
+  for (const job of runners.runners[0]?.jobs ?? []) await job.run();
+  expect(await dead()).toEqual([]);
+});
+
+test("a job that is hopeless is a dead letter at once", async () => {
+  const kind = workOf({
+    schedule: [0, 0],
+    run: async () => {
+      throw new Hopeless("no such mailbox");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  await add(runners, kind, "one");
+  const { db } = database;
+  const rows = () =>
+    db.sql
+      .selectFrom("work_jobs")
+      .select(["attempts", "complaint"])
+      .where("kind", "=", kind.kind)
+      .where("dead_at", "is not", null)
+      .execute();
+  await expect.poll(rows, { timeout: 20_000 }).toEqual([{ attempts: 1, complaint: "no such mailbox" }]);
+});
+
+test("an attempt that takes too long is ended, and counts as failed", async () => {
+  const reasons: string[] = [];
+  const kind = workOf({
+    timeout: 50,
+    run: (_, signal) =>
+      new Promise((_resolve) => signal.addEventListener("abort", () => reasons.push(signal.reason.message))),
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  await add(runners, kind, "one");
+  await expect.poll(() => reasons, { timeout: 20_000 }).toEqual(["took longer than 50 ms"]);
+});
+
+test("many lanes that fail and hang hold up none that works", async () => {
+  const gate = Promise.withResolvers<void>();
+  const failures = new Map<string, number>();
+  const good = new Set<number>();
+  const kind = workOf({
+    schedule: [0, 0, 0, 0],
+    async run({ lane, data, attempt }) {
+      if (lane.startsWith("good")) return void good.add(data.number);
+      // Three failures make it a failing lane; from then on it hangs.
+      failures.set(lane, attempt);
+      if (attempt > 3) await gate.promise;
+      throw new Error("refused");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  for (let lane = 0; lane < 80; lane += 1) await add(runners, kind, `bad ${lane}`);
+  const failing = () => [...failures.values()].filter((attempt) => attempt >= 3).length;
+  await expect.poll(failing, { timeout: 30_000 }).toBe(80);
+  for (let lane = 0; lane < 50; lane += 1) await add(runners, kind, `good ${lane}`, lane);
+  await expect.poll(() => good.size, { timeout: 20_000 }).toBe(50);
+  gate.resolve();
+}, 90_000);
+
+test("a stopped runner ends what runs, and leaves it to the others at once", async () => {
+  const lanes: string[] = [];
+  const kind = workOf({
+    async run({ lane }, signal) {
+      lanes.push(lane);
+      if (lanes.length === 1)
+        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  });
+  const first = await startRunners(database.db, [kind], { count: 1 });
+  await add(first, kind, "one");
+  await expect.poll(() => lanes.length, { timeout: 20_000 }).toBe(1);
+  await first[Symbol.asyncDispose]();
+  await using _second = await startRunners(database.db, [kind], { count: 1 });
+  await expect.poll(() => countJobs(kind), { timeout: 5_000 }).toBe(0);
+  expect(lanes).toEqual(["one", "one"]);
+}, 60_000);
+
+test("what was done or given up before is not looked at again", async () => {
+  const done = new Set<number>();
+  const kind = workOf({ run: async ({ data }) => void done.add(data.number) });
+  const { sql: db } = database.db;
+  await sql`insert into work_jobs (kind, lane, data, due_at, dead_at)
+    select ${kind.kind}, 'lane ' || n % 1000, '{}', now(), now() from generate_series(1, 100000) as n`.execute(db);
+  await sql`insert into work_lanes (kind, lane, due_at, latest_at, failures)
+    select ${kind.kind}, 'lane ' || n, now() + interval '1 day', now(), 3 from generate_series(1, 10000) as n`.execute(
+    db,
+  );
+  await sql`analyze work_jobs, work_lanes`.execute(db);
+  const readScans = async () => {
+    const { rows } = await sql<{ whole: string; indexed: string }>`
+      select sum(seq_scan) as whole, sum(idx_scan) as indexed from pg_stat_user_tables
+      where relname in ('work_jobs', 'work_lanes')`.execute(db);
+    return { whole: Number(rows[0]?.whole), indexed: Number(rows[0]?.indexed) };
+  };
+  // The server tells of scans a second after them at the latest, once a connection is used again.
+  const before = await readScans();
+  await using runners = await startRunners(database.db, [kind]);
+  const indexed = async () => (await readScans()).indexed;
+  for (let number = 0; (await indexed()) < before.indexed + 200; number += 1) {
+    await add(runners, kind, `lane ${number % 20}`, number);
+    await expect.poll(() => done.size, { interval: 10, timeout: 20_000 }).toBe(number + 1);
+  }
+  expect((await readScans()).whole).toBe(before.whole);
+}, 60_000);
