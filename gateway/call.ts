@@ -169,6 +169,11 @@ export class GatewayCall implements Call {
     return this.#peer.header(name);
   }
 
+  /** What the caller shows is a part of the path, which is written to the logs of whatever is on the way. */
+  get showsInPath(): boolean {
+    return this.#peer.showsInPath;
+  }
+
   setHeader(name: string, value: string): void {
     this.responseHeaders[name] = value;
   }

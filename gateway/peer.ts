@@ -9,6 +9,8 @@ export interface Peer {
   /** Address of the client, as far as trusted proxies tell it. */
   readonly clientAddress: string;
   readonly header: HeaderReader;
+  /** The bearer that it shows is a part of the path. */
+  readonly showsInPath: boolean;
 }
 
 /** Names the peer of a request by the address that its connection comes from, and by its headers. */
@@ -25,6 +27,12 @@ export function showingBearer(peer: Peer, bearer: string | undefined): Peer {
   return { ...peer, header: (name) => (name === "authorization" ? authorization : header(name)) };
 }
 
+/** The same for a bearer in the path. */
+export function showingInPath(peer: Peer, bearer: string | undefined): Peer {
+  if (bearer === undefined || peer.header("authorization") !== undefined) return peer;
+  return { ...showingBearer(peer, bearer), showsInPath: true };
+}
+
 /** Makes what names peers. Only hops that are in `trustedProxies` are believed what they say of others. */
 export function createPeers(trustedProxies: BlockList, makeRequestId: () => string): ResolvePeer {
   return (remoteAddress, header) => {
@@ -33,6 +41,7 @@ export function createPeers(trustedProxies: BlockList, makeRequestId: () => stri
       requestId: received !== undefined && saneRequestId.test(received) ? received : makeRequestId(),
       clientAddress: clientAddress(plainAddress(remoteAddress), header("x-forwarded-for"), trustedProxies),
       header,
+      showsInPath: false,
     };
   };
 }

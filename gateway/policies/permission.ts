@@ -2,8 +2,8 @@ import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
 /**
- * Refuses a caller whose bearer lacks the method's scope, a program where only a person may act, and everywhere else a
- * token that was made for a session.
+ * Refuses a caller whose bearer lacks the method's scope, a program where only a person may act, a token that was made
+ * for a session everywhere else, and in a path all others.
  */
 export const permission: AdmissionPolicy = {
   name: "permission",
@@ -22,6 +22,9 @@ export const permission: AdmissionPolicy = {
     const { kind, scopes, sessionId } = call.principal;
     if (sessionId !== undefined && !sessionBearer) {
       throw fail("forbidden", {}, { detail: "the token is good for the CDP connection of its session alone" });
+    }
+    if (call.showsInPath && sessionId === undefined) {
+      throw fail("forbidden", {}, { detail: "a path takes a token for its session alone: send keys in Authorization" });
     }
     if (scope !== "" && !scopes.has(scope)) {
       throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${scope}` });

@@ -9,7 +9,7 @@ import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { type Door, peerOf } from "../door.ts";
 import type { Gate } from "../gate.ts";
-import { showingBearer } from "../peer.ts";
+import { showingInPath } from "../peer.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { parseForm } from "./form-body.ts";
@@ -86,7 +86,7 @@ function mountRoute(
     // Before the body is read: nobody without a key makes the service parse a mebibyte.
     onRequest: async (request, reply) => {
       const { [tokenVariable]: token } = request.params as Record<string, string>;
-      const call = new GatewayCall(served, showingBearer(peerOf(request.raw, door), token), timeoutOf(request));
+      const call = new GatewayCall(served, showingInPath(peerOf(request.raw, door), token), timeoutOf(request));
       request.call = call;
       followClient(call, reply);
       await door.gate.admit(call);

@@ -8,7 +8,7 @@ import type { Cors } from "../cors.ts";
 import { type Door, peerOf, refuse } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
-import { showingBearer } from "../peer.ts";
+import { showingBearer, showingInPath } from "../peer.ts";
 import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
 import { openRelay } from "./relay.ts";
 import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
@@ -73,7 +73,7 @@ export class WebSockets {
       }
       if (!this.#cors.permits(request)) throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
       const { served, variables } = found;
-      const peer = showingBearer(peerOf(request, this.#door), bearerOf(request) ?? found.token);
+      const peer = showingInPath(showingBearer(peerOf(request, this.#door), bearerOf(request)), found.token);
       const admitted = new GatewayCall(served, peer, undefined);
       call = admitted;
       await this.#door.gate.admit(admitted);

@@ -21,7 +21,10 @@ async function connect(url: string, headers?: Record<string, string>): Promise<B
 async function refusal(url: string, headers: Record<string, string> = {}): Promise<number | undefined> {
   const socket = new WebSocket(url, { headers });
   socket.on("error", () => undefined);
-  const [, response] = await once(socket, "unexpected-response");
+  const opened = once(socket, "open").then(() => {
+    throw new Error("the connection was opened");
+  });
+  const [, response] = await Promise.race([once(socket, "unexpected-response"), opened]);
   response.resume();
   return response.statusCode;
 }
@@ -44,6 +47,13 @@ test("a session's token opens its CDP connection, and nothing else", async () =>
     expect([status, body.type], path).toEqual([403, expect.stringContaining("/forbidden")]);
   }
   await scene.rest(other, undefined, { method: "DELETE" });
+});
+
+test("a key in the path opens nothing: paths are written to the logs of whatever is on the way", async () => {
+  const { key } = scene.service;
+  expect(await refusal(`${address()}/${key}`)).toBe(403);
+  const version = await fetch(`${scene.service.url}${session}/cdp/${key}/json/version`);
+  expect([version.status, (await version.json()).detail]).toEqual([403, expect.stringContaining("Authorization")]);
 });
 
 test("/json/version, with a slash or without, names the address that it was found at", async () => {
