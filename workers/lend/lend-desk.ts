@@ -11,14 +11,12 @@ import type { SessionFiles } from "../files/session-files.ts";
 import type { EventFeed } from "../pages/event-feed.ts";
 import type { Targets } from "../wire/targets.ts";
 import type { Wire } from "../wire/wire.ts";
+import { Inbox } from "./inbox.ts";
 import { lendTotals } from "./lend-totals.ts";
 import { LentClient } from "./lent-client.ts";
 
 /** How many clients a session may have at once. */
 const mostClients = 4;
-
-/** What a client may send at the most. */
-const longestMessage = 100 * 2 ** 20;
 
 export interface LendDeskOptions {
   readonly wire: Wire;
@@ -128,21 +126,21 @@ export class LendDesk {
 
   /** Takes what the client sends, no faster than the browser reads it. */
   async #takeAll(client: LentClient, requests: AsyncIterable<LendRequest>, signal: AbortSignal): Promise<void> {
-    let parts: Uint8Array[] = [];
-    let length = 0;
-    for await (const { data, last, closed } of requests) {
-      if (closed) client.leave("closed");
-      if (client.left) return;
-      parts.push(data);
-      length += data.length;
-      if (length > longestMessage) throw new Error("a message is too long");
-      if (!last) continue;
-      client.take(Buffer.concat(parts));
-      parts = [];
-      length = 0;
-      await this.#options.wire.drained(signal);
+    const inbox = new Inbox(() => client.leave("too_slow"));
+    try {
+      for await (const request of requests) {
+        if (request.closed) client.leave("closed");
+        if (client.left) return;
+        const message = await inbox.take(request);
+        if (!message) continue;
+        client.take(message);
+        await this.#options.wire.drained(signal);
+        inbox.clear();
+      }
+      client.leave("lost");
+    } finally {
+      inbox.clear();
     }
-    client.leave("lost");
   }
 
   /** Where a file lies is nobody's business. */
