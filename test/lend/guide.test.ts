@@ -1,8 +1,9 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { blocksOf } from "../support/guide-blocks.ts";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";
 import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { McpClient } from "../support/mcp-client.ts";
 
 const run = promisify(execFile);
 
@@ -25,7 +26,20 @@ test.each([...blocksOf("clients.md", "sh")])("the guide's commands to %s work", 
   expect(JSON.parse(stdout)).toMatchObject({ url: expect.stringMatching(/^ws:.*\/cdp\/phc_/) });
 });
 
+test("the guide's settings for chrome-devtools-mcp give an agent the session", async () => {
+  const { browser } = JSON.parse(blocksOf("clients.md", "json").get("chrome-devtools-mcp") ?? "").mcpServers;
+  const url = await scene.cdpUrl(await scene.open());
+  const args = browser.args.map((arg: string) => (arg.startsWith("wss:") ? url : arg));
+  expect(args).toContain(url);
+  const server = spawn(browser.command, args, { env: { ...env(), CI: "1" }, stdio: ["pipe", "pipe", "ignore"] });
+  onTestFinished(() => void server.stdin.end());
+  const agent = await McpClient.connect(server);
+  const said = await agent.read("navigate_page", { pageId: 1, url: scene.site.url("/plain.html") });
+  expect(said).toContain("1: Plain (");
+});
+
 test("every block of the guide is tested", () => {
-  expect([...blocksOf("clients.md", "js").keys()]).toEqual(["Playwright", "Puppeteer"]);
-  expect([...blocksOf("clients.md", "sh").keys()]).toEqual(["Connect"]);
+  const here = ["Connect (sh)", "Playwright (js)", "Puppeteer (js)", "chrome-devtools-mcp (json)"];
+  const withPython = ["browser-use (python)"];
+  expect(blockNamesOf("clients.md").sort()).toEqual([...here, ...withPython].sort());
 });

@@ -1,5 +1,17 @@
 import { readFileSync } from "node:fs";
 
+/** The headings and languages of all blocks in a page of `docs/`, as `Heading (language)`. */
+export function blockNamesOf(page: string): string[] {
+  const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
+  return text
+    .split(/^#+ /m)
+    .flatMap((section) =>
+      [...section.matchAll(/^```(\w+)\n.*?^```$/gms)].map(
+        ([, language]) => `${section.split("\n", 1)[0]} (${language})`,
+      ),
+    );
+}
+
 /** The blocks of one language in a page of `docs/`, by the heading above each. */
 export function blocksOf(page: string, language: string): Map<string, string> {
   const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");

@@ -188,7 +188,8 @@ export class LentClient {
       const { sessionId: gone } = membersOf(members).params ?? {};
       if (typeof gone === "string") this.#forgetSession(gone);
     }
-    this.#deliver(undefined, members, sessionId);
+    const told = method === "Page.javascriptDialogOpening" ? withHandler(members) : members;
+    this.#deliver(undefined, told, sessionId);
   }
 
   /** A client that goes away, or hangs, between the pause and its end would hold up everybody who waits for the page. */
@@ -228,6 +229,16 @@ export class LentClient {
     const pieces = [head, members, tail];
     if (!this.outbox.push(members.length <= onePieceBytes ? [Buffer.concat(pieces)] : pieces)) this.leave("too_slow");
   }
+}
+
+/**
+ * A headless shell says of its dialogs that nobody else answers them, at which clients with the DevTools in them dismiss
+ * them at once. The session answers in the end.
+ */
+function withHandler(dialogOpening: Buffer): Buffer {
+  const message = membersOf(dialogOpening);
+  const told = { ...message, params: { ...message.params, hasBrowserHandler: true } };
+  return Buffer.from(JSON.stringify(told).slice(1, -1));
 }
 
 /** The boundary where the protocol's word is taken for what a message holds. */

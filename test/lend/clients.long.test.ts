@@ -3,16 +3,22 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { blocksOf } from "../support/guide-blocks.ts";
 import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { cdpUse, devtoolsMcp, playwright, puppeteer, runWhole } from "./whole-client.ts";
 
 const run = promisify(execFile);
 
+/** The longest file that Playwright sends to a browser elsewhere is shorter than 50 MiB. */
+const longestSent = 50_000_000;
+
 let directory: string;
-let scene: LendScene | undefined;
+let python: string;
+let scene: LendScene;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pilothouse-cdp-use-"));
+  python = join(directory, "bin", "python");
   await run("python3", ["-m", "venv", directory]);
   await run(join(directory, "bin", "pip"), ["install", "--quiet", "--disable-pip-version-check", "cdp-use==1.4.5"]);
   scene = await startLendScene();
@@ -23,11 +29,26 @@ afterAll(async () => {
 });
 
 test("the guide's example for browser-use's client of CDP works", async () => {
-  if (!scene) throw new Error("there is no scene");
   const { service, site } = scene;
   const block = blocksOf("clients.md", "python").get("browser-use") ?? "";
   const program = block.replace("https://example.com/", site.url("/plain.html"));
   const env = { ...process.env, PILOTHOUSE_URL: service.url, PILOTHOUSE_KEY: service.key };
-  const { stdout } = await run(join(directory, "bin", "python"), ["-c", program], { env });
+  const { stdout } = await run(python, ["-c", program], { env });
   expect(stdout).toBe("Plain\n");
+});
+
+describe.each(["headless-shell", "chromium"])("in %s", (runtime) => {
+  const clients = {
+    "Playwright, with a file of 50 MB": () => playwright(longestSent),
+    Puppeteer: () => puppeteer,
+    "browser-use's client": () => cdpUse(python),
+    "chrome-devtools-mcp": () => devtoolsMcp,
+  };
+  test.each(Object.entries(clients))(
+    "%s does all that a client does, and leaves the session as it was",
+    async (_name, client) => {
+      await runWhole(scene, runtime, client());
+    },
+    240_000,
+  );
 });

@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { LendScene } from "../support/lend-scene.ts";
+import { type Deeds, runOutside } from "../support/outside-client.ts";
+
+/** A client whose program does all that a client is to do. */
+export interface WholeClient {
+  readonly command: readonly string[];
+  /** What of it this client cannot do. */
+  readonly cannot?: Partial<Deeds>;
+  /** How many bytes of a file it sends by itself; without that, the file is put to the session before. */
+  readonly sends?: number;
+}
+
+const program = (name: string) => [process.execPath, new URL(`programs/${name}`, import.meta.url).pathname];
+
+export const playwright = (sends: number): WholeClient => ({ command: program("playwright.ts"), sends });
+export const puppeteer: WholeClient = { command: program("puppeteer.ts") };
+export const devtoolsMcp: WholeClient = { command: program("devtools-mcp.ts"), cannot: { download: null } };
+export const cdpUse = (python: string): WholeClient => ({
+  command: [python, new URL("programs/with_cdp_use.py", import.meta.url).pathname],
+});
+
+/**
+ * Runs a client on one page of a session while REST taps another without pause, has it vanish, and sees that REST finds
+ * the session as if the client had never been there.
+ */
+export async function runWhole(scene: LendScene, runtime: string, client: WholeClient): Promise<void> {
+  const session = await scene.open({ runtime });
+  const drive = async (action: object, page_id?: string) => {
+    const { status, body } = await scene.rest(`${session}/interact`, { action, page_id, timeout_ms: 20_000 });
+    expect([status, body.detail]).toEqual([200, undefined]);
+    return body;
+  };
+  const tap = (selector: string, pageId?: string) => drive({ kind: "tap", selector }, pageId);
+  const state = async () => (await scene.rest(`${session}/state`)).body;
+  const page = scene.site.url("/client.html");
+  const tapped = scene.site.url("/client.html?tapped");
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/popups.html") });
+  const { opened, page_id: tappedId } = await tap("#blank");
+  await scene.rest(`${session}/navigate`, { url: tapped, page_id: tappedId });
+  await scene.rest(`${session}/navigate`, { url: page, page_id: opened[0] });
+  const file = await makeFile(scene, session, client.sends);
+
+  const taps = new Taps(() => tap("#count", tappedId));
+  const orders = { url: await scene.cdpUrl(session), page, file: file.path };
+  const { deeds, vanish } = await runOutside(client.command, orders);
+  const counted = `count ${await taps.end()}`;
+  const titles = async () => (await state()).pages.map(({ title }: { title: string }) => title);
+  await expect.poll(titles).toContain(counted);
+  expect(deeds).toEqual({
+    form: "Hello Grace",
+    popup: "Plain",
+    download: "report.csv",
+    upload: `file ${file.name} ${file.sha1}`,
+    dialog: ["Really?", "confirm true"],
+    screenshot: "PNG",
+    ...client.cannot,
+  });
+  await vanish();
+
+  // Its viewport, its context and its pauses go with it, and the dialog that it has left open is answered.
+  await expect.poll(async () => (await tap("#size", opened[0])).title, { timeout: 20_000 }).toBe("1280 x 720");
+  expect((await state()).pages.map(({ url }: { url: string }) => url)).toEqual([tapped, page]);
+  await tap("#download", opened[0]);
+  const finished = { file_name: expect.stringMatching(/^report/), status: "finished" };
+  await expect.poll(async () => (await state()).downloads).toMatchObject([finished, finished]);
+  const headers = { authorization: `Bearer ${scene.service.key}` };
+  for (const { file_name } of (await state()).downloads)
+    expect(await (await fetch(`${scene.service.url}${session}/files/${file_name}`, { headers })).text()).toBe(
+      "a,b\n1,2\n",
+    );
+  expect(await tap("#ask", opened[0])).toMatchObject({ title: "confirm false" });
+  const { opened: popups } = await tap("#popup", opened[0]);
+  const condition = { kind: "url", pattern: "**/plain.html" };
+  expect((await scene.rest(`${session}/wait`, { condition, page_id: popups[0] })).status).toBe(200);
+  const { body: loaded } = await scene.rest(`${session}/navigate`, { url: page, page_id: opened[0] });
+  expect(loaded).toMatchObject({ title: "Client", http_status: 200 });
+  await scene.rest(session, undefined, { method: "DELETE" });
+}
+
+/** A file for the page: where the client sends it, a large one of this machine, else one of the session. */
+async function makeFile(scene: LendScene, session: string, bytes: number | undefined) {
+  const name = bytes === undefined ? "notes.txt" : "large.bin";
+  const content = Buffer.alloc(bytes ?? 1_000, "content of a file ");
+  // Nobody looks there when the session has it; chrome-devtools-mcp names no file outside the temporary directory.
+  const path = join(tmpdir(), name);
+  if (bytes !== undefined) await writeFile(path, content);
+  else {
+    const headers = { authorization: `Bearer ${scene.service.key}` };
+    await fetch(`${scene.service.url}${session}/files/${name}`, { method: "PUT", body: content, headers });
+  }
+  return { name, path, sha1: createHash("sha1").update(content).digest("hex") };
+}
+
+/** Taps that follow each other without pause. */
+class Taps {
+  readonly #done: Promise<number>;
+  #isOver = false;
+
+  constructor(tap: () => Promise<unknown>) {
+    this.#done = this.#run(tap);
+    this.#done.catch(() => undefined);
+  }
+
+  /** Ends them, and gives how many there were. */
+  async end(): Promise<number> {
+    this.#isOver = true;
+    return this.#done;
+  }
+
+  async #run(tap: () => Promise<unknown>): Promise<number> {
+    let count = 0;
+    for (; !this.#isOver; count += 1) await tap();
+    return count;
+  }
+}
