@@ -122,8 +122,11 @@ function makeHandlers(
       const session = sessions.find(context);
       const { header, captured } = await observe("capture", session.capture(context, given(request), signal));
       await using _captured = captured;
-      yield create(CaptureStreamResponseSchema, { header });
-      for await (const data of captured.chunks()) yield create(CaptureStreamResponseSchema, { data });
+      const chunks = captured.chunks();
+      // In one message, which most captures then are: another one would wait until this one is written.
+      const { value: data = new Uint8Array() } = await chunks.next();
+      yield create(CaptureStreamResponseSchema, { header, data });
+      for await (const data of chunks) yield create(CaptureStreamResponseSchema, { data });
     },
     destroy: async (_call, { context }) => {
       if (context) sessions.destroy(context);

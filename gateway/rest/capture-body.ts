@@ -9,6 +9,8 @@ export interface StreamedBody {
   readonly body: Readable;
 }
 
+const closing = '"}';
+
 /** A message of a `streamed_by` method. */
 type Part = Message & { readonly header?: Message & { readonly bytes: bigint }; readonly data: Uint8Array };
 
@@ -32,12 +34,15 @@ export function compileStreamedBody(
     if (first.done || !first.value.header) {
       throw fail("internal", {}, { cause: new Error(`${part.typeName}: the first message carries no header`) });
     }
-    const { header, data } = first.value;
-    const prefix = openingOf(writeHeader, header, dataName);
+    const { header } = first.value;
+    const opening = openingOf(writeHeader, header, dataName);
     const size = Number(header.bytes);
     return {
-      contentLength: Buffer.byteLength(prefix) + Math.ceil(size / 3) * 4 + '"}'.length,
-      body: Readable.from(encode(prefix, data, iterator, size), { objectMode: false, highWaterMark: 1 }),
+      contentLength: Buffer.byteLength(opening) + Math.ceil(size / 3) * 4 + closing.length,
+      body: Readable.from(encode(new BodyText(opening, size), first, iterator), {
+        objectMode: false,
+        highWaterMark: 1,
+      }),
     };
   };
 }
@@ -47,43 +52,54 @@ function openingOf(writeHeader: MessageWriter, header: Message, dataName: string
 }
 
 async function* encode(
-  prefix: string,
-  first: Uint8Array,
+  body: BodyText,
+  first: IteratorResult<Part>,
   parts: AsyncIterator<Part>,
-  size: number,
 ): AsyncGenerator<Buffer> {
-  const base64 = new Base64Chunks();
   try {
-    yield Buffer.from(prefix);
-    yield base64.encode(first);
-    for (let part = await parts.next(); !part.done; part = await parts.next()) {
-      yield base64.encode(part.value.data);
+    for (let part = first; !part.done; part = await parts.next()) {
+      const text = body.add(part.value.data);
+      if (text !== "") yield Buffer.from(text);
     }
-    if (base64.received !== size) {
-      // The status is sent: only a broken connection can still tell the client.
-      throw new Error(`the capture broke off after ${base64.received} of ${size} bytes`);
-    }
-    yield Buffer.concat([base64.rest(), Buffer.from('"}')]);
+    body.assertWhole();
   } finally {
     await parts.return?.();
   }
 }
 
-/** Base64 of a stream: three bytes at a time, so what is over waits for the next chunk. */
-class Base64Chunks {
-  received = 0;
+/**
+ * The text of a body, as its bytes come. All of a short capture is one piece: each piece costs a write, and its reader a
+ * wake-up.
+ */
+class BodyText {
+  readonly #size: number;
+  #opening: string;
+  #received = 0;
+  /** Three bytes are four characters: what is over waits for the next chunk. */
   #carried = Buffer.alloc(0);
 
-  encode(data: Uint8Array): Buffer {
-    this.received += data.length;
-    const chunk = Buffer.from(data.buffer, data.byteOffset, data.length);
-    const joined = this.#carried.length === 0 ? chunk : Buffer.concat([this.#carried, chunk]);
-    const usable = joined.length - (joined.length % 3);
-    this.#carried = Buffer.from(joined.subarray(usable));
-    return Buffer.from(joined.toString("base64", 0, usable), "latin1");
+  constructor(opening: string, size: number) {
+    this.#opening = opening;
+    this.#size = size;
   }
 
-  rest(): Buffer {
-    return Buffer.from(this.#carried.toString("base64"), "latin1");
+  add(data: Uint8Array): string {
+    if (data.length === 0 && this.#size > 0) return "";
+    this.#received += data.length;
+    const isLast = this.#received >= this.#size;
+    if (isLast) this.assertWhole();
+    const chunk = Buffer.from(data.buffer, data.byteOffset, data.length);
+    const joined = this.#carried.length === 0 ? chunk : Buffer.concat([this.#carried, chunk]);
+    const usable = isLast ? joined.length : joined.length - (joined.length % 3);
+    this.#carried = Buffer.from(joined.subarray(usable));
+    const text = this.#opening + joined.toString("base64", 0, usable) + (isLast ? closing : "");
+    this.#opening = "";
+    return text;
+  }
+
+  /** The status is sent: only a broken connection can still tell the client. */
+  assertWhole(): void {
+    if (this.#received === this.#size) return;
+    throw new Error(`the capture broke off after ${this.#received} of ${this.#size} bytes`);
   }
 }

@@ -13,6 +13,7 @@ import {
 import {
   type CaptureRequest,
   type CaptureStreamResponse,
+  CaptureStreamResponseSchema,
   type CdpResponse,
   type InteractRequest,
   type InteractResponse,
@@ -67,6 +68,14 @@ async function* lendRequests(context: CommandContext, parts: AsyncIterable<Messa
   yield create(LendRequestSchema, { closed: true });
 }
 
+/** Clients get the header by itself, which a worker sends with the first chunk: most captures are one message on their way here. */
+async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncGenerator<CaptureStreamResponse> {
+  for await (const { header, data } of parts) {
+    if (header) yield create(CaptureStreamResponseSchema, { header });
+    if (data.length > 0) yield create(CaptureStreamResponseSchema, { data });
+  }
+}
+
 /** Makes the commands: each is one line of translation. */
 export function createSessionCommands(commands: WorkerCommands, routes: SessionRoutes): SessionCommands {
   const { method } = WorkerService;
@@ -113,13 +122,15 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         build: (context) => create(StateCommandSchema, { context }),
       }),
     capture: (caller, id, request) =>
-      commands.stream({
-        caller,
-        id,
-        method: method.capture,
-        outlivesSession: true,
-        build: (context) => create(CaptureCommandSchema, { context, request }),
-      }),
+      headerFirst(
+        commands.stream({
+          caller,
+          id,
+          method: method.capture,
+          outlivesSession: true,
+          build: (context) => create(CaptureCommandSchema, { context, request }),
+        }),
+      ),
     lend: (caller, id, messages) =>
       commands.exchange({ caller, id, method: method.lend, build: (context) => lendRequests(context, messages) }),
   };

@@ -244,8 +244,8 @@ export class DrivenSession {
         command,
         this.#call(options),
       )) {
-        if (message.header) header = message.header;
-        else parts.push(message.data);
+        header ??= message.header;
+        parts.push(message.data);
       }
     } catch (error) {
       throw statusToFailure(error);

@@ -49,6 +49,11 @@ describe.each(["headless-shell", "chromium"])("a capture in %s", (runtime) => {
     expect(least.data.length).toBeLessThan(best.data.length / 2);
   });
 
+  test("sends a short one as one message, its header included", async () => {
+    const { data, chunkSizes } = await session.capture({ kind: SCREENSHOT, format: JPEG });
+    expect(chunkSizes).toEqual([data.length]);
+  });
+
   test("prints a PDF on the paper that is asked for", async () => {
     const portrait = await session.capture({ kind: PDF, paper: "a4" });
     expect(portrait.header.contentType).toBe("application/pdf");
