@@ -37,13 +37,15 @@ class DomSnapshot {
   }
 
   async write(frame: Frame, depth: number): Promise<string> {
+    let isKept = true;
     try {
-      const html = await this.#read(frame);
+      const { html, isWhole } = await this.#read(frame);
+      isKept = !isWhole;
       this.#length += html.length;
       if (this.#length > maxBytes) throw tooLarge(this.#length);
       return await this.#inline(frame, html, depth);
     } finally {
-      runInPage(this.#scene, frame, forget, this.#token).catch(() => undefined);
+      if (isKept) runInPage(this.#scene, frame, forget, this.#token).catch(() => undefined);
     }
   }
 
@@ -75,8 +77,8 @@ class DomSnapshot {
     return within(write(), frameMs, "");
   }
 
-  /** Reads what was written of a document, in one go unless it is large; what was written stays in its world meanwhile. */
-  async #read(frame: Frame): Promise<string> {
+  /** Reads what was written of a document, in one go unless it is large; what is not whole then stays in its world meanwhile. */
+  async #read(frame: Frame): Promise<{ readonly html: string; readonly isWhole: boolean }> {
     const options = { token: this.#token, limit: maxBytes };
     const slices: string[] = [];
     for (let from = 0; ; ) {
@@ -86,13 +88,19 @@ class DomSnapshot {
       if (read.length > maxBytes) throw tooLarge(read.length);
       slices.push(read.html);
       from += read.html.length;
-      if (read.html === "" || from >= read.length) return slices.join("");
+      if (read.html === "" || from >= read.length) return { html: slices.join(""), isWhole: read.isWhole };
     }
   }
 }
 
-/** Where what was written of a document stays. */
+/** Where what was written of a document stays, as long as there is more to be asked of it. */
 type Kept = Record<string, SerializedDocument | undefined>;
+
+/** A part of what was written. */
+interface Slice extends Pick<SerializedDocument, "length" | "html"> {
+  /** Nothing more is to be asked: it is all of the document, and no frame is in it. */
+  readonly isWhole: boolean;
+}
 
 /**
  * Runs in the page: writes the document when it is read from its beginning, and gives a part of it that does not end
@@ -102,15 +110,17 @@ function readWritten(
   serialize: (options: SerializeOptions) => SerializedDocument,
   options: SerializeOptions,
   { from, size }: { from: number; size: number },
-): Pick<SerializedDocument, "length" | "html"> | undefined {
+): Slice | undefined {
   const kept = globalThis as unknown as Kept;
-  if (from === 0) kept[options.token] = serialize(options);
-  const written = kept[options.token];
+  const written = from === 0 ? serialize(options) : kept[options.token];
   if (!written) return undefined;
-  const { html, length } = written;
-  const last = html.charCodeAt(from + size - 1);
+  const { length, frames } = written;
+  const last = written.html.charCodeAt(from + size - 1);
   const isHalf = last >= 0xd800 && last <= 0xdbff;
-  return { length, html: html.slice(from, from + size - (isHalf ? 1 : 0)) };
+  const html = written.html.slice(from, from + size - (isHalf ? 1 : 0));
+  const isWhole = html.length === length && frames.length === 0;
+  if (!isWhole) kept[options.token] = written;
+  return { length, html, isWhole };
 }
 
 /** Runs in the page: the element that holds a frame of what was written. */
