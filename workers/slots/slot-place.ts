@@ -75,8 +75,8 @@ export class SlotPlace {
   /** Kills every process of the place; tells whether none is left. */
   async kill(): Promise<boolean> {
     const entrance = await this.#entrance?.catch(() => undefined);
-    if (entrance && this.uid !== undefined) await killUid(entrance.confine);
-    const left = await killProcesses(this.#matchOurs(), killMs);
+    const areStricken = entrance && this.uid !== undefined ? await killUid(entrance.confine) : false;
+    const left = await killProcesses(this.#matchOurs(), killMs, areStricken);
     if (left.length === 0) return true;
     const pids = left.map(({ pid }) => pid);
     this.#options.log.error({ slot: this.index, pids }, "processes of a session are still there 10 s after SIGKILL");
