@@ -5,13 +5,14 @@ import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
 import { createAuditLog } from "./audit/audit-log.ts";
 import { createLinkRequests, type LinkRequests } from "./auth/link-requests.ts";
 import { type Brakes, createBrakes } from "./brakes/brakes.ts";
-import type { AuditLog, LegalTerms } from "./call.ts";
+import type { AuditLog } from "./call.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { features, migrations } from "./features.ts";
 import { createChannels } from "./fleet/channels.ts";
 import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts";
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
 import { type Bearers, createBearers } from "./identity/bearers.ts";
+import { createTerms, type Terms } from "./legal/terms.ts";
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
 import { createLimits, type Limits } from "./limits/limits.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
@@ -73,8 +74,7 @@ export interface AppParts {
   readonly sessions: Sessions;
   readonly profiles: Profiles;
   readonly audit: AuditLog;
-  /** Without it nobody has to accept anything. */
-  readonly legal: LegalTerms | undefined;
+  readonly legal: Terms;
 }
 
 /** The service as a whole, without its transports. */
@@ -178,7 +178,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
     ...{ apiKeys, bearers, idempotency, work, mailer, fleet, profiles, sessions, ...people },
-    ...{ audit: createAuditLog({ db, ids }), legal: undefined },
+    ...{ audit: createAuditLog({ db, ids }), legal: createTerms({ db, clock }) },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   // What a process that only serves leaves to others.

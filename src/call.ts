@@ -39,6 +39,12 @@ export interface LoginPrincipal extends Caller {
 /** Who makes a call. */
 export type Principal = KeyPrincipal | LoginPrincipal;
 
+/** The login that calls a method with the option `login_only`, which lets nobody else in. */
+export function loginOf({ principal }: Pick<Call, "principal">): LoginPrincipal {
+  if (principal.kind !== "login") throw new Error("an API key calls a method that is about a person");
+  return principal;
+}
+
 /** One run of a method that changes something; a request that is sent again with its Idempotency-Key may take several. */
 export interface Attempt {
   /** Identifiers of what it makes: a later attempt gets those of the first, in the same order. */
@@ -133,8 +139,14 @@ export interface AuditLog {
   withdraw(id: string): Promise<void>;
 }
 
+/** A revision of the terms that is in force and was not accepted. */
+export interface OutstandingTerms {
+  readonly revisionId: string;
+  readonly url: string;
+}
+
 /** The terms that accounts have to accept. */
 export interface LegalTerms {
-  /** Gives the revision that is in force and that the account has not accepted. */
-  outstanding(accountId: string): Promise<{ readonly revisionId: string; readonly url: string } | undefined>;
+  /** Gives the revision that an account has yet to accept: at once where it is known that there is none. */
+  outstanding(accountId: string): Promise<OutstandingTerms | undefined> | undefined;
 }

@@ -10,9 +10,11 @@ import type { Feature } from "./feature.ts";
 import { files } from "./files/feature.ts";
 import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
+import { legal } from "./legal/feature.ts";
 import { limits } from "./limits/feature.ts";
 import { logins } from "./logins/feature.ts";
 import { mail } from "./mail/feature.ts";
+import { mfa } from "./mfa/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
@@ -31,6 +33,8 @@ export const features: readonly Feature<AppParts>[] = [
   brakes,
   logins,
   auth,
+  mfa,
+  legal,
   fleet,
   limits,
   sessions,

@@ -1,6 +1,6 @@
+import type { OutstandingTerms } from "../../src/call.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { GatewayCall } from "../call.ts";
-import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
+import type { AdmissionPolicy } from "./policy.ts";
 
 /** Refuses who has not accepted the terms in force, but for the methods that one needs in order to do so. */
 export const legalAcceptance: AdmissionPolicy = {
@@ -8,11 +8,10 @@ export const legalAcceptance: AdmissionPolicy = {
   enforces: ["beforeLegalAcceptance"],
   concerns: ({ rules }) => !rules.public && !rules.beforeLegalAcceptance,
   refuses: () => ["legal-acceptance-required"],
-  admit: (call, { legal }) => (legal ? refuseOutstanding(call, legal) : undefined),
+  admit: (call, { legal }) => legal.outstanding(call.principal.accountId)?.then(refuseOutstanding),
 };
 
-async function refuseOutstanding(call: GatewayCall, legal: NonNullable<PolicyParts["legal"]>): Promise<void> {
-  const outstanding = await legal.outstanding(call.principal.accountId);
+function refuseOutstanding(outstanding: OutstandingTerms | undefined): void {
   if (!outstanding) return;
   const { revisionId, url } = outstanding;
   throw fail("legal-acceptance-required", { revision_id: revisionId, url });

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { canonicalEmail } from "../accounts/users.ts";
 import type { Brakes } from "../brakes/brakes.ts";
-import type { AuditLog, Call } from "../call.ts";
+import { type AuditLog, type Call, loginOf } from "../call.ts";
 import { type AuthService, type LogOutRequest, MailRequestedSchema } from "../gen/pilothouse/v1/auth_pb.ts";
 import { clientOf } from "../logins/client.ts";
 import type { Logins } from "../logins/logins.ts";
@@ -43,9 +43,7 @@ export function createAuthService(parts: AuthServiceParts): ServiceImplementatio
   }
 
   async function logOut(call: Call, { everywhere }: LogOutRequest) {
-    const { principal } = call;
-    if (principal.kind !== "login") throw new Error("the option login_only lets nobody else in");
-    const { userId, loginId } = principal;
+    const { userId, loginId } = loginOf(call);
     await db.transaction(async (tx) => {
       await logins.end(tx, everywhere ? { userId } : { userId, id: loginId });
       call.audit(tx, { subject: loginId, data: { everywhere } });

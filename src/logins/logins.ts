@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { listMemberships, type Membership } from "../accounts/memberships.ts";
 import type { UserRow } from "../accounts/users.ts";
+import type { LoginPrincipal } from "../call.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
-import { Failure, fail } from "../platform/errors.ts";
+import { type Failure, fail } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import { hashSecret, matchesHash } from "../platform/secrets/secrets.ts";
@@ -16,8 +17,10 @@ import {
   insertLogin,
   insertPair,
   type LoginsToEnd,
+  listLogins,
   noteDevice,
   spendPair,
+  stepUpPair,
   touchLogin,
 } from "./store.ts";
 
@@ -35,6 +38,8 @@ export interface IssuedTokens {
   readonly accountId: string;
   readonly hasSecondFactor: boolean;
 }
+
+type IssuedPair = Omit<IssuedTokens, "userId" | "hasSecondFactor">;
 
 /** A login that has begun. */
 export interface OpenedLogin extends IssuedTokens {
@@ -62,6 +67,10 @@ export interface Logins {
   refresh(refreshToken: string, accountId: string | undefined): Promise<IssuedTokens>;
   /** Ends logins on every gateway, once it is committed; gives their identifiers. */
   end(tx: Tx, logins: LoginsToEnd): Promise<string[]>;
+  /** Lists the logins of a user that go on, newest first. */
+  list(query: { userId: string; before: string | undefined; limit: number }): ReturnType<typeof listLogins>;
+  /** Notes that a pair of tokens has shown the second factor; those that follow it have, too. */
+  stepUp(tx: Tx, login: Pick<LoginPrincipal, "tokenId" | "loginId">, at: Date): Promise<void>;
   /** Deletes what has expired. */
   sweep(): Promise<void>;
 }
@@ -94,7 +103,7 @@ export function createLogins(parts: {
     tx: Tx,
     secrets: PairSecrets,
     of: { id: string; loginId: string; accountId: string; endsAt: Date; steppedUpAt: Date | null; now: number },
-  ) {
+  ): Promise<IssuedPair> {
     const until = (lifetime: number): Date => new Date(Math.min(of.now + lifetime, of.endsAt.getTime()));
     const [expiresAt, refreshExpiresAt] = [until(lifetimes.access), until(lifetimes.refresh)];
     await insertPair(tx, {
@@ -114,47 +123,42 @@ export function createLogins(parts: {
   }
 
   /** The pair that a refresh token was spent for, once more, if nobody has gone on from it meanwhile. */
-  async function repeat(
-    tx: Tx,
-    spent: string,
-    pair: Pair,
-  ): Promise<Omit<IssuedTokens, "userId" | "hasSecondFactor"> | undefined> {
-    const { seed, successor_id: id, spent_at: spentAt } = pair;
-    const next = id === null ? undefined : await findPair(tx, id);
-    const isFresh = spentAt !== null && clock.now() - spentAt.getTime() <= lifetimes.repeat;
-    if (!seed || !next || next.spent_at || !isFresh) return undefined;
+  async function repeat(spent: string, pair: Pair | undefined): Promise<IssuedPair | undefined> {
+    const { seed, successor_id: id, spent_at: spentAt } = pair ?? {};
+    const isFresh = spentAt && clock.now() - spentAt.getTime() <= lifetimes.repeat;
+    const next = id && isFresh ? await findPair(db, id) : undefined;
+    if (!seed || !next || next.spent_at) return undefined;
     return {
       tokens: writePair(next.id, nextSecrets(spent, seed)),
       ...{ expiresAt: next.access_expires_at, refreshExpiresAt: next.refresh_expires_at, accountId: next.account_id },
     };
   }
 
-  /** Spends a refresh token for the pair that follows; undefined when it was spent before. */
-  async function follow(tx: Tx, secret: string, pair: Pair, accountId: string) {
+  /** Spends a refresh token for the pair that follows; undefined when somebody else has just done so. */
+  async function follow(secret: string, pair: Pair, accountId: string | undefined): Promise<IssuedPair | undefined> {
+    const account = await findAccount(db, pair.user_id, accountId ?? pair.account_id);
     const id = ids.next("tok");
     const seed = randomBytes(32);
     const now = clock.now();
-    const spent = await spendPair(tx, pair.id, { spentAt: new Date(now), successorId: id, seed });
-    if (!spent) return undefined;
-    await touchLogin(tx, pair.login_id, new Date(now));
-    const of = { id, loginId: pair.login_id, accountId, endsAt: pair.ends_at, steppedUpAt: spent.stepped_up_at, now };
-    return issue(tx, nextSecrets(secret, seed), of);
+    return db.transaction(async (tx) => {
+      const spent = await spendPair(tx, pair.id, { spentAt: new Date(now), successorId: id, seed });
+      if (!spent) return undefined;
+      await touchLogin(tx, pair.login_id, new Date(now));
+      const of = { id, loginId: pair.login_id, endsAt: pair.ends_at, steppedUpAt: spent.stepped_up_at, now };
+      return issue(tx, nextSecrets(secret, seed), { ...of, accountId: account.accountId });
+    });
   }
 
-  /** Gives the next tokens, or the failure of a refresh that has ended the login. */
-  async function refreshBy(tx: Tx, token: string, accountId: string | undefined): Promise<IssuedTokens | Failure> {
+  async function refresh(token: string, accountId: string | undefined): Promise<IssuedTokens> {
     const parsed = parseRefreshToken(token);
-    const pair = parsed && (await findPair(tx, parsed.id));
+    const pair = parsed && (await findPair(db, parsed.id));
     if (!pair || !matchesHash(parsed.secret, pair.refresh_hash)) throw invalidToken();
     if (pair.refresh_expires_at.getTime() <= clock.now()) throw invalidToken();
-    const account = await findAccount(tx, pair.user_id, accountId ?? pair.account_id);
-    const followed = pair.spent_at ? undefined : await follow(tx, parsed.secret, pair, account.accountId);
-    // Somebody else may have spent it since it was read.
-    const spent = followed ? pair : ((await findPair(tx, pair.id)) ?? pair);
-    const next = followed ?? (await repeat(tx, parsed.secret, spent));
+    const followed = pair.spent_at ? undefined : await follow(parsed.secret, pair, accountId);
+    const next = followed ?? (await repeat(parsed.secret, pair.spent_at ? pair : await findPair(db, pair.id)));
     if (next) return { ...next, userId: pair.user_id, hasSecondFactor: pair.totp_enrolled_at !== null };
-    await end(tx, { userId: pair.user_id, id: pair.login_id });
-    return invalidToken();
+    await db.transaction((tx) => end(tx, { userId: pair.user_id, id: pair.login_id }));
+    throw invalidToken();
   }
 
   return {
@@ -174,10 +178,14 @@ export function createLogins(parts: {
       const hasSecondFactor = user.totp_enrolled_at !== null;
       return { ...issued, loginId, userId: user.id, hasSecondFactor, isNewDevice: isNew && !isFirst };
     },
-    async refresh(refreshToken, accountId) {
-      const outcome = await db.transaction((tx) => refreshBy(tx, refreshToken, accountId));
-      if (outcome instanceof Failure) throw outcome;
-      return outcome;
+    refresh,
+    list(query) {
+      const now = clock.now();
+      return listLogins(db, { ...query, now: new Date(now), oldest: new Date(now - lifetimes.refresh) });
+    },
+    async stepUp(tx, { tokenId, loginId }, at) {
+      await stepUpPair(tx, tokenId, at);
+      tx.afterCommit(() => bus.publish("bearer-changed", loginId));
     },
     async sweep() {
       const now = clock.now();

@@ -84,6 +84,11 @@ export async function spendPair(
     .executeTakeFirst();
 }
 
+/** Notes that a pair has shown the second factor. */
+export async function stepUpPair(tx: Tx, id: string, at: Date): Promise<void> {
+  await tx.sql.updateTable("login_tokens").set({ stepped_up_at: at }).where("id", "=", id).execute();
+}
+
 /** Notes that a login was refreshed. */
 export async function touchLogin(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("logins").set({ last_used_at: at }).where("id", "=", id).execute();
@@ -108,6 +113,30 @@ export async function endLogins(tx: Tx, { userId, id, except }: LoginsToEnd, at:
     .returning("id")
     .execute();
   return rows.map((row) => row.id);
+}
+
+/** Lists the logins of a user that go on, newest first. */
+export async function listLogins(
+  db: Queryable,
+  query: {
+    readonly userId: string;
+    readonly before: string | undefined;
+    readonly now: Date;
+    readonly oldest: Date;
+    readonly limit: number;
+  },
+): Promise<Selectable<Schema["logins"]>[]> {
+  return await db.sql
+    .selectFrom("logins")
+    .selectAll()
+    .where("user_id", "=", query.userId)
+    .where("ended_at", "is", null)
+    .where("ends_at", ">", query.now)
+    .where("last_used_at", ">", query.oldest)
+    .$if(query.before !== undefined, (rows) => rows.where("id", "<", query.before ?? ""))
+    .orderBy("id", "desc")
+    .limit(query.limit)
+    .execute();
 }
 
 /** Deletes tokens that have expired, and logins that were not refreshed for as long as a refresh token lives. */

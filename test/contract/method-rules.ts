@@ -28,6 +28,7 @@ const expectedStepUps = new Set([
   "POST /v1/billing/checkout-session",
   "POST /v1/billing/portal-session",
   "DELETE /v1/auth/mfa/totp",
+  "DELETE /v1/account/logins/{id}",
 ]);
 
 /** The interface has them as links in mails, hence GET, but they change something. */

@@ -98,7 +98,7 @@ beforeAll(async () => {
       lookUp: (bearer) => (bearer.kind === loginBearers ? more : bearers).lookUp(bearer),
       lookUpAfresh: (bearer) => (bearer.kind === loginBearers ? more : bearers).lookUpAfresh(bearer),
     },
-    legal: { outstanding: async () => outstanding },
+    legal: { ...real.legal, outstanding: async () => outstanding },
     audit: { ...real.audit, append: (_tx, entry) => `aud_${written.push(entry)}` },
   };
   await real.start();

@@ -53,7 +53,7 @@ export interface PeopleGateway extends AsyncDisposable {
 /** Starts it. */
 export async function startPeopleGateway(env: Readonly<Record<string, string>> = {}): Promise<PeopleGateway> {
   const [mailbox, dataDir] = await Promise.all([startMailbox(), makeDataDirectory()]);
-  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const more = { DATA_DIR: dataDir, SMTP_URL: mailbox.url, TRUSTED_PROXIES: "127.0.0.1", ...env };
   let passed = 0;

@@ -1,0 +1,41 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { AcceptLegalResponseSchema, LegalRevisionSchema, type LegalService } from "../gen/pilothouse/v1/legal_pb.ts";
+import type { Clock } from "../platform/clock.ts";
+import { fail } from "../platform/errors.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import { insertAcceptance } from "./store.ts";
+import type { Terms } from "./terms.ts";
+
+export interface LegalServiceParts {
+  readonly clock: Clock;
+  readonly legal: Terms;
+}
+
+/** Makes the implementation of LegalService. */
+export function createLegalService({ clock, legal }: LegalServiceParts): ServiceImplementation<typeof LegalService> {
+  return {
+    async getCurrentLegal() {
+      const revision = await legal.current();
+      if (!revision) throw fail("not-found", {}, { detail: "no terms have been published" });
+      return create(LegalRevisionSchema, {
+        ...{ revisionId: revision.id, url: revision.url },
+        publishedAt: timestampFromDate(revision.published_at),
+        effectiveAt: timestampFromDate(revision.effective_at),
+      });
+    },
+
+    acceptLegal: (call, { revisionId }) =>
+      call.commit(async (tx) => {
+        const { principal } = call;
+        const { accountId } = principal;
+        if (principal.kind === "login" && principal.role === "member")
+          throw fail("forbidden", {}, { detail: "an owner or an admin of the account accepts its terms" });
+        if (!(await legal.acceptable(revisionId)))
+          throw fail("conflict", {}, { detail: "the revision is neither in force nor one that comes after it" });
+        const acceptedAt = await insertAcceptance(tx, { accountId, revisionId, at: new Date(clock.now()) });
+        call.audit(tx, { subject: revisionId });
+        return create(AcceptLegalResponseSchema, { revisionId, acceptedAt: timestampFromDate(acceptedAt) });
+      }),
+  };
+}

@@ -1,0 +1,61 @@
+import type { Selectable } from "kysely";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import type { Schema } from "../platform/postgres/schema.ts";
+
+/** A revision, as PostgreSQL has it. */
+export type RevisionRow = Selectable<Schema["terms_revisions"]>;
+
+/** All revisions, in the order in which they come into force. */
+export async function listRevisions(db: Queryable): Promise<RevisionRow[]> {
+  return await db.sql.selectFrom("terms_revisions").selectAll().orderBy("effective_at").execute();
+}
+
+/** Publishes a revision. */
+export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<void> {
+  await tx.sql.insertInto("terms_revisions").values(revision).execute();
+}
+
+/** Says whether an account has accepted a revision that comes into force at a time, or one that comes after it. */
+export async function hasAccepted(db: Queryable, accountId: string, effectiveAt: Date): Promise<boolean> {
+  const row = await db.sql
+    .selectFrom("terms_acceptances as a")
+    .innerJoin("terms_revisions as r", "r.id", "a.revision_id")
+    .select("a.revision_id")
+    .where("a.account_id", "=", accountId)
+    .where("r.effective_at", ">=", effectiveAt)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Notes that an account accepts a revision; gives when it did so first. */
+export async function insertAcceptance(
+  tx: Tx,
+  { accountId, revisionId, at }: { readonly accountId: string; readonly revisionId: string; readonly at: Date },
+): Promise<Date> {
+  const row = await tx.sql
+    .insertInto("terms_acceptances")
+    .values({ account_id: accountId, revision_id: revisionId, accepted_at: at })
+    // Written as it was, so that the row is given.
+    .onConflict((conflict) =>
+      conflict.columns(["account_id", "revision_id"]).doUpdateSet((of) => ({
+        accepted_at: of.ref("terms_acceptances.accepted_at"),
+      })),
+    )
+    .returning("accepted_at")
+    .executeTakeFirstOrThrow();
+  return row.accepted_at;
+}
+
+/** The owners of all accounts that are not disabled. */
+export async function listOwners(db: Queryable): Promise<{ id: string; email: string; name: string }[]> {
+  return await db.sql
+    .selectFrom("users as u")
+    .innerJoin("memberships as m", "m.user_id", "u.id")
+    .innerJoin("accounts as a", "a.id", "m.account_id")
+    .select(["u.id", "u.email", "u.name"])
+    .distinct()
+    .where("m.role", "=", "owner")
+    .where("a.disabled_at", "is", null)
+    .execute();
+}

@@ -1,0 +1,40 @@
+import type { Migrations } from "../platform/postgres/schema.ts";
+
+/** Revisions of the terms, as the operator has published them. */
+interface TermsRevisionsTable {
+  id: string;
+  url: string;
+  published_at: Date;
+  effective_at: Date;
+}
+
+/** Which account has accepted which revision. */
+interface TermsAcceptancesTable {
+  account_id: string;
+  revision_id: string;
+  accepted_at: Date;
+}
+
+declare module "../platform/postgres/schema.ts" {
+  interface Schema {
+    terms_revisions: TermsRevisionsTable;
+    terms_acceptances: TermsAcceptancesTable;
+  }
+}
+
+export const legalMigrations: Migrations = {
+  "034-terms": [
+    `create table terms_revisions (
+    id text primary key,
+    url text not null,
+    published_at timestamptz not null,
+    effective_at timestamptz not null unique
+  )`,
+    `create table terms_acceptances (
+    account_id text not null references accounts (id) on delete cascade,
+    revision_id text not null references terms_revisions (id),
+    accepted_at timestamptz not null,
+    primary key (account_id, revision_id)
+  )`,
+  ],
+};

@@ -1,0 +1,10 @@
+import { defineService } from "../feature.ts";
+import { MfaService } from "../gen/pilothouse/v1/mfa_pb.ts";
+import { createMfaService, type MfaServiceParts } from "./service.ts";
+import { mfaMigrations } from "./tables.ts";
+
+export const mfa = defineService({
+  service: MfaService,
+  migrations: mfaMigrations,
+  create: (parts: MfaServiceParts) => ({ methods: createMfaService(parts) }),
+});

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { freshEmail, tokenOfMail } from "../support/people.ts";
+import { type DoorName, doors, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+
+const { logIn, requestMagicLink, consumeMagicLink, requestPasswordReset } = AuthService.method;
+const password = "not the right password";
+
+let gateway: PeopleGateway;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+async function countHashes(): Promise<number> {
+  const metric = await gateway.app.metrics.getSingleMetric("pilothouse_password_hashes_total")?.get();
+  return metric?.values[0]?.value ?? 0;
+}
+
+/** Tries passwords at an address, from another network each time, on every door in turn. */
+async function guess(email: string, times: number): Promise<string[]> {
+  const tries = Array.from({ length: times }, (_, index) => {
+    const door: DoorName = doors[index % doors.length] ?? "REST";
+    return gateway.call(door, logIn, { email, password }, { from: `198.51.${index}.7` });
+  });
+  return (await Promise.all(tries)).map(({ slug }) => slug);
+}
+
+test("strangers have 20 tries an hour at an address, known or not, on all doors; its user has more, and links", async () => {
+  const person = await gateway.signUp();
+  const home = "203.0.113.5";
+  const right = { email: person.email, password: person.password };
+  expect((await gateway.call("REST", logIn, right, { from: home })).slug).toBe("");
+  for (const email of [person.email, freshEmail()]) {
+    const before = await countHashes();
+    const slugs = await guess(email, 60);
+    expect(slugs.filter((slug) => slug === "invalid-credentials")).toHaveLength(20);
+    expect(slugs.filter((slug) => slug === "rate-limited")).toHaveLength(40);
+    expect((await countHashes()) - before).toBe(20);
+  }
+  const stranger = await gateway.call("REST", logIn, right, { from: "192.0.2.9" });
+  expect(stranger.slug).toBe("rate-limited");
+  expect(Number(stranger.extensions.retry_after_seconds)).toBeGreaterThan(3_000);
+  // Another address of the network from which the user has logged in.
+  expect((await gateway.call("REST", logIn, right, { from: "203.0.113.99" })).slug).toBe("");
+  await gateway.call("REST", requestMagicLink, { email: person.email }, { from: "192.0.2.9" });
+  const token = await tokenOfMail(gateway.mailbox, person.email);
+  expect((await gateway.call("REST", consumeMagicLink, { token }, { from: "192.0.2.9" })).slug).toBe("");
+  gateway.pass(3_600_000);
+  expect((await gateway.call("REST", logIn, right, { from: "198.51.0.8" })).slug).toBe("");
+});
+
+test("links can be asked for 5 times an hour at an address, whether it has a user or not", async () => {
+  const person = await gateway.signUp();
+  for (const method of [requestMagicLink, requestPasswordReset]) {
+    for (const email of [person.email, freshEmail()]) {
+      const asked = Array.from({ length: 10 }, (_, index) =>
+        gateway.call("REST", method, { email }, { from: `198.51.${index}.7` }),
+      );
+      const slugs = (await Promise.all(asked)).map(({ slug }) => slug);
+      expect(slugs.filter((slug) => slug === "")).toHaveLength(5);
+      expect(slugs.filter((slug) => slug === "rate-limited")).toHaveLength(5);
+    }
+  }
+});

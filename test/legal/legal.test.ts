@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LegalService } from "../../src/gen/pilothouse/v1/legal_pb.ts";
+import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import { publishRevision } from "../../src/legal/publish.ts";
+import type { Person } from "../support/people.ts";
+import { doors, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+
+const { getCurrentLegal, acceptLegal } = LegalService.method;
+const url = "https://example.com/terms";
+const day = 86_400_000;
+
+let gateway: PeopleGateway;
+let ada: Person;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+  ada = await gateway.signUp();
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+/** Publishes as the operator does, so many days ahead. */
+const publish = (id: string, days: number): Promise<void> => {
+  const { db, mailer } = gateway.app;
+  const [publishedAt, effectiveAt] = [new Date(gateway.now()), new Date(gateway.now() + days * day)];
+  return db.transaction((tx) => publishRevision(tx, mailer, { id, url, publishedAt, effectiveAt }));
+};
+
+test("there are no terms before the operator publishes some, 14 days ahead", async () => {
+  expect((await gateway.call("REST", getCurrentLegal, {})).slug).toBe("not-found");
+  await expect(publish("too-soon", 13)).rejects.toThrow("14 days");
+});
+
+describe.each(doors)("over %s", (door) => {
+  test("a revision is asked for from the day on which it comes into force, until it is accepted", async () => {
+    const id = `of ${door}`;
+    await publish(id, 14);
+    expect((await gateway.mailbox.next(ada.email)).subject).toBe("Our terms change");
+    const list = (token: string) => gateway.call(door, ProfileService.method.list, {}, { token });
+    const early = await gateway.signUp();
+    expect((await list(early.accessToken)).extensions).not.toMatchObject({ revision_id: id });
+    gateway.pass(14 * day);
+    expect((await gateway.call(door, getCurrentLegal, {})).answer).toMatchObject({ revision_id: id, url });
+    const late = await gateway.signUp();
+    const shown = { token: late.accessToken };
+    const required = { slug: "legal-acceptance-required", extensions: { revision_id: id, url } };
+    expect(await list(late.accessToken)).toMatchObject(required);
+    expect((await gateway.call(door, acceptLegal, { revision_id: "another" }, shown)).slug).toBe("conflict");
+    const accepted = await gateway.call(door, acceptLegal, { revision_id: id }, shown);
+    expect(accepted.answer).toMatchObject({ revision_id: id });
+    expect((await gateway.call(door, acceptLegal, { revision_id: id }, shown)).answer).toEqual(accepted.answer);
+    expect((await list(late.accessToken)).slug).toBe("");
+  });
+});

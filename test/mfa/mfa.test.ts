@@ -1,0 +1,142 @@
+import type { DescMethodUnary, JsonValue } from "@bufbuild/protobuf";
+import { TOTP, URI } from "otpauth";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { LoginService } from "../../src/gen/pilothouse/v1/login_pb.ts";
+import { MfaService } from "../../src/gen/pilothouse/v1/mfa_pb.ts";
+import type { Person } from "../support/people.ts";
+import { type DoorName, doors, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+
+const { stepUp, enrolTotp, confirmTotp, removeTotp } = MfaService.method;
+const stepUpRequired = { slug: "mfa-step-up-required", extensions: { requires_mfa_step_up: "true" } };
+const halfMinute = 30_000;
+
+let gateway: PeopleGateway;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+/** Somebody with an app that shows codes. */
+interface Enrolled extends Person {
+  readonly codeAt: (time: number) => string;
+  readonly recoveryCodes: readonly string[];
+}
+
+async function enrol(door: DoorName = "REST", person?: Person): Promise<Enrolled> {
+  const { accessToken: token, password, ...rest } = person ?? (await gateway.signUp());
+  const { answer } = await gateway.call(door, enrolTotp, { password }, { token });
+  const totp = URI.parse(answer.otpauth_url);
+  if (!(totp instanceof TOTP)) throw new Error("the address is of no TOTP");
+  expect(totp.secret.base32).toBe(answer.secret);
+  const codeAt = (timestamp: number) => totp.generate({ timestamp });
+  const confirmed = await gateway.call(door, confirmTotp, { code: codeAt(gateway.now()) }, { token });
+  expect((await gateway.mailbox.next(rest.email)).subject).toBe("A second factor was added");
+  return { ...rest, password, accessToken: token, codeAt, recoveryCodes: confirmed.answer.recovery_codes };
+}
+
+describe.each(doors)("over %s", (door) => {
+  test("a second factor is enrolled, asked for, shown and removed", async () => {
+    const person = await enrol(door);
+    expect(new Set(person.recoveryCodes).size).toBe(10);
+    const { email, password } = person;
+    const { answer } = await gateway.call(door, AuthService.method.logIn, { email, password });
+    expect(answer.mfa_enrolled).toBe(true);
+    const shown = { token: answer.access_token };
+    expect(await gateway.call(door, removeTotp, {}, shown)).toMatchObject(stepUpRequired);
+    const code = person.codeAt(gateway.now() + halfMinute);
+    expect((await gateway.call(door, stepUp, { code }, shown)).answer).toMatchObject({ recovery_codes_left: 10 });
+    expect((await gateway.call(door, removeTotp, {}, shown)).slug).toBe("");
+    expect((await gateway.call(door, removeTotp, {}, shown)).slug).toBe("not-found");
+  });
+
+  test("each way to be refused has its problem", async () => {
+    const plain = await gateway.signUp();
+    const { accessToken: token } = plain;
+    const code = "000000";
+    const refused = async (method: DescMethodUnary, request: JsonValue) =>
+      (await gateway.call(door, method, request, { token })).slug;
+    expect(await refused(stepUp, { code })).toBe("conflict");
+    expect(await refused(confirmTotp, { code })).toBe("conflict");
+    expect(await refused(enrolTotp, { password: "not the right password" })).toBe("invalid-credentials");
+    const person = await enrol(door, plain);
+    expect(await refused(enrolTotp, { password: person.password })).toBe("conflict");
+    // Shown at the enrolment already.
+    expect(await refused(stepUp, { code: person.codeAt(gateway.now()) })).toBe("invalid-credentials");
+    expect(await refused(stepUp, { code: "00000-00000" })).toBe("invalid-credentials");
+    const withKey = await gateway.call(door, stepUp, { code }, { token: gateway.app.developerKey });
+    expect(withKey.slug).toBe("forbidden");
+  });
+});
+
+test("a step-up is good for 10 minutes, for the token that was shown and those refreshed from it", async () => {
+  const person = await enrol();
+  const { email, password } = person;
+  const other = await gateway.call("REST", AuthService.method.logIn, { email, password });
+  const refreshed = await gateway.call("REST", AuthService.method.refresh, { refresh_token: person.refreshToken });
+  const { access_token: token } = refreshed.answer;
+  const endNone = (shown: string) =>
+    gateway.call("REST", LoginService.method.end, { id: "lgn_none" }, { token: shown }).then(({ slug }) => slug);
+  expect(await endNone(token)).toBe("not-found");
+  expect(await endNone(other.answer.access_token)).toBe("mfa-step-up-required");
+  gateway.pass(600_000);
+  expect(await endNone(token)).toBe("mfa-step-up-required");
+});
+
+test("of many who show one code, or one recovery code, at once one succeeds", async () => {
+  const person = await enrol();
+  const { email, password } = person;
+  let token = person.accessToken;
+  const [recoveryCode = ""] = person.recoveryCodes;
+  for (const code of [person.codeAt(gateway.now() + halfMinute), recoveryCode]) {
+    const tries = Array.from({ length: 30 }, () => gateway.call("REST", stepUp, { code }, { token }));
+    const slugs = (await Promise.all(tries)).map(({ slug }) => slug);
+    expect(slugs.filter((slug) => slug === "")).toHaveLength(1);
+    expect(new Set(slugs)).toEqual(new Set(["", "invalid-credentials", "rate-limited"]));
+    gateway.pass(3_600_000);
+    // The access token has expired meanwhile.
+    const { answer } = await gateway.call("REST", AuthService.method.logIn, { email, password });
+    token = answer.access_token;
+  }
+  let subject = "";
+  while (subject !== "A recovery code was used") ({ subject } = await gateway.mailbox.next(email));
+});
+
+test("a user has 10 tries at codes in an hour", async () => {
+  const person = await enrol();
+  const shown = { token: person.accessToken };
+  const tryCode = (code: string) => gateway.call("REST", stepUp, { code }, shown);
+  for (let tried = 0; tried < 10; tried += 1) expect((await tryCode("00000-00000")).slug).toBe("invalid-credentials");
+  const { slug, extensions, headers } = await tryCode(person.codeAt(gateway.now() + halfMinute));
+  expect(slug).toBe("rate-limited");
+  expect(Number(extensions.retry_after_seconds)).toBeGreaterThan(3_000);
+  expect(headers.get("retry-after")).toBe(extensions.retry_after_seconds);
+});
+
+test("a user sees the own logins, and ends one of them", async () => {
+  const person = await gateway.signUp();
+  const { email, password } = person;
+  const second = await gateway.call(
+    "REST",
+    AuthService.method.logIn,
+    { email, password },
+    { userAgent: "curl/8.15.0" },
+  );
+  const shown = { token: person.accessToken };
+  const list = async () => (await gateway.call("REST", LoginService.method.list, {}, shown)).answer.data;
+  const [newest, first] = await list();
+  expect(newest).toMatchObject({ current: false, user_agent: "curl/8.15.0" });
+  expect(first).toMatchObject({ current: true });
+  expect((await gateway.call("REST", LoginService.method.end, { id: newest.id }, shown)).slug).toBe("");
+  const ended = await gateway.call("REST", LoginService.method.list, {}, { token: second.answer.access_token });
+  expect(ended.slug).toBe("revoked-key");
+  expect(await list()).toHaveLength(1);
+  const stranger = await gateway.signUp();
+  const foreign = await gateway.call(
+    "REST",
+    LoginService.method.end,
+    { id: first.id },
+    { token: stranger.accessToken },
+  );
+  expect(foreign.slug).toBe("not-found");
+});
