@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { openFilesOf } from "../support/process-list.ts";
+import type { Answer } from "../support/rest.ts";
+import { DoomedService, verdict } from "./doomed-service.ts";
+
+const mebibyte = 2 ** 20;
+
+/** More than all sockets on the way hold: a client that stops reading holds up the worker. */
+const large = Buffer.alloc(24 * mebibyte, "large");
+
+let doomed: DoomedService;
+
+beforeAll(async () => {
+  doomed = await DoomedService.start();
+});
+
+afterAll(() => doomed[Symbol.asyncDispose]());
+
+const fileOf = (session: string, name: string) => `${session}/files/${name}`;
+
+const put = (session: string, name: string, body: Uint8Array<ArrayBuffer> | string): Promise<Answer> =>
+  doomed.rest(fileOf(session, name), undefined, { method: "PUT", body });
+
+/** Opens a session with a large file, and one that uploads are going to replace. */
+async function open(): Promise<string> {
+  const session = await doomed.create();
+  for (const [name, body] of [
+    ["large", large],
+    ["kept", "whole"],
+  ] as const) {
+    expect((await put(session, name, body)).status).toBe(201);
+  }
+  return session;
+}
+
+/** Begins a request that goes on for as long as nobody ends it; gives its answer, of which nothing is read. */
+function begin(method: "PUT" | "GET", path: string): Promise<IncomingMessage> {
+  const { url, key } = doomed.service;
+  const asked = request(`${url}${path}`, { method, headers: { authorization: `Bearer ${key}` } });
+  onTestFinished(() => void asked.destroy());
+  if (method === "GET") asked.end();
+  else asked.write(Buffer.alloc(mebibyte));
+  const answer = once(asked, "response").then(([response]: IncomingMessage[]) => response as IncomingMessage);
+  // Whoever waits for it hears of it.
+  answer.catch(() => undefined);
+  return answer;
+}
+
+/** The same in a process of its own; a download takes what fits into its socket. */
+function beginElsewhere(method: "PUT" | "GET", path: string): ChildProcess {
+  const { url, key } = doomed.service;
+  const script = `
+    const { request } = require("node:http");
+    const [url, method, authorization] = process.argv.slice(1);
+    const asked = request(url, { method, headers: { authorization } });
+    if (method === "GET") asked.end();
+    else asked.write(Buffer.alloc(${mebibyte}));
+    asked.on("response", (response) => response.pause());
+  `;
+  const client = spawn(process.execPath, ["--eval", script, `${url}${path}`, method, `Bearer ${key}`], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  onTestFinished(() => void client.kill("SIGKILL"));
+  return client;
+}
+
+/** Begins an upload that replaces one file, and a download of another, and waits until the worker is at both. */
+async function beginBoth<Begun>(
+  session: string,
+  how: (method: "PUT" | "GET", path: string) => Begun,
+): Promise<{ upload: Begun; download: Begun }> {
+  const both = { upload: how("PUT", fileOf(session, "kept")), download: how("GET", fileOf(session, "large")) };
+  const underWay = () => new Set(traces().map((path) => /incoming-|large$/.exec(path)?.[0]));
+  await expect.poll(underWay, { timeout: verdict }).toEqual(new Set(["incoming-", "large"]));
+  expect(await openDownloads()).toBe(1);
+  return both;
+}
+
+/** What uploads and downloads have under way: unfinished files, and files of sessions that the worker has open. */
+function traces(): string[] {
+  const slots = join(doomed.service.dataDir, "slots");
+  const unfinished = (existsSync(slots) ? readdirSync(slots, { recursive: true, encoding: "utf8" }) : [])
+    .filter((path) => path.includes("incoming-"))
+    .map((path) => join(slots, path));
+  return [...unfinished, ...openFilesOf(doomed.workerPid).filter((path) => path.startsWith(slots))];
+}
+
+/** How many downloads the gateway counts. */
+async function openDownloads(): Promise<number> {
+  const metrics = await (await fetch(`${doomed.service.internalUrl}/metrics`)).text();
+  return Number(/^pilothouse_open_streams\{[^}]*FileService[^}]*\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+}
+
+async function expectNothingLeft(): Promise<void> {
+  await expect.poll(traces, { timeout: verdict }).toEqual([]);
+  await expect.poll(openDownloads, { timeout: verdict }).toBe(0);
+}
+
+/** Sees that a session has what it had, and that both can be done again. */
+async function expectGoesOn(session: string): Promise<void> {
+  expect((await doomed.rest(fileOf(session, "kept"))).body).toBe("whole");
+  expect((await put(session, "kept", "again")).status).toBe(200);
+  expect((await doomed.rest(fileOf(session, "kept"))).body).toBe("again");
+  const { url, key } = doomed.service;
+  const whole = await fetch(`${url}${fileOf(session, "large")}`, { headers: { authorization: `Bearer ${key}` } });
+  expect(Buffer.from(await whole.arrayBuffer()).equals(large)).toBe(true);
+}
+
+/** Reads an answer to its end. */
+async function textOf(answer: Promise<IncomingMessage>): Promise<string> {
+  let text = "";
+  for await (const part of (await answer).setEncoding("latin1")) text += part;
+  return text;
+}
+
+test("a client that is killed leaves nothing of its upload and its download, and both can be done again", async () => {
+  const session = await open();
+  const { upload, download } = await beginBoth(session, beginElsewhere);
+  for (const client of [upload, download]) client.kill("SIGKILL");
+  await expectNothingLeft();
+  await expectGoesOn(session);
+}, 120_000);
+
+test("a gateway that is killed breaks off both, leaves nothing, and both can be done on the next one", async () => {
+  const session = await open();
+  const { upload, download } = await beginBoth(session, begin);
+  await doomed.replaceGateway();
+  await expect(upload).rejects.toThrow();
+  await expect(textOf(download)).rejects.toThrow("aborted");
+  await expectNothingLeft();
+  await expectGoesOn(session);
+}, 120_000);
+
+test("a worker that is killed ends both in words or at once, and the next one has nothing of them", async () => {
+  const session = await open();
+  const { upload, download } = await beginBoth(session, begin);
+  await doomed.kill(doomed.workerPid);
+  const killedAt = performance.now();
+  expect(JSON.parse(await textOf(upload))).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+  await expect(textOf(download)).rejects.toThrow("aborted");
+  expect(performance.now() - killedAt).toBeLessThan(verdict);
+  expect((await put(session, "kept", "again")).body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+  await doomed.createEventually();
+  await expectNothingLeft();
+  await expectGoesOn(await open());
+}, 120_000);
+
+test("nothing is left of the service in the end", () => doomed.expectCleanEnd());
