@@ -10,6 +10,7 @@ import { FileService, FileSource } from "../../src/gen/pilothouse/v1/file_pb.ts"
 import { fileNameFault } from "../../src/platform/file-name.ts";
 import { addAccount, strangeSession } from "../e2e/support/accounts.ts";
 import { expectProblem, type Received, send } from "../e2e/support/problem.ts";
+import { chunkedBody } from "../support/chunked-body.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -182,9 +183,7 @@ describe("a file", () => {
     const expected = { status: 409, slug: "conflict", detail: "a file has at most 100 MiB" };
     const told = await raw("PUT", pathOf(session, "big"), { "content-length": String(100 * mebibyte + 1) });
     expect([told.status, told.body.detail]).toEqual([409, expected.detail]);
-    const part = Buffer.alloc(mebibyte);
-    const endless = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(part) });
-    expectProblem(await put(session, "big", endless), expected);
+    expectProblem(await put(session, "big", chunkedBody(101 * mebibyte)), expected);
     expect(await namesIn(session)).toEqual([]);
   });
 

@@ -2,24 +2,13 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
+import { chunkedBody } from "../../support/chunked-body.ts";
 import { addAccount, strangeSession } from "../support/accounts.ts";
 import { expectProblem, send } from "../support/problem.ts";
 import { endpoints, type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
 
 const mebibyte = 1024 * 1024;
 const posts = endpoints.filter((endpoint) => endpoint.verb === "POST");
-
-/** A body of unknown length. */
-function chunked(bytes: number): ReadableStream<Uint8Array> {
-  let left = bytes;
-  return new ReadableStream({
-    pull(controller) {
-      controller.enqueue(new Uint8Array(Math.min(left, 65_536)).fill(32));
-      left -= 65_536;
-      if (left <= 0) controller.close();
-    },
-  });
-}
 
 /** Requests that are wrong before any field is looked at. */
 export function requestTests(scene: GetScene): void {
@@ -58,7 +47,7 @@ export function requestTests(scene: GetScene): void {
       [`${"[".repeat(100_000)}${"]".repeat(100_000)}`, "body: must be an object"],
       [Buffer.from('{"a": "\xff"}', "latin1"), "body: is not UTF-8"],
       ["x".repeat(mebibyte + 1), "body: is larger than 1 MiB"],
-      [chunked(mebibyte + 65_536), "body: is larger than 1 MiB"],
+      [chunkedBody(mebibyte + 65_536), "body: is larger than 1 MiB"],
     ] as const) {
       expectProblem(await send(service, { path, body }), { ...invalid, detail });
     }
