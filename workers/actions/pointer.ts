@@ -25,7 +25,7 @@ export function drag(scene: Scene, { from, to }: Drag): Promise<void> {
 export async function swipe(scene: Scene, { from, to, durationMs = swipeMs }: Swipe): Promise<void> {
   if (!scene.hasTouch) return dragMouse(scene, from, to, durationMs);
   const { progress, sessionPage } = scene;
-  const { touchScreen } = inputOf(await progress.race(sessionPage.cdp));
+  const { touchScreen } = inputOf(sessionPage.cdp);
   const start = await findPoint(scene, from, "action.from");
   const end = await findPoint(scene, to, "action.to");
   checkTime(progress);
@@ -45,7 +45,7 @@ async function dragMouse(
   durationMs: number,
 ): Promise<void> {
   const { progress, sessionPage } = scene;
-  const { mouse } = inputOf(await progress.race(sessionPage.cdp));
+  const { mouse } = inputOf(sessionPage.cdp);
   const start = await findPoint(scene, from, "action.from");
   checkTime(progress);
   await progress.race(mouse.move(start));

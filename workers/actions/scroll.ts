@@ -1,7 +1,9 @@
 import type { Scroll } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Point } from "../elements/page-aim.ts";
+import type { Scrolled } from "../elements/page-scroll.ts";
 import type { Seen } from "../elements/page-wait.ts";
-import { callPage, mainFrame } from "../elements/page-world.ts";
-import { persist, useElement } from "../elements/reach.ts";
+import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
+import { frameHeldBy, persist, useElement } from "../elements/reach.ts";
 import { inputOf } from "../input/page-input.ts";
 import type { Scene } from "./scene.ts";
 
@@ -15,15 +17,34 @@ export async function scroll(scene: Scene, { selector, frame, dx, dy }: Scroll):
     return;
   }
   const { progress, sessionPage } = scene;
-  const { mouse } = inputOf(await progress.race(sessionPage.cdp));
-  const { middle, offsets } = await persist(scene, async () => {
-    return { value: await callPage(scene, await mainFrame(scene), "scrolled") };
-  });
+  const { mouse } = inputOf(sessionPage.cdp);
+  const watched = await persist(scene, async () => ({ value: await lookAround(scene, mainFrame(scene)) }));
+  const middle = watched[0].seen.at;
   await progress.race(Promise.all([mouse.move(middle), mouse.turnWheel(middle, { x: dx, y: dy })]));
   const timeoutMs = Math.min(settleMs, progress.remaining());
-  await persist(scene, async () => {
-    return { value: await callPage(scene, await mainFrame(scene), "settled", { before: offsets, timeoutMs }) };
-  });
+  await Promise.race(
+    watched.map(({ frame, seen }) => callPage(scene, frame, "settled", { ...seen, timeoutMs }).catch(unlessLeft)),
+  );
+}
+
+/** A frame, and what was scrolled in it before the wheel was turned. */
+interface Watched {
+  readonly frame: Frame;
+  readonly seen: Scrolled;
+}
+
+/** Sees what is scrolled around the middle of the viewport, or a point of a frame, and in the frames that show there. */
+async function lookAround(scene: Scene, frame: Frame, at?: Point): Promise<[Watched, ...Watched[]]> {
+  const seen = await callPage(scene, frame, "scrolled", at);
+  if (!seen.inner) return [{ frame, seen }];
+  const { objectId } = await callForObject(scene, frame, "hitAt", seen.at);
+  const id = objectId && (await frameHeldBy(scene, frame, objectId));
+  return [{ frame, seen }, ...(id ? await lookAround(scene, childFrame(scene, id), seen.inner) : [])];
+}
+
+/** What the wheel has made a page leave stands still. */
+function unlessLeft(thrown: unknown): void {
+  if (!(thrown instanceof DocumentLeft)) throw thrown;
 }
 
 /** Runs in the page. */

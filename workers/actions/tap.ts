@@ -33,7 +33,7 @@ async function hit(
 ): Promise<void> {
   const { progress, sessionPage } = scene;
   const { selector, frame } = request;
-  const input = inputOf(await progress.race(sessionPage.cdp));
+  const input = inputOf(sessionPage.cdp);
   const dispatch = (point: Point) => progress.race(act(input, point));
   if (selector === undefined) {
     const point = await pointOf(scene, request);
@@ -51,7 +51,7 @@ async function touch(screen: TouchScreen, point: Point): Promise<void> {
 /** The point that a request names, which has to be one of the viewport. */
 async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<Point> {
   const { width, height } = await persist(scene, async () => {
-    return { value: await callPage(scene, await mainFrame(scene), "viewport") };
+    return { value: await callPage(scene, mainFrame(scene), "viewport") };
   });
   const outside = `is outside of the viewport of ${width}x${height}`;
   if (x >= width) throw failFields("validation-failed", { "action.x": outside });

@@ -25,7 +25,7 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   const { selector, text, clear, insert, delayMs = 0 } = request;
   if (clear && selector === undefined) throw failFields("validation-failed", { "action.clear": "needs a selector" });
   if (selector !== undefined && (await readyForText(scene, selector, request)) === "set") return;
-  const { keyboard } = inputOf(await progress.race(sessionPage.cdp));
+  const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
   // What there was is selected. The page handles what it is sent in that order, and what it cannot be sent, not at all.
   const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
@@ -38,7 +38,7 @@ export async function pressKey({ progress, sessionPage }: Scene, { key, modifier
   const found = findKey(key);
   if (!found && (modifiers.length > 0 || !isOneCharacter(key)))
     throw failFields("validation-failed", { "action.key": "is not a key" });
-  const { keyboard } = inputOf(await progress.race(sessionPage.cdp));
+  const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
   const pressed = found
     ? keyboard.press(found.key, modifiers.filter(isModifier), found.withShift ? key : undefined)

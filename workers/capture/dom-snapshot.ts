@@ -20,7 +20,7 @@ const maxFrames = 200;
 export async function snapshotDom(scene: Scene): Promise<RawCapture> {
   // A document that is left while it is read is not what anybody asked for: the next one is.
   const html = await persist(scene, async () => ({
-    value: await new DomSnapshot(scene).write(await mainFrame(scene), 0),
+    value: await new DomSnapshot(scene).write(mainFrame(scene), 0),
   }));
   return { contentType: "text/html; charset=utf-8", parts: await encodeText(html) };
 }
@@ -72,7 +72,7 @@ class DomSnapshot {
       const { objectId } = await runForObject(this.#scene, parent, holderOf, this.#token, index);
       if (objectId === undefined) return "";
       const { node } = await parent.cdp.send("DOM.describeNode", { objectId });
-      return node.frameId === undefined ? "" : await this.write(await childFrame(this.#scene, node.frameId), depth);
+      return node.frameId === undefined ? "" : await this.write(childFrame(this.#scene, node.frameId), depth);
     };
     return within(write(), frameMs, "");
   }

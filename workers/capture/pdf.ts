@@ -19,7 +19,7 @@ const readBytes = 1024 * 1024;
 export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
   const [paperWidth, paperHeight] = papers[request.paper ?? "a4"] ?? papers.a4 ?? [8.27, 11.7];
   const { progress, sessionPage } = scene;
-  const cdp = await progress.race(sessionPage.cdp);
+  const cdp = sessionPage.cdp;
   const printed = cdp.send("Page.printToPDF", {
     paperWidth,
     paperHeight,
@@ -35,7 +35,7 @@ export async function printPdf(scene: Scene, request: CaptureRequest): Promise<R
 }
 
 async function readStream({ progress, sessionPage }: Scene, handle: string): Promise<Buffer[]> {
-  const cdp = await sessionPage.cdp;
+  const cdp = sessionPage.cdp;
   const read = () => cdp.send("IO.read", { handle, size: readBytes });
   const parts: Buffer[] = [];
   let bytes = 0;

@@ -54,7 +54,7 @@ async function takePart(scene: Scene, request: CaptureRequest, part: Part | unde
 }
 
 async function shoot({ progress, sessionPage }: Scene, options: ShotOptions): Promise<Buffer> {
-  const cdp = await progress.race(sessionPage.cdp);
+  const cdp = sessionPage.cdp;
   for (let left = tries; ; left -= 1) {
     try {
       const { data } = await progress.race(cdp.send("Page.captureScreenshot", options));
@@ -90,7 +90,7 @@ async function partAround(scene: Scene, { x, y, width, height }: Box): Promise<P
 }
 
 async function readMetrics({ progress, sessionPage }: Scene) {
-  const cdp = await progress.race(sessionPage.cdp);
+  const cdp = sessionPage.cdp;
   return progress.race(cdp.send("Page.getLayoutMetrics"));
 }
 

@@ -282,23 +282,3 @@ export function firstInvalid(selectors: readonly string[]): number {
 export function viewport(): { width: number; height: number } {
   return { width: innerWidth, height: innerHeight };
 }
-
-/** The middle of the viewport, and how far everything around it is scrolled. */
-export function scrolled(): { middle: Point; offsets: string } {
-  const middle = { x: innerWidth / 2, y: innerHeight / 2 };
-  let offsets = `${scrollX},${scrollY}`;
-  for (let at = hitAt(middle); at; at = sight.shownIn(at)) offsets += `;${at.scrollLeft},${at.scrollTop}`;
-  return { middle, offsets };
-}
-
-/** Resolves when the offsets have changed and then stood still for two frames, or time is up. */
-export async function settled({ before, timeoutMs }: { before: string; timeoutMs: number }): Promise<void> {
-  const endsAt = performance.now() + timeoutMs;
-  let last = before;
-  for (let still = 0; performance.now() < endsAt && (last === before || still < 2); ) {
-    await waits.nextFrame();
-    const now = scrolled().offsets;
-    still = now === last ? still + 1 : 0;
-    last = now;
-  }
-}

@@ -1,11 +1,12 @@
 import * as aiming from "./page-aim.ts";
 import * as guards from "./page-guard.ts";
+import * as scrolling from "./page-scroll.ts";
 import * as sight from "./page-sight.ts";
 import * as texts from "./page-text.ts";
 import * as waits from "./page-wait.ts";
 
 /** What our script does in a document. */
-export type PageScript = typeof aiming & typeof guards & typeof waits;
+export type PageScript = typeof aiming & typeof guards & typeof scrolling & typeof waits;
 
 /** The script: an expression that makes it, in which the functions of each file see each other and what they declare. */
 export const pageScript = `(() => {
@@ -14,7 +15,8 @@ export const pageScript = `(() => {
   const texts = ${sourceOf(texts)};
   const waits = ${sourceOf(waits)};
   const guards = ${sourceOf(guards)};
-  return { ...waits, ...guards, ...${sourceOf(aiming)} };
+  const aiming = ${sourceOf(aiming)};
+  return { ...waits, ...guards, ...aiming, ...${sourceOf(scrolling)} };
 })()`;
 
 function sourceOf(functions: object): string {

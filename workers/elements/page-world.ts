@@ -44,14 +44,13 @@ export class InvalidSelector extends Error {}
 type Answer = Awaited<ReturnType<typeof ask>>;
 
 /** The frame of a page in which all others are. */
-export async function mainFrame({ sessionPage, progress }: ElementScene): Promise<Frame> {
-  const [cdp, frameId] = await progress.race(Promise.all([sessionPage.cdp, sessionPage.targetId]));
-  return { cdp, frameId, isMain: true };
+export function mainFrame({ sessionPage }: Pick<ElementScene, "sessionPage">): Frame {
+  return { cdp: sessionPage.cdp, frameId: sessionPage.targetId, isMain: true };
 }
 
 /** A frame that an element of another one holds. */
-export async function childFrame({ sessionPage, progress }: ElementScene, frameId: string): Promise<Frame> {
-  return { cdp: await progress.race(sessionPage.cdpOf(frameId)), frameId, isMain: false };
+export function childFrame({ sessionPage }: Pick<ElementScene, "sessionPage">, frameId: string): Frame {
+  return { cdp: sessionPage.cdpOf(frameId), frameId, isMain: false };
 }
 
 /** Calls a function of our script in the document that a frame shows now, and gives what it resolves with. */

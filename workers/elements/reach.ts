@@ -156,7 +156,7 @@ export function holdElement(
 
 /** Walks into the frames that lead to an element. */
 async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Promise<Seen<Way>> {
-  let inner = await mainFrame(scene);
+  let inner = mainFrame(scene);
   const outer: Frame[] = [];
   const leading = selectorsOf(aim).slice(0, -1);
   // Of a frame that is not there yet nobody would learn that a selector behind it is none.
@@ -167,7 +167,7 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
     const frameId = await frameHeldBy(scene, inner, found.objectId);
     if (frameId === undefined) throw failFields("validation-failed", { [field]: "is not a frame" });
     outer.unshift(inner);
-    inner = await childFrame(scene, frameId);
+    inner = childFrame(scene, frameId);
   }
   return { value: { inner, outer } };
 }
@@ -175,7 +175,7 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
 /** Refuses selectors that are none, naming the field of the first. */
 async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise<void> {
   const selectors = aims.flatMap(selectorsOf);
-  const main = await mainFrame(scene);
+  const main = mainFrame(scene);
   const index = await callPage(
     scene,
     main,
@@ -190,7 +190,12 @@ function sentence({ hindrance }: Hindrance, selector: string, element: string): 
   return hindrance === "" ? `no element matches ${selector}` : `${element} ${hindrance}`;
 }
 
-async function frameHeldBy({ progress }: ElementScene, { cdp }: Frame, objectId: string): Promise<string | undefined> {
+/** The frame that an element holds, if it does; the element is released. */
+export async function frameHeldBy(
+  { progress }: ElementScene,
+  { cdp }: Frame,
+  objectId: string,
+): Promise<string | undefined> {
   try {
     const { node } = await progress.race(cdp.send("DOM.describeNode", { objectId }));
     return node.frameId;

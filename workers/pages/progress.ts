@@ -13,7 +13,7 @@ export interface Progress {
   /** Whether its time is up: nothing is to be begun any more, and only a little grace is left for what was. */
   readonly isOver: boolean;
   /** Gives a promise's outcome, or rejects with the signal's reason if that comes first. */
-  race<Value>(promise: Promise<Value> | Value): Promise<Value>;
+  race<Value>(promise: Promise<Value>): Promise<Value>;
 }
 
 /** Ends a command when its timeout, with some grace, or one of the signals comes. */
@@ -36,8 +36,8 @@ export class CommandProgress implements Progress {
     return this.signal.aborted || performance.now() >= this.#endsAt;
   }
 
-  race<Value>(promise: Promise<Value> | Value): Promise<Value> {
-    return raceSignal(Promise.resolve(promise), this.signal);
+  race<Value>(promise: Promise<Value>): Promise<Value> {
+    return raceSignal(promise, this.signal);
   }
 
   [Symbol.dispose](): void {
