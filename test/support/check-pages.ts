@@ -61,6 +61,12 @@ export const checkPages: Readonly<Record<string, CheckPage>> = {
       <textarea name=g-recaptcha-response style="display:none"></textarea>${fill("g-recaptcha-response")}`),
     pass: passInFrame,
   },
+  "a reCAPTCHA checkbox in a form with a field named matches": {
+    kind: "recaptcha",
+    html: form(`${frame("https://www.google.com/recaptcha/api2/anchor?ar=1&k=6L&size=normal", checkbox)}
+      <input name=matches><textarea name=g-recaptcha-response hidden></textarea>${fill("g-recaptcha-response")}`),
+    pass: passInFrame,
+  },
   "the puzzle of an invisible reCAPTCHA": {
     kind: "recaptcha",
     html: form(`<iframe src="https://www.recaptcha.net/recaptcha/enterprise/anchor?k=6L&size=invisible"

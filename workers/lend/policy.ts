@@ -1,3 +1,4 @@
+import { mostPages } from "../pages/page-book.ts";
 import type { Params } from "./client-command.ts";
 
 /** What becomes of a client's command. */
@@ -24,9 +25,6 @@ export interface PolicyScene {
 }
 
 type Rule = (params: Params, scene: PolicyScene) => Verdict;
-
-/** How many pages a session may have. */
-const mostPages = 32;
 
 const pass: Verdict = { kind: "pass" };
 const refuse = (why: string): Verdict => ({ kind: "refuse", why });

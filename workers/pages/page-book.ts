@@ -8,7 +8,7 @@ import { SessionPage } from "./session-page.ts";
 import { Tab } from "./tab.ts";
 
 /** How many pages a session may have: a page that opens popups without end must not take the machine. */
-const maxPages = 32;
+export const mostPages = 32;
 
 /** How long a tab that is of no use any more may take to close. */
 const closeMs = 5_000;
@@ -150,7 +150,7 @@ export class PageBook implements TargetListener {
   /** Takes up a tab that the browser opened by itself. */
   #adopt(tab: Tab): void {
     if (tab.isClosed) return;
-    if (this.#pages.length < maxPages) this.#add(tab);
+    if (this.#pages.length < mostPages) this.#add(tab);
     else void within(this.#closeTab(tab), closeMs, undefined);
   }
 
