@@ -11,6 +11,7 @@ import { failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
+import { longestMessage } from "../message-size.ts";
 import { lingerMs } from "../slow-bodies.ts";
 
 /** How calls are let in. */
@@ -40,6 +41,7 @@ export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionO
   return ({ path, requestStream }, inner) => {
     const served = methods.get(path);
     if (!served) return new ServerInterceptingCall(inner);
+    boundMessages(inner, longestMessage(served));
     let call: GatewayCall | undefined;
     let lateness: NodeJS.Timeout | undefined;
     let isAnswered = false;
@@ -98,6 +100,19 @@ function arrive(
   const peer = door.resolvePeer(inner.getConnectionInfo().remoteAddress, header);
   const remaining = Number(inner.getDeadline()) - Date.now();
   return new GatewayCall(served, peer, Number.isFinite(remaining) ? remaining : undefined);
+}
+
+/**
+ * Bounds the messages of a call, packed and unpacked: the server has one bound for all methods. It is set from inside; a
+ * test tells when that has moved.
+ */
+function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {
+  const decoder: unknown = Reflect.get(inner, "decoder");
+  if (!(decoder instanceof Object && "maxReadMessageLength" in decoder && "maxReceiveMessageSize" in inner)) {
+    throw new Error("grpc-js keeps the bound of messages elsewhere");
+  }
+  decoder.maxReadMessageLength = bytes;
+  inner.maxReceiveMessageSize = bytes;
 }
 
 /**

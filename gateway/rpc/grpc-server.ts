@@ -45,7 +45,7 @@ export class GrpcServer {
     const statusOf = toStatusOf(door);
     this.#services = services;
     this.#server = new Server({
-      // grpc-js has one bound for all methods.
+      // That of all methods together: a call gets its own when it is let in.
       "grpc.max_receive_message_length": Math.max(
         ...services.flatMap(({ methods }) => methods.map((served) => longestMessage(served))),
       ),

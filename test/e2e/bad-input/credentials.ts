@@ -114,7 +114,11 @@ export function credentialTests(scene: GetScene): void {
     // It is looked up for the first time while the address has no token.
     const headers = { "x-forwarded-for": address };
     expect((await send(newcomer, { path: "/v1/sessions", headers })).status).toBe(200);
-    expect((await send({ ...newcomer, key: "none" }, { path: "/v1/sessions", headers })).status).toBe(429);
+    // It may have one again by now.
+    const { received } = await sendUntilRefused(() =>
+      send({ ...newcomer, key: "none" }, { path: "/v1/sessions", headers }),
+    );
+    expect(received).toBeLessThan(60);
   });
 
   test("an IPv6 client has one bucket, whichever addresses of its network it sends from", async () => {
