@@ -36,6 +36,8 @@ export class GatewayCall implements Call {
   hasDrawn = false;
   /** Its method has begun what those tokens are for. */
   isCharged = false;
+  /** It has found nothing to change. */
+  isUnchanged = false;
   /** It has made something new. */
   isCreated = false;
   /** How many bytes its raw answer has, where that was said. */
@@ -133,6 +135,10 @@ export class GatewayCall implements Call {
   audit(tx: Tx, entry: AuditEntry): string {
     if (!this.#audit) throw new Error(`${this.served.name} has no option audit`);
     return this.#audit(tx, entry);
+  }
+
+  markUnchanged(): void {
+    this.isUnchanged = true;
   }
 
   /** Whether it goes on with what an earlier attempt has begun. */

@@ -141,7 +141,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
   const events = createEventLog({ db, bus, ids, log });
-  const apiKeys = createApiKeys({ db, bus, ids });
+  const apiKeys = createApiKeys({ db, bus, clock, log });
   const bearers = createBearers({
     kinds: features.flatMap(({ bearers }) => bearers?.(db) ?? []),
     bus,
@@ -194,6 +194,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       firstKey,
       sealer,
       bearers,
+      apiKeys,
       idempotency,
       sessionRoutes,
       events,

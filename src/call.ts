@@ -11,6 +11,8 @@ interface Caller extends Entitlement {
   readonly name: string;
   readonly accountId: string;
   readonly scopes: ReadonlySet<string>;
+  /** Says whether it may call from an address; from every one without it. */
+  readonly allowsAddress?: ((address: string) => boolean) | undefined;
   /** The one session that it may use, by methods with the option `session_bearer` alone; most may use all of the account's. */
   readonly sessionId?: string;
 }
@@ -92,6 +94,8 @@ export interface Call extends Attempt {
   charge(): void;
   /** Counts a stream among those of a session. Throws `tier-limit` when there are too many of it, or of the account. */
   joinSession(sessionId: string): Promise<void>;
+  /** Says that there was nothing to change, and so nothing for the audit log. */
+  markUnchanged(): void;
   /**
    * Writes the call's entry of the audit log with the transaction of its change, and gives its identifier. For methods with
    * the option `audit`.

@@ -33,6 +33,7 @@ export const authentication: AdmissionPolicy = {
     const known = parts.bearers.peek(call.bearer);
     if (!known) return lookUp(call, call.bearer, parts);
     call.principal = known;
+    note(call, parts);
     return undefined;
   },
 };
@@ -43,7 +44,8 @@ async function drawFromAddress(call: GatewayCall, { addresses }: PolicyParts): P
   refuseEmpty(state, whose);
 }
 
-async function lookUp(call: GatewayCall, bearer: Bearer, { addresses, bearers }: PolicyParts): Promise<void> {
+async function lookUp(call: GatewayCall, bearer: Bearer, parts: PolicyParts): Promise<void> {
+  const { addresses, bearers } = parts;
   const state = await addresses.draw(call.clientAddress);
   const giveBack = () => state.allowed && addresses.refund(call.clientAddress);
   try {
@@ -56,6 +58,11 @@ async function lookUp(call: GatewayCall, bearer: Bearer, { addresses, bearers }:
     throw thrown;
   }
   await giveBack();
+  note(call, parts);
+}
+
+function note({ principal }: GatewayCall, { apiKeys }: PolicyParts): void {
+  if (principal.kind === "key") apiKeys.used(principal.keyId);
 }
 
 /**

@@ -2,8 +2,8 @@ import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
 /**
- * Refuses a caller whose bearer lacks the method's scope, a program where only a person may act, a token that was made
- * for a session everywhere else, and in a path all others.
+ * Refuses a caller whose bearer is not good from its address, or lacks the method's scope, a program where only a person
+ * may act, a token that was made for a session everywhere else, and in a path all others.
  */
 export const permission: AdmissionPolicy = {
   name: "permission",
@@ -19,7 +19,10 @@ export const permission: AdmissionPolicy = {
   },
   admit(call) {
     const { scope, loginOnly, sessionBearer } = call.served.rules;
-    const { kind, scopes, sessionId } = call.principal;
+    const { kind, scopes, sessionId, allowsAddress } = call.principal;
+    if (allowsAddress?.(call.clientAddress) === false) {
+      throw fail("forbidden", {}, { detail: `the ${kind} is not good from the address ${call.clientAddress}` });
+    }
     if (sessionId !== undefined && !sessionBearer) {
       throw fail("forbidden", {}, { detail: "the token is good for the CDP connection of its session alone" });
     }

@@ -1,13 +1,18 @@
-import type { Feature } from "../feature.ts";
-import type { ApiKeys } from "./api-keys.ts";
+import { defineService } from "../feature.ts";
+import { ApiKeyService } from "../gen/pilothouse/v1/api_key_pb.ts";
 import { keyBearers } from "./key-bearer.ts";
+import { type ApiKeyServiceParts, createApiKeyService } from "./service.ts";
+import { keyMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for keys that have expired. */
 const sweepEvery = 60_000;
 
-export const apiKeys: Feature<{ readonly apiKeys: ApiKeys }> = {
+export const apiKeys = defineService({
+  service: ApiKeyService,
+  migrations: keyMigrations,
   bearers: keyBearers,
-  create: ({ apiKeys: { sweep } }) => ({
-    jobs: [{ run: sweep, every: sweepEvery, complaint: "expired keys cannot be swept at the moment" }],
+  create: (parts: ApiKeyServiceParts) => ({
+    methods: createApiKeyService(parts),
+    jobs: [{ run: parts.apiKeys.sweep, every: sweepEvery, complaint: "expired keys cannot be swept at the moment" }],
   }),
-};
+});

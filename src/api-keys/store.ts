@@ -1,37 +1,17 @@
-import { sql } from "kysely";
+import { type Selectable, sql } from "kysely";
 import type { Override } from "../accounts/entitlement.ts";
-import type { Database, NamedStatement, Tx } from "../platform/postgres/database.ts";
-import type { Stamp } from "../platform/postgres/schema.ts";
+import type { Database, NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
+import type { ApiKeysTable } from "./tables.ts";
 
-/** Keys of the API; of their secrets only the hash. */
-interface ApiKeysTable {
-  id: string;
-  account_id: string;
-  name: string;
-  secret_hash: Buffer;
-  scopes: string[];
-  created_at: Stamp;
-  expires_at: Date | null;
-  revoked_at: Date | null;
-}
-
-declare module "../platform/postgres/schema.ts" {
-  interface Schema {
-    api_keys: ApiKeysTable;
-  }
-}
+/** A key as its row says it. */
+export type ApiKeyRow = Selectable<ApiKeysTable>;
 
 /** A key with what its account adds, as a request needs it. */
-export interface KeyRow {
-  readonly id: string;
-  readonly name: string;
-  readonly account_id: string;
+export interface KeyRow
+  extends Pick<ApiKeyRow, "id" | "name" | "account_id" | "secret_hash" | "scopes" | "expires_at" | "revoked_at"> {
   readonly tier: string;
   readonly overrides: Override[];
-  readonly secret_hash: Buffer;
-  readonly scopes: string[];
-  readonly expires_at: Date | null;
-  readonly revoked_at: Date | null;
+  readonly addresses: string[];
 }
 
 /** A key to keep. */
@@ -41,12 +21,16 @@ export interface NewKey {
   readonly name: string;
   readonly secretHash: Buffer;
   readonly scopes: readonly string[];
-  readonly expiresAt?: Date | undefined;
+  readonly createdAt?: Date | undefined;
+  readonly createdBy?: string | null | undefined;
+  readonly expiresAt?: Date | null | undefined;
+  readonly addresses?: readonly string[] | undefined;
 }
 
 const findStatement: NamedStatement = {
   name: "api-key-find",
-  text: `select k.id, k.name, k.account_id, a.tier, a.overrides, k.secret_hash, k.scopes, k.expires_at, k.revoked_at
+  text: `select k.id, k.name, k.account_id, a.tier, a.overrides, k.secret_hash, k.scopes, k.expires_at, k.revoked_at,
+      k.addresses
     from api_keys k join accounts a on a.id = k.account_id where k.id = any($1::text[])`,
 };
 
@@ -55,9 +39,9 @@ export function findKeys(db: Database, ids: readonly string[]): Promise<KeyRow[]
   return db.named<KeyRow>(findStatement, [ids]);
 }
 
-/** Inserts a key; does nothing when it is there already. */
-export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
-  await tx.sql
+/** Inserts a key; undefined when it is there already. */
+export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefined> {
+  return tx.sql
     .insertInto("api_keys")
     .values({
       id: key.id,
@@ -65,18 +49,81 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
       name: key.name,
       secret_hash: key.secretHash,
       scopes: [...key.scopes],
+      created_by: key.createdBy ?? null,
       expires_at: key.expiresAt ?? null,
-      revoked_at: null,
+      addresses: [...(key.addresses ?? [])],
+      ...(key.createdAt && { created_at: key.createdAt }),
     })
     .onConflict((conflict) => conflict.column("id").doNothing())
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Finds a key of an account, and locks it against its rotation and revocation. */
+export async function lockKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
+  const found = tx.sql.selectFrom("api_keys").selectAll().where("id", "=", id).where("account_id", "=", accountId);
+  return found.forUpdate().executeTakeFirst();
+}
+
+/** Counts the keys of an account that are good and have not been rotated. */
+export async function countKeys(tx: Tx, accountId: string, now: Date): Promise<number> {
+  const { count } = await tx.sql
+    .selectFrom("api_keys")
+    .select(sql<number>`count(*)::int`.as("count"))
+    .where("account_id", "=", accountId)
+    .where("revoked_at", "is", null)
+    .where("rotated_to", "is", null)
+    .where((where) => where.or([where("expires_at", "is", null), where("expires_at", ">", now)]))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** What a key can be, as the list is narrowed down by it. */
+export type KeyStatus = "active" | "expiring" | "expired" | "revoked";
+
+/** Which keys of an account to list. */
+export interface KeyListQuery {
+  readonly accountId: string;
+  readonly status: KeyStatus | undefined;
+  /** Only keys that are older than this one. */
+  readonly before: string | undefined;
+  readonly limit: number;
+  readonly now: Date;
+}
+
+/** Lists keys, newest first. */
+export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiKeyRow[]> {
+  const { status, now } = query;
+  let select = db.sql.selectFrom("api_keys").selectAll().where("account_id", "=", query.accountId);
+  if (query.before !== undefined) select = select.where("id", "<", query.before);
+  if (status !== undefined) select = select.where("revoked_at", status === "revoked" ? "is not" : "is", null);
+  if (status === "expired") select = select.where("expires_at", "<=", now);
+  if (status === "active" || status === "expiring") {
+    select = select
+      .where((where) => where.or([where("expires_at", "is", null), where("expires_at", ">", now)]))
+      .where("rotated_to", status === "active" ? "is" : "is not", null);
+  }
+  return select.orderBy("id", "desc").limit(query.limit).execute();
+}
+
+/** Says which key takes the place of another, and when that one ends. The key is locked. */
+export async function retireKey(
+  tx: Tx,
+  id: string,
+  to: { readonly id: string; readonly graceEnds: Date },
+): Promise<void> {
+  await tx.sql
+    .updateTable("api_keys")
+    .set({ rotated_to: to.id, expires_at: to.graceEnds })
+    .where("id", "=", id)
     .execute();
 }
 
 /** Revokes a key; false when it is not there or was revoked before. */
-export async function revokeKey(tx: Tx, id: string): Promise<boolean> {
+export async function revokeKey(tx: Tx, id: string, now: Date): Promise<boolean> {
   const row = await tx.sql
     .updateTable("api_keys")
-    .set({ revoked_at: sql<Date>`now()` })
+    .set({ revoked_at: now })
     .where("id", "=", id)
     .where("revoked_at", "is", null)
     .returning("id")
@@ -84,14 +131,26 @@ export async function revokeKey(tx: Tx, id: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Revokes the keys that expired more than 24 hours ago. */
-export async function revokeExpiredKeys(db: Database): Promise<string[]> {
+/** Revokes the keys that expired before a time. */
+export async function revokeExpiredKeys(db: Database, { before, now }: { before: Date; now: Date }): Promise<string[]> {
   const rows = await db.sql
     .updateTable("api_keys")
-    .set({ revoked_at: sql<Date>`now()` })
+    .set({ revoked_at: now })
     .where("revoked_at", "is", null)
-    .where("expires_at", "<", sql<Date>`now() - interval '24 hours'`)
+    .where("expires_at", "<", before)
     .returning("id")
     .execute();
   return rows.map(({ id }) => id);
+}
+
+const usedStatement: NamedStatement = {
+  name: "api-keys-used",
+  text: `update api_keys k set last_used_at = u.used_at
+    from unnest($1::text[], $2::timestamptz[]) as u (id, used_at)
+    where k.id = u.id and (k.last_used_at is null or k.last_used_at < u.used_at)`,
+};
+
+/** Keeps when keys were last used. */
+export async function keepUses(db: Database, uses: ReadonlyMap<string, number>): Promise<void> {
+  await db.named(usedStatement, [[...uses.keys()], [...uses.values()].map((at) => new Date(at))]);
 }

@@ -1,8 +1,14 @@
-import { idCharacters, randomText } from "../platform/ids.ts";
+import { crc32 } from "node:zlib";
+import { idCharacters, randomText, toBase32 } from "../platform/ids.ts";
 import type { BearerToken } from "./bearer-kind.ts";
 
 /** Five bits a character: 200 random bits. */
 const secretLength = 40;
+
+/** Five bits a character: the 32 bits of a checksum. */
+const checksumLength = 7;
+
+const letters = "[0-9a-hjkmnp-tv-z]";
 
 /** How the tokens of one kind are written. */
 export interface TokenText {
@@ -10,22 +16,35 @@ export interface TokenText {
   readonly prefix: string;
   /** Makes the secret of a new one. */
   newSecret(): string;
-  /** Writes one: `<prefix><id>_<secret>`. */
+  /** Writes one: `<prefix><id>_<secret><checksum>`. */
   write(token: BearerToken): string;
   /** Reads one; undefined when it is none. */
   parse(text: string): BearerToken | undefined;
 }
 
-/** Makes what writes and reads the tokens that begin with `prefix`, whose rows have identifiers with `idPrefix`. */
+/** By it those who look for leaked tokens tell one from a text that resembles it. */
+const checksumOf = (text: string): string => toBase32(BigInt(crc32(text)), checksumLength);
+
+/**
+ * Makes what writes and reads the tokens that begin with `prefix`, whose rows have identifiers with `idPrefix`. Those that
+ * were made before there were checksums have none.
+ */
 export function tokenText(prefix: string, idPrefix: string): TokenText {
-  const token = new RegExp(`^${prefix}(${idCharacters})_([0-9a-hjkmnp-tv-z]{${secretLength}})$`);
+  const token = new RegExp(
+    `^(${prefix}(${idCharacters})_(${letters}{${secretLength}}))(${letters}{${checksumLength}})?$`,
+  );
   return {
     prefix,
     newSecret: () => randomText(secretLength),
-    write: ({ id, secret }) => `${prefix}${id.slice(idPrefix.length + 1)}_${secret}`,
+    write({ id, secret }) {
+      const text = `${prefix}${id.slice(idPrefix.length + 1)}_${secret}`;
+      return text + checksumOf(text);
+    },
     parse(text) {
-      const [, id, secret] = token.exec(text) ?? [];
-      return id === undefined || secret === undefined ? undefined : { id: `${idPrefix}_${id}`, secret };
+      const [, checked, id, secret, checksum] = token.exec(text) ?? [];
+      if (checked === undefined || id === undefined || secret === undefined) return undefined;
+      if (checksum !== undefined && checksum !== checksumOf(checked)) return undefined;
+      return { id: `${idPrefix}_${id}`, secret };
     },
   };
 }

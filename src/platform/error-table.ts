@@ -238,6 +238,7 @@ export const errorTable = {
     about: "The account has as many of these as it may have at once; of most things its tier says how many.",
     extensions: {
       current_profiles: { type: "integer", optional: true, about: "Profiles that the account has." },
+      current_api_keys: { type: "integer", optional: true, about: "Keys that the account has, and that count." },
       current_streams: {
         type: "integer",
         optional: true,

@@ -19,7 +19,7 @@ export const idCharacters = `[${alphabet}]{26}`;
 
 /** Gives the lowest identifier of a time, in milliseconds since the Unix epoch: all that are made then or later follow it. */
 export function lowestId<Prefix extends string>(prefix: Prefix, time: number): Id<Prefix> {
-  return `${prefix}_${base32(BigInt(time) << randomBits, 26)}`;
+  return `${prefix}_${toBase32(BigInt(time) << randomBits, 26)}`;
 }
 
 /** Reads when an identifier was made, in milliseconds since the Unix epoch. */
@@ -36,7 +36,7 @@ export function idPattern(prefix: string): RegExp {
 const pairs = Array.from({ length: 1024 }, (_, bits) => alphabet.charAt(bits >> 5) + alphabet.charAt(bits & 31));
 
 /** Writes the lowest bits of a number in base 32, most significant digit first. */
-function base32(value: bigint, length: number): string {
+export function toBase32(value: bigint, length: number): string {
   let text = "";
   // Six digits at a time: every step of a bigint costs 40 ns.
   for (let rest = value; text.length < length; rest >>= 30n) {
@@ -54,7 +54,7 @@ function parseBase32(text: string): bigint {
 /** Gives the same identifiers each time that it is made from the same text of 26 characters: this one, and those after it. */
 export function repeatIds(first: string): Ids {
   let next = parseBase32(first);
-  return { next: (prefix) => `${prefix}_${base32(next++, 26)}` };
+  return { next: (prefix) => `${prefix}_${toBase32(next++, 26)}` };
 }
 
 /** Makes random numbers of 80 bits. The system is asked for many at once: asking for each alone takes 4 us. */
@@ -97,7 +97,7 @@ export function createIds(clock: Clock): Ids {
         random = (random + 1n) % randomLimit;
         if (random === 0n) time += 1;
       }
-      return `${prefix}_${base32((BigInt(time) << randomBits) | random, 26)}`;
+      return `${prefix}_${toBase32((BigInt(time) << randomBits) | random, 26)}`;
     },
   };
 }

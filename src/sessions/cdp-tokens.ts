@@ -1,4 +1,5 @@
 import type { Override } from "../accounts/entitlement.ts";
+import { compileAddresses } from "../api-keys/address-list.ts";
 import type { BearerKind, Credential } from "../identity/bearer-kind.ts";
 import { tokenText } from "../identity/token-text.ts";
 import type { Database, NamedStatement, Tx } from "../platform/postgres/database.ts";
@@ -34,6 +35,7 @@ interface TokenRow {
   readonly tier: string;
   readonly overrides: Override[];
   readonly scopes: string[];
+  readonly addresses: string[];
 }
 
 // One made by a login is not found until logins are bearers: then its row is joined here, as that of a key is.
@@ -41,7 +43,7 @@ const findStatement: NamedStatement = {
   name: "cdp-token-find",
   text: `select t.id, t.session_id, t.secret_hash, t.opens_until,
       t.revoked_at is not null or k.revoked_at is not null as is_revoked,
-      k.id as key_id, k.name as key_name, k.expires_at as key_expires_at, k.scopes,
+      k.id as key_id, k.name as key_name, k.expires_at as key_expires_at, k.scopes, k.addresses,
       a.id as account_id, a.tier, a.overrides
     from cdp_tokens t join api_keys k on k.id = t.made_by join accounts a on a.id = k.account_id
     where t.id = any($1::text[])`,
@@ -85,8 +87,9 @@ export async function sweepCdpTokens(db: Database): Promise<void> {
 function toCredential(row: TokenRow): Credential {
   const { key_id: keyId, key_name: name, account_id: accountId, session_id: sessionId, tier, overrides } = row;
   const scopes = new Set(row.scopes.filter((each) => each === scope));
+  const allowsAddress = compileAddresses(row.addresses);
   return {
-    principal: { kind: "key", keyId, name, accountId, tier, overrides, scopes, sessionId },
+    principal: { kind: "key", keyId, name, accountId, tier, overrides, scopes, sessionId, allowsAddress },
     secretHash: row.secret_hash,
     isRevoked: row.is_revoked,
     expiresAt: row.key_expires_at,

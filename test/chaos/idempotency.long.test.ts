@@ -2,8 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createApiKeys } from "../../src/api-keys/api-keys.ts";
-import { createLocalBus } from "../../src/platform/bus.ts";
+import { createKey } from "../../src/api-keys/api-keys.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -45,10 +44,9 @@ beforeAll(async () => {
   await Promise.all([survivor.start(), doomed.start()]);
   worker = new FakeWorker({ gateway: `127.0.0.1:${survivorPorts.FLEET_PORT}`, token, slots: 100 });
   await worker.start();
-  const keys = createApiKeys({ db: database.db, bus: createLocalBus(), ids });
   const { token: key } = await database.db.transaction(async (tx) => {
     await insertAccount(tx, { id: accountId, name: "Doomed", tier: "enterprise" });
-    return keys.create(tx, { accountId, name: "test" });
+    return createKey(tx, ids, { accountId, name: "test" });
   });
   toDoomed = restClient({ url: `http://127.0.0.1:${doomedPorts.PORT}`, key });
   toSurvivor = restClient({ url: `http://127.0.0.1:${survivorPorts.PORT}`, key });

@@ -9,10 +9,11 @@ const unaudited = [
   "SessionService.Capture",
 ];
 
-test("every method that changes something has an action of the audit log", () => {
+// Public methods have no caller: they write their entries by themselves, once they know whom those are about.
+test("every method by which a caller changes something has an action of the audit log", () => {
   const writes = builtServices
     .flatMap(({ methods }) => methods)
-    .filter(({ kind, route }) => kind === "unary" && route?.verb !== "GET");
+    .filter(({ kind, route, rules }) => kind === "unary" && route?.verb !== "GET" && !rules.public);
   const without = writes.filter(({ rules }) => rules.audit === "").map(({ name }) => name);
   expect(without).toEqual(unaudited);
   const misnamed = writes.filter(({ rules: { audit } }) => audit !== "" && !/^[a-z_]+\.[a-z_]+$/.test(audit));

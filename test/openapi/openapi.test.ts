@@ -154,6 +154,7 @@ describe("what clients are generated from", () => {
 
   test("delivers to webhooks the event types that can be subscribed to", () => {
     expect(Object.keys(webhooks).sort()).toEqual([
+      "api_key.revoked",
       "quota.exceeded",
       "quota.warning_80pct",
       "session.challenge_detected",

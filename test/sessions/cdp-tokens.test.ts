@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { createKey } from "../../src/api-keys/api-keys.ts";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -33,10 +33,9 @@ afterAll(async () => {
 async function makeToken(keyExpiresAt?: Date) {
   const { app, sessions } = running;
   const accountId = app.ids.next("acc");
-  const keys = createApiKeys(app);
   const key = await app.db.transaction(async (tx) => {
     await insertAccount(tx, { id: accountId, name: "Test", tier: "enterprise" });
-    return keys.create(tx, { accountId, name: "test", ...(keyExpiresAt && { expiresAt: keyExpiresAt }) });
+    return createKey(tx, app.ids, { accountId, name: "test", ...(keyExpiresAt && { expiresAt: keyExpiresAt }) });
   });
   const call = await running.caller();
   const { id: sessionId } = await sessions.create(call(), create(CreateSessionRequestSchema, {}));
@@ -45,7 +44,7 @@ async function makeToken(keyExpiresAt?: Date) {
   const kept = { id: token.id, sessionId, madeBy: key.id, secretHash: hashSecret(token.secret), opensUntil };
   await app.db.transaction((tx) => insertCdpToken(tx, kept));
   const bearer = bearers.read(`Bearer ${cdpTokenText.write(token)}`);
-  return { bearer, sessionId, keyId: key.id, keys };
+  return { bearer, sessionId, keyId: key.id, keys: app.apiKeys };
 }
 
 test("a token opens its session for an hour, and what it has opened lasts", async () => {

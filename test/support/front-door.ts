@@ -1,5 +1,6 @@
 import { Gateway } from "../../gateway/gateway.ts";
 import { insertAccount } from "../../src/accounts/store.ts";
+import { createKey } from "../../src/api-keys/api-keys.ts";
 import type { AppOptions } from "../../src/app.ts";
 import { freePorts } from "./free-port.ts";
 import { type Rest, restClient } from "./rest.ts";
@@ -41,7 +42,7 @@ export async function startFrontDoor(
       app.db.transaction(async (tx) => {
         const accountId = app.ids.next("acc");
         await insertAccount(tx, { id: accountId, name: "Test", tier });
-        return (await app.apiKeys.create(tx, { accountId, name: "test", ...(scopes && { scopes }) })).token;
+        return (await createKey(tx, app.ids, { accountId, name: "test", ...(scopes && { scopes }) })).token;
       }),
     async [Symbol.asyncDispose]() {
       await gateway.stop();

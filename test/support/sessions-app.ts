@@ -89,5 +89,6 @@ function callOf(principal: Principal): Omit<Call, keyof Attempt> {
     charge: () => undefined,
     joinSession: async () => undefined,
     audit: () => "aud_test",
+    markUnchanged: () => undefined,
   };
 }

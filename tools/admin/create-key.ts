@@ -1,5 +1,5 @@
 import { ensureAccount } from "../../src/accounts/store.ts";
-import { createApiKeys } from "../../src/api-keys/api-keys.ts";
+import { createKey as makeKey } from "../../src/api-keys/api-keys.ts";
 import { allScopes } from "../../src/api-keys/scopes.ts";
 import { tiers } from "../../src/limits/tiers.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
@@ -30,13 +30,13 @@ export const createKey: AdminCommand = {
   options: ["account", "tier", "name", "scopes"],
   run(given) {
     const { account, tier, name, scopes } = readOrder(given);
-    return asOperator(({ db, bus, ids, audit }) =>
+    return asOperator(({ db, ids, audit }) =>
       db.transaction(async (tx) => {
         const found = await ensureAccount(tx, { id: ids.next("acc"), name: account, tier: tier ?? "free" });
         if (found === "ambiguous") throw new StartRefused(`several accounts are called ${account}: give the id of one`);
         if (tier !== undefined && found.tier !== tier)
           throw new StartRefused(`the account ${account} is there already, with the tier ${found.tier}`);
-        const key = await createApiKeys({ db, bus, ids }).create(tx, { accountId: found.id, name, scopes });
+        const key = await makeKey(tx, ids, { accountId: found.id, name, scopes });
         const record = { accountId: found.id, actor: { kind: "operator" }, action: "api_key.create" } as const;
         audit.record(tx, { ...record, subject: key.id, data: { name, scopes } });
         return key.token;
