@@ -21,6 +21,10 @@ interface Caller extends Entitlement {
 interface KeyPrincipal extends Caller {
   readonly kind: "key";
   readonly keyId: string;
+  /** The user who made it, or whose key did; an operator's key has none. */
+  readonly userId?: string;
+  /** What that user is in the account now: its scopes are no more than that gives. */
+  readonly role?: Role;
 }
 
 /** A person who has logged in. */

@@ -26,7 +26,8 @@ export async function findMaker(tx: Tx, principal: Principal): Promise<KeyMaker>
   }
   const row = await lockKey(tx, principal.keyId, principal.accountId);
   if (!row || row.revoked_at) throw fail("revoked-key");
-  return { scopes: row.scopes, expiresAt: row.expires_at, addresses: row.addresses, userId: row.created_by };
+  const scopes = row.scopes.filter((scope) => principal.scopes.has(scope));
+  return { scopes, expiresAt: row.expires_at, addresses: row.addresses, userId: row.created_by };
 }
 
 /** Throws `forbidden` where a key would reach beyond who makes it. */

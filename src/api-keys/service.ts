@@ -57,7 +57,7 @@ function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker
 async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyRow> {
   const row = keyId.test(id) ? await lockKey(tx, id, principal.accountId) : undefined;
   if (!row) throw fail("not-found", {}, { detail: "no key has this id" });
-  if (principal.kind === "login" && principal.role === "member" && row.created_by !== principal.userId)
+  if (principal.role === "member" && row.created_by !== principal.userId)
     throw fail("forbidden", {}, { detail: "members rotate and revoke only their own keys" });
   return row;
 }

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from "kysely";
 import type { Override } from "../accounts/entitlement.ts";
+import type { Role } from "../accounts/tables.ts";
 import type { Database, NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import type { ApiKeysTable } from "./tables.ts";
 
@@ -12,6 +13,11 @@ export interface KeyRow
   readonly tier: string;
   readonly overrides: Override[];
   readonly addresses: string[];
+  readonly created_by: string | null;
+  /** What its maker is in the account now; null for a key of no user. */
+  readonly role: Role | null;
+  /** Its account is disabled, or its maker no member any more. */
+  readonly is_orphaned: boolean;
 }
 
 /** A key to keep. */
@@ -30,8 +36,11 @@ export interface NewKey {
 const findStatement: NamedStatement = {
   name: "api-key-find",
   text: `select k.id, k.name, k.account_id, a.tier, a.overrides, k.secret_hash, k.scopes, k.expires_at, k.revoked_at,
-      k.addresses
-    from api_keys k join accounts a on a.id = k.account_id where k.id = any($1::text[])`,
+      k.addresses, k.created_by, m.role,
+      a.disabled_at is not null or (k.created_by is not null and m.id is null) as is_orphaned
+    from api_keys k join accounts a on a.id = k.account_id
+      left join memberships m on m.account_id = k.account_id and m.user_id = k.created_by
+    where k.id = any($1::text[])`,
 };
 
 /** Finds keys by their identifiers. */
