@@ -1,6 +1,6 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { homeOf } from "../../workers/slots/processes.ts";
@@ -77,14 +77,14 @@ export class LoadScene {
     return Number(/^pilothouse_slots\{state="held"\} (\d+)/m.exec(text)?.[1] ?? Number.NaN);
   }
 
-  /** Finds the processes of a session's browser: what it downloads lies in its own slot. */
+  /** Finds the processes of a session's browser: what it downloads lies with the files of its own slot. */
   async browserOf(session: string): Promise<readonly ListedProcess[]> {
     const text = `marker-${session}`;
     const url = this.site.url(`/marker?text=${encodeURIComponent(text)}`);
     await this.rest(`${session}/navigate`, { url, timeout_ms: 5_000 });
     for (let tries = 50; tries > 0; tries -= 1) {
       const all = descendantsOf(this.pids.worker);
-      const found = all.find(({ pid, command }) => isMain(command) && holds(homeOf(pid), text));
+      const found = all.find(({ pid, command }) => isMain(command) && this.#holds(homeOf(pid), text));
       if (found) return [found, ...descendantsOf(found.pid, all)];
       await delay(50);
     }
@@ -105,21 +105,19 @@ export class LoadScene {
   #readPid(path: string): number {
     return Number.parseInt(readFileSync(join(this.service.dataDir, path), "utf8"), 10);
   }
+
+  /** Says whether the files of a slot hold one with a text; its browser's home is its directory. */
+  #holds(home = "", text: string): boolean {
+    try {
+      const directory = join(this.service.dataDir, "slots", `${basename(home)}-files`, "files");
+      return readdirSync(directory).some((name) => readFileSync(join(directory, name), "utf8") === text);
+    } catch {
+      // The slot is being cleared.
+      return false;
+    }
+  }
 }
 
 function isMain(command: string): boolean {
   return command.includes("--remote-debugging-pipe") && !command.includes("--type=");
-}
-
-/** Says whether a slot's downloads hold a file with a text. */
-function holds(slot: string | undefined, text: string): boolean {
-  try {
-    const directory = join(slot ?? "", "files");
-    return readdirSync(directory, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .some((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8") === text);
-  } catch {
-    // The slot is being cleared.
-    return false;
-  }
 }
