@@ -4,17 +4,19 @@ export interface Welcome {
   readonly grpcAddress: string;
   readonly keyFile: string;
   readonly demoUrl: string;
+  /** Where mails are read that nobody sends. */
+  readonly mailsUrl: string | undefined;
 }
 
 /** Writes what `npm start` prints: where everything is, and a first session to paste into another terminal. */
-export function welcome({ url, grpcAddress, keyFile, demoUrl }: Welcome): string {
+export function welcome({ url, grpcAddress, keyFile, demoUrl, mailsUrl }: Welcome): string {
   return `
 Pilothouse is ready.
 
   REST, Connect, gRPC, WebSocket   ${url}
   gRPC                             ${grpcAddress}
   Reference                        ${url}/docs
-  Your API key                     ${keyFile}
+  Your API key                     ${keyFile}${mailsUrl ? `\n  Mails of this service            ${mailsUrl}` : ""}
 
 Paste this into another terminal:
 

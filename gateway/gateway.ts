@@ -14,6 +14,7 @@ import { type HttpHandler, SharedPort } from "./listen.ts";
 import { loadComments } from "./openapi/comments.ts";
 import { buildOpenApi } from "./openapi/document.ts";
 import { ownHosts } from "./own-hosts.ts";
+import { mountOutbox } from "./pages/dev-mail.ts";
 import { renderDocs } from "./pages/docs-page.ts";
 import { errorsPathOf, mountPages } from "./pages/pages.ts";
 import { blockListOf, createPeers } from "./peer.ts";
@@ -113,5 +114,7 @@ export class Gateway {
       docsHtml: renderDocs(document),
       errorsPath: errorsPathOf(errorsBase),
     });
+    const { outbox } = this.#app.mailer;
+    if (outbox) await mountOutbox(this.#rest, outbox);
   }
 }

@@ -1,11 +1,12 @@
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
-import { createApp } from "../src/app.ts";
+import { type App, createApp } from "../src/app.ts";
 import { type Config, readConfig } from "../src/platform/config.ts";
 import { ConfigError } from "../src/platform/environment.ts";
 import { StartRefused } from "../src/platform/start-refused.ts";
 import { welcome } from "./banner.ts";
 import { Gateway } from "./gateway.ts";
 import { type Demo, startDemo } from "./pages/demo.ts";
+import { outboxPath } from "./pages/dev-mail.ts";
 
 // Who reads what it prints may go away: that must not end the process, least of all while it stops what it runs.
 for (const output of [process.stdout, process.stderr]) {
@@ -55,12 +56,14 @@ async function main(): Promise<void> {
     await stop();
     if (!wasTold) throw portInUse(error, config) ?? error;
   }
-  if (demo && !stopping) process.stdout.write(firstLines(config, demo));
+  if (demo && !stopping) process.stdout.write(firstLines(app, demo));
 }
 
-function firstLines({ publicUrl, grpcPort, dataDir }: Config, { url }: Demo): string {
+function firstLines({ config, mailer: { outbox } }: App, { url }: Demo): string {
+  const { publicUrl, grpcPort, dataDir } = config;
   const keyFile = `${dataDir}/dev-api-key`;
-  return welcome({ url: publicUrl, grpcAddress: `localhost:${grpcPort}`, keyFile, demoUrl: url });
+  const mailsUrl = outbox && `${publicUrl}${outboxPath(outbox.key)}`;
+  return welcome({ url: publicUrl, grpcAddress: `localhost:${grpcPort}`, keyFile, demoUrl: url, mailsUrl });
 }
 
 /** Names the variable of a port that something else listens on; grpc-js tells of it in the text of its error alone. */

@@ -152,7 +152,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const limits = createLimits(clock);
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const work = createWork({ bus, clock });
-  const mailer = createMailer({ config, db, ids, log, sealer });
+  const mailer = createMailer({ config, db, clock, ids, sealer, work });
   const people = createPeople({ db, bus, ids, clock, log, metrics, mailer });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
@@ -202,6 +202,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       people.linkRequests,
       profiles,
       fleet,
+      mailer,
       workRunner,
       ...jobs,
     ],

@@ -1,3 +1,4 @@
+import { type Html, html } from "../../src/platform/html.ts";
 import type {
   Introduction,
   MediaType,
@@ -10,7 +11,7 @@ import type {
 } from "../openapi/model.ts";
 import { curlOf } from "./curl.ts";
 import { fieldTable, lastPart, parameterTable, type Resolver } from "./docs-schema.ts";
-import { type Html, html, inline, prose } from "./html.ts";
+import { inline, prose } from "./prose.ts";
 
 /** A method with where it is reached. */
 export interface Entry<O extends Introduction> {

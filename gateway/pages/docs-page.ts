@@ -1,7 +1,8 @@
+import { type Html, html } from "../../src/platform/html.ts";
 import type { Introduction, OpenApiDocument, Operation } from "../openapi/model.ts";
 import { type Entry, eventSection, operationSection, streamSection } from "./docs-operation.ts";
 import { headerTable, Resolver } from "./docs-schema.ts";
-import { type Html, html, prose } from "./html.ts";
+import { prose } from "./prose.ts";
 import { page } from "./shell.ts";
 
 /** Writes the reference page of an OpenAPI document: complete without script, style or anything from elsewhere. */

@@ -1,5 +1,6 @@
+import { type Html, html } from "../../src/platform/html.ts";
 import type { Header, OpenApiDocument, Parameter, Reference, Response, Schema } from "../openapi/model.ts";
-import { type Html, html, inline, prose } from "./html.ts";
+import { inline, prose } from "./prose.ts";
 
 /** Finds what a document's references name. */
 export class Resolver {

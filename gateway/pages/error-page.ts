@@ -1,5 +1,6 @@
 import { type ErrorSlug, errorTable, extensionsOf } from "../../src/platform/error-table.ts";
-import { html, inline, prose } from "./html.ts";
+import { html } from "../../src/platform/html.ts";
+import { inline, prose } from "./prose.ts";
 import { page } from "./shell.ts";
 
 /** Writes the page that a problem's type URI resolves to. */

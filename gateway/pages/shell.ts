@@ -1,5 +1,5 @@
+import { Html, html, type Insert } from "../../src/platform/html.ts";
 import { pageHeadersFor } from "./content-policy.ts";
-import { Html, html, type Insert } from "./html.ts";
 import { style } from "./style.ts";
 
 // Without it everything is there; with it every example can be copied.

@@ -10,6 +10,7 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { ProvePassword } from "../passwords/password-proof.ts";
 import type { Passwords } from "../passwords/passwords.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
@@ -21,6 +22,7 @@ import { createPasswordReset } from "./password-reset.ts";
 import { createSignUp } from "./sign-up.ts";
 
 export interface AuthServiceParts {
+  readonly config: Pick<Config, "signup">;
   readonly db: Database;
   readonly ids: Ids;
   readonly clock: Clock;

@@ -24,7 +24,7 @@ const most = { signUps: 100, mails: 5 };
 
 /** Makes the methods by which people come to be users. */
 export function createSignUp(parts: AuthServiceParts) {
-  const { db, ids, clock, brakes, passwords, mailer } = parts;
+  const { config, db, ids, clock, brakes, passwords, mailer } = parts;
   const mails = createAuthMails(mailer);
   const verify = createVerification(parts);
 
@@ -42,6 +42,7 @@ export function createSignUp(parts: AuthServiceParts) {
 
   return {
     async signUp(call: Call, request: SignUpRequest): Promise<SignUpResponse> {
+      if (config.signup === "closed") throw fail("feature-unavailable", {}, { detail: "sign-up is closed here" });
       const email = canonicalEmail(request.email);
       assertUncommon(request.password, email);
       const { network } = clientOf(call);

@@ -17,11 +17,11 @@ export interface Mail {
 const bounds = { subject: 150, lines: 40, line: 2_000 };
 
 /** What mail programs make a link of: a character of an address between two others, as in `a.example`, `a@b`, `http://`. */
-const linkMarks = /(?<=\S)([.:/@]+)(?=\S)/g;
+const linkMarks = /(?<=\S)[.:/@](?=\S)/g;
 
 /** Puts a space without width behind whatever would make a link of a text. */
-function unlinked(text: string): string {
-  return text.replaceAll(linkMarks, "$1\u200B");
+export function unlinked(text: string): string {
+  return text.replaceAll(linkMarks, "$&\u200B");
 }
 
 /** One line of text without control characters, which in a header would begin another one. */

@@ -1,11 +1,17 @@
-import { createTransport } from "nodemailer";
+import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
+import { fail } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
-import type { Log } from "../platform/log.ts";
+import type { Part } from "../platform/lifetime.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { RepeatedWork } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { Work } from "../work/work.ts";
+import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { checkedMail, type Mail } from "./mail.ts";
-import { insertMail, markSent } from "./store.ts";
+import { createOutbox, type Outbox } from "./outbox.ts";
+import { createPost, postWidth } from "./post.ts";
+import { deleteMail, deleteOldMails, findMail, insertMail, type StoredMail } from "./store.ts";
 
 /** The pages that links in mails lead to. */
 export type LinkPage =
@@ -17,43 +23,97 @@ export type LinkPage =
   | "undo-email-change";
 
 /** Sends mails. */
-export interface Mailer {
-  /** Writes a mail in the transaction of its cause; it is sent after the commit, and never after a rollback. */
+export interface Mailer extends Part {
+  /**
+   * Writes a mail in the transaction of its cause; it is sent after the commit, and never after a rollback. Better last in
+   * the transaction: until the commit no other mail is written.
+   */
   send(tx: Tx, mail: Mail): Promise<void>;
   /** Address of a page of ours that does what the token is for, at the press of a button. The token stays in the browser. */
   link(page: LinkPage, token: string): string;
+  /** Where mails stay that nobody sends. */
+  readonly outbox: Outbox | undefined;
+  /** What sends them. */
+  readonly works: readonly WorkKind<MailJob>[];
+  readonly jobs: readonly RepeatedWork[];
+}
+
+interface MailJob {
+  readonly mailId: string;
 }
 
 export interface MailerParts {
   readonly config: Config;
   readonly db: Database;
+  readonly clock: Clock;
   readonly ids: Ids;
-  readonly log: Log;
   readonly sealer: Sealer;
+  readonly work: Work;
 }
 
-/** Makes the mailer. */
-export function createMailer({ config, db, ids, log, sealer }: MailerParts): Mailer {
-  const { smtpUrl, mailFrom, publicUrl } = config;
-  const transport = smtpUrl === undefined ? undefined : createTransport(smtpUrl);
+const second = 1_000;
+const minute = 60 * second;
 
-  async function deliver(id: string, { to, subject, lines, button }: Mail): Promise<void> {
-    if (!transport) return;
-    const text = [...lines, ...(button ? [`${button.label}:\n${button.url}`] : [])].join("\n\n");
-    await transport.sendMail({ from: mailFrom, to, subject, text });
-    await markSent(db, id);
+/** A server that is away for a while, or puts a stranger off (greylisting), gets the mail before its links expire, if it can. */
+const schedule = [
+  5 * second,
+  30 * second,
+  2 * minute,
+  5 * minute,
+  15 * minute,
+  60 * minute,
+  240 * minute,
+  720 * minute,
+];
+
+/** Milliseconds that a mail is kept which could not be sent, or which an outbox has. */
+const keptFor = 30 * 1_440 * minute;
+
+/** Makes the mailer. */
+export function createMailer({ config, db, clock, ids, sealer, work }: MailerParts): Mailer {
+  const { smtpUrl, mailFrom, publicUrl } = config;
+  const post = smtpUrl === undefined ? undefined : createPost({ smtpUrl, mailFrom, publicUrl });
+  const contextOf = (id: string) => ({ accountId: id, purpose: "mail" });
+
+  function open({ id, content }: StoredMail): Mail {
+    // The boundary at which a mail is read again that `send` below has written.
+    return JSON.parse(sealer.open(content, contextOf(id)).toString()) as Mail;
   }
+
+  const outbox = post || !config.embedded ? undefined : createOutbox(db, publicUrl, open);
+  const sending = defineWork<MailJob>({
+    kind: "mail",
+    width: postWidth,
+    schedule,
+    timeout: minute,
+    async run({ data: { mailId } }) {
+      const stored = await findMail(db, mailId);
+      // It was sent by an attempt whose gateway died before it could say so.
+      if (!stored) return;
+      await post?.send(mailId, open(stored));
+      await deleteMail(db, mailId);
+    },
+  });
 
   return {
     async send(tx, mail) {
+      if (!post && !outbox) throw fail("feature-unavailable", {}, { detail: "this deployment sends no mails" });
       const id = ids.next("eml");
-      const checked = checkedMail(mail);
-      const content = sealer.seal(Buffer.from(JSON.stringify(checked)), { accountId: id, purpose: "mail" });
+      const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));
       insertMail(tx, { id, userId: mail.userId, kind: mail.kind, content });
-      tx.afterCommit(() => {
-        deliver(id, checked).catch((error: unknown) => log.warn({ err: error, mail_id: id }, "a mail cannot be sent"));
-      });
+      // One lane for the one server that sends them on.
+      if (post) work.enqueue(tx, sending, { lane: "smtp", data: { mailId: id } });
     },
     link: (page, token) => `${publicUrl}/auth/${page}#${token}`,
+    outbox,
+    works: post ? [sending] : [],
+    jobs: [
+      {
+        run: () => deleteOldMails(db, new Date(clock.now() - keptFor)),
+        every: 60 * minute,
+        complaint: "old mails cannot be deleted at the moment",
+      },
+    ],
+    stop: () => post?.close(),
   };
 }

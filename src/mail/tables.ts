@@ -1,7 +1,6 @@
-import type { ColumnType } from "kysely";
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** Mails that were written, in the transaction of their cause. */
+/** Mails from the transaction of their cause until they are sent. */
 interface MailsTable {
   id: string;
   /** Whose preferences it obeys. */
@@ -10,7 +9,6 @@ interface MailsTable {
   /** The mail as JSON, sealed: links in it are as good as passwords. */
   content: Buffer;
   created_at: Stamp;
-  sent_at: ColumnType<Date | null, never, Date>;
 }
 
 declare module "../platform/postgres/schema.ts" {
@@ -26,8 +24,7 @@ export const mailMigrations: Migrations = {
       user_id text,
       kind text not null,
       content bytea not null,
-      created_at timestamptz not null default now(),
-      sent_at timestamptz
+      created_at timestamptz not null default now()
     )`,
     "create index mails_created on mails (created_at)",
   ],

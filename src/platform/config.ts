@@ -51,6 +51,8 @@ export interface Config {
   readonly smtpUrl: string | undefined;
   /** From whom mails come. */
   readonly mailFrom: string;
+  /** Whether people can open accounts by themselves. */
+  readonly signup: "open" | "closed";
   readonly logLevel: LogLevel;
 }
 
@@ -107,6 +109,21 @@ function readRole(read: EnvironmentReader, hasOthers: boolean): Role {
   return role;
 }
 
+const isSender = (value: string): boolean => /^([^<>\r\n"]+ )?<[^\s@<>]+@[^\s@<>]+>$|^[^\s@<>]+@[^\s@<>]+$/.test(value);
+
+/** Whoever signs up needs a mail; who deploys without may close sign-up. */
+function readMail(read: EnvironmentReader, embedded: boolean): Pick<Config, "smtpUrl" | "mailFrom" | "signup"> {
+  const signup = read.oneOf("SIGNUP", ["open", "closed"], "open");
+  const smtpUrl = read.url("SMTP_URL", ["smtp:", "smtps:"]);
+  const mailFrom = read.text("MAIL_FROM");
+  if (mailFrom !== undefined && !isSender(mailFrom))
+    throw new ConfigError("MAIL_FROM", "accepts an address such as `Pilothouse <mail@example.com>`");
+  const missing = smtpUrl === undefined ? "SMTP_URL" : mailFrom === undefined ? "MAIL_FROM" : undefined;
+  if (!embedded && missing !== undefined && (signup === "open" || smtpUrl !== undefined))
+    throw new ConfigError(missing, "is needed beside DATABASE_URL, or SIGNUP=closed without SMTP_URL");
+  return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", signup };
+}
+
 /** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
 export function readConfig(
   env: Environment,
@@ -147,8 +164,7 @@ export function readConfig(
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     proxyCheck: readProxyCheck(read, publicUrl),
     secretsKeys: parseSecretsKeys(read.text("SECRETS_KEYS") ?? ""),
-    smtpUrl: read.url("SMTP_URL", ["smtp:", "smtps:"]),
-    mailFrom: read.text("MAIL_FROM") ?? "Pilothouse <pilothouse@localhost>",
+    ...readMail(read, embedded),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }

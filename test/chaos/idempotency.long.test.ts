@@ -65,7 +65,7 @@ function gatewayOf(ports: Record<string, number>, url: string, more: Record<stri
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const env = { HOST: "127.0.0.1", DATA_DIR: join(database.directory, "gateways"), WORKER_TOKEN: token, ...variables };
   const program = "gateway/main.ts";
-  const shared = { DATABASE_URL: url, REDIS_URL: redis.url };
+  const shared = { DATABASE_URL: url, REDIS_URL: redis.url, SIGNUP: "closed" };
   return new DeployedProcess({
     program,
     env: { ...env, ...shared, ...more },

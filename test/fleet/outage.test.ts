@@ -22,6 +22,7 @@ test("should end no session when PostgreSQL is away for longer than a lease", as
     DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${socket}`,
     HOST: "127.0.0.1",
     FLEET_PORT: "0",
+    SIGNUP: "closed",
   });
   const { sessions } = running;
   const worker = await running.worker();

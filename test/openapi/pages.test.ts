@@ -2,9 +2,9 @@ import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startDemo } from "../../gateway/pages/demo.ts";
 import { renderDocs } from "../../gateway/pages/docs-page.ts";
-import { html } from "../../gateway/pages/html.ts";
 import { errorsPathOf, mountPages } from "../../gateway/pages/pages.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
+import { html } from "../../src/platform/html.ts";
 import { allServices, builtServices, describeServices } from "../contract/described-services.ts";
 
 const document = describeServices(builtServices);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { readConfig } from "../../src/platform/config.ts";
 
 const user = { uid: 1000, home: "/home/ada" };
-const external = { DATABASE_URL: "postgres://db/x", WORKER_TOKEN: "0123456789abcdef" };
+const external = { DATABASE_URL: "postgres://db/x", WORKER_TOKEN: "0123456789abcdef", SIGNUP: "closed" };
 
 test("should be embedded, on loopback, without a DATABASE_URL", () => {
   expect(readConfig({}, user)).toMatchObject({
@@ -74,6 +74,9 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["EGRESS_ALLOW", "localhost", /host:port/],
   ["WORKER_TOKEN", "too short", /at least 16 characters/],
   ["PROXY_CHECK", "https://example.com", /host:port/],
+  ["SMTP_URL", "http://mail.example", /`smtp:\/\/` or `smtps:\/\/`/],
+  ["MAIL_FROM", "Ada\r\nBcc: eve@example.com <ada@example.com>", /an address such as/],
+  ["SIGNUP", "maybe", /`open`, `closed`/],
   ["TLS_CERT", "/cert.pem", /TLS_KEY.*path of a file/],
   ["DATA_DIR", `/${"d".repeat(80)}`, /at most \d+ bytes/],
 ];
@@ -89,6 +92,22 @@ test.each(wrong)(
 
 test("should not repeat a password of a wrong address", () => {
   expect(() => readConfig({ ...external, REDIS_URL: "http://u:hunter2@x" }, user)).toThrow(/^(?!.*hunter2).*REDIS_URL/);
+});
+
+test.each([
+  [{}, "SMTP_URL"],
+  [{ SMTP_URL: "smtp://mail.example" }, "MAIL_FROM"],
+  [{ SMTP_URL: "smtp://mail.example", SIGNUP: "closed" }, "MAIL_FROM"],
+  [{ MAIL_FROM: "mail@example.com" }, "SMTP_URL"],
+])("should ask whoever deploys with %j for %s", (env, missing) => {
+  expect(() => readConfig({ ...external, SIGNUP: "", ...env }, user)).toThrow(missing);
+});
+
+test("should send mails as whom it is told, or in embedded mode not at all", () => {
+  const mail = { SMTP_URL: "smtps://user:secret@mail.example", MAIL_FROM: "Ada <ada@example.com>" };
+  const read = { smtpUrl: mail.SMTP_URL, mailFrom: mail.MAIL_FROM, signup: "open" };
+  expect(readConfig({ ...external, ...mail, SIGNUP: "" }, user)).toMatchObject(read);
+  expect(readConfig({}, user)).toMatchObject({ smtpUrl: undefined, signup: "open" });
 });
 
 test("should ask for a WORKER_TOKEN where workers come over the network", () => {

@@ -35,6 +35,7 @@ async function liveTenMinutes(role: string): Promise<void> {
     ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: database.directory, WORKER_TOKEN: "a token of the tests alone" },
     DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${host}`,
     REDIS_URL: redis.url,
+    SIGNUP: "closed",
   });
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const app = createApp(config, { log: silentLog });

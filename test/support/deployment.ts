@@ -84,7 +84,7 @@ export class Deployment implements AsyncDisposable {
 
   /** What a process needs to reach the shared servers. */
   get sharedEnv(): Record<string, string> {
-    return { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url, WORKER_TOKEN: token };
+    return { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url, WORKER_TOKEN: token, SIGNUP: "closed" };
   }
 
   /** Makes a key of an account of its own. */

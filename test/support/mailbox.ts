@@ -26,15 +26,27 @@ export interface Mailbox extends AsyncDisposable {
   next(address: string): Promise<ReceivedMail>;
   /** Every mail to an address that was not taken, the oldest first. */
   waiting(address: string): readonly ReceivedMail[];
+  /** Refuses the next mails to an address, with these codes of SMTP. */
+  answer(address: string, codes: readonly number[]): void;
+  /** How often mails to an address were refused. */
+  refusals(address: string): number;
 }
 
 /** Starts a mailbox. */
 export async function startMailbox(): Promise<Mailbox> {
   const { SMTP } = await freePorts("SMTP");
   const mails: ReceivedMail[] = [];
+  const codes = new Map<string, number[]>();
+  const refused: string[] = [];
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ["STARTTLS"],
+    onRcptTo({ address }, _, done) {
+      const responseCode = codes.get(address)?.shift();
+      if (responseCode === undefined) return done();
+      refused.push(address);
+      done(Object.assign(new Error("not now"), { responseCode }));
+    },
     onData(stream, _, done) {
       simpleParser(stream).then((parsed) => {
         mails.push(toReceived(parsed));
@@ -48,6 +60,8 @@ export async function startMailbox(): Promise<Mailbox> {
   return {
     url: `smtp://127.0.0.1:${SMTP}`,
     waiting,
+    answer: (address, all) => void codes.set(address, [...all]),
+    refusals: (address) => refused.filter((each) => each === address).length,
     async next(address) {
       await waitUntil(() => waiting(address).length > 0, { timeout: patience, every: 10 });
       const [mail] = waiting(address);

@@ -32,20 +32,3 @@ const entities: Readonly<Record<string, string>> = {
 function escapeText(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? character);
 }
-
-/** Writes a comment of the contract: paragraphs, lists of lines that begin with a dash, and `code`. */
-export function prose(text: string): Html[] {
-  return text
-    .split("\n\n")
-    .filter((block) => block !== "")
-    .map((block) =>
-      block.startsWith("- ")
-        ? html`<ul>${block.split("\n").map((line) => html`<li>${inline(line.slice(2))}</li>`)}</ul>`
-        : html`<p>${inline(block)}</p>`,
-    );
-}
-
-/** Writes one line of a comment. */
-export function inline(text: string): Html[] {
-  return text.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
-}

@@ -1,0 +1,69 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { mailStyle } from "../../src/mail/mail-text.ts";
+import type { Outbox, OutboxMail } from "../../src/mail/outbox.ts";
+import { type Html, html } from "../../src/platform/html.ts";
+import { isLoopback } from "../../src/platform/loopback.ts";
+import { hashSecret, matchesHash } from "../../src/platform/secrets/secrets.ts";
+import { plainAddress } from "../peer.ts";
+import { pageHeadersFor } from "./content-policy.ts";
+import { page, pageHeaders } from "./shell.ts";
+
+/** Where the outbox is read. */
+export const outboxPath = (key: string): string => `/dev/mail?key=${key}`;
+
+/** What proxies add to a request: one that has any of them may come from anywhere. */
+const forwardingHeaders = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+
+/**
+ * Mounts the outbox of embedded mode: as a page for browsers, as JSON for all else. It answers only who is on this machine
+ * and has the link that the service has printed.
+ */
+export async function mountOutbox(fastify: FastifyInstance, outbox: Outbox): Promise<void> {
+  const keyHash = hashSecret(outbox.key);
+  type Query = { Querystring: { key?: string } };
+
+  const isAllowed = ({ headers, query, socket }: FastifyRequest<Query>): boolean =>
+    isLoopback(plainAddress(socket.remoteAddress)) &&
+    forwardingHeaders.every((name) => headers[name] === undefined) &&
+    matchesHash(query.key ?? "", keyHash);
+
+  fastify.get<Query>("/dev/mail", async (request, reply) => {
+    if (!isAllowed(request)) return refuse(reply);
+    const mails = await outbox.list();
+    reply.header("cache-control", "no-store");
+    if (!request.headers.accept?.includes("text/html")) return { mails: mails.map(toJson) };
+    return reply.headers(pageHeaders).send(listPage(mails, outbox.key));
+  });
+
+  fastify.get<Query & { Params: { id: string } }>("/dev/mail/:id", async (request, reply) => {
+    const mail = isAllowed(request) && (await outbox.find(request.params.id));
+    if (!mail) return refuse(reply);
+    return reply.headers(pageHeadersFor(mailStyle, "")).header("cache-control", "no-store").send(mail.html);
+  });
+}
+
+/** Nobody is told whether there is an outbox. */
+function refuse(reply: FastifyReply): FastifyReply {
+  const body = html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1>
+<p>Mails are shown to who opens the link that the service printed when it started, on the same machine.</p></main>`;
+  return reply.code(404).headers(pageHeaders).send(page("Nothing here", body));
+}
+
+function toJson({ id, to, subject, kind, writtenAt, text, html: body, button }: OutboxMail) {
+  const links = button ? [button.url] : [];
+  return { id, to, subject, kind, created_at: writtenAt.toISOString(), text, html: body, links };
+}
+
+function listPage(mails: readonly OutboxMail[], key: string): string {
+  const rows = mails.map(
+    ({ id, to, subject, writtenAt }): Html => html`<tr>
+<th scope="row"><a href="/dev/mail/${id}?key=${key}">${subject}</a></th>
+<td>${to}</td><td><time datetime="${writtenAt.toISOString()}">${writtenAt.toISOString().slice(0, 19).replace("T", " ")}</time></td></tr>`,
+  );
+  return page(
+    "Mails of this service",
+    html`<main class="single"><h1>Mails of this service</h1>
+<p>Without <code>SMTP_URL</code> mails are not sent; the latest are here, also as JSON for who does not ask for a page.</p>
+${mails.length === 0 ? html`<p>There is none yet.</p>` : html`<table>${rows}</table>`}</main>`,
+  );
+}

@@ -1,0 +1,71 @@
+import { Html, html } from "../platform/html.ts";
+import { type Mail, unlinked } from "./mail.ts";
+
+/** The style of every mail: programs that ignore it show a page without style, which reads as well. */
+export const mailStyle = `
+:root { color-scheme: light dark; }
+body { margin: 0; padding: 2rem 1rem; background: #f3f5f9; color: #1c2330; font: 16px/1.55 system-ui, -apple-system, sans-serif; }
+main { max-width: 32rem; margin: 0 auto; padding: 1.8rem 2rem; background: #ffffff; border-radius: 12px; }
+.name { margin: 0 0 1.4rem; color: #5a6577; font-size: .9rem; }
+h1 { margin: 0 0 1.2rem; font-size: 1.35rem; line-height: 1.3; }
+p { margin: 0 0 1rem; overflow-wrap: anywhere; }
+.act { margin: 1.6rem 0; }
+.act a { display: inline-block; padding: .7rem 1.3rem; background: #1859c9; color: #ffffff; border-radius: 8px;
+  font-weight: 600; text-decoration: none; }
+.soft { color: #5a6577; font-size: .875rem; }
+.foot { max-width: 32rem; margin: 1.2rem auto 0; padding: 0 2rem; color: #5a6577; font-size: .8rem; }
+@media (prefers-color-scheme: dark) {
+  body { background: #12161d; color: #e4e8ef; }
+  main { background: #1a202b; }
+  .act a { background: #7db0ff; color: #10203b; }
+  .name, .soft, .foot { color: #98a3b5; }
+}
+@media (max-width: 30rem) {
+  body { padding: 0; }
+  main { padding: 1.4rem 1.2rem; border-radius: 0; }
+}
+`;
+
+/** Why the mail was sent, and what may be done about it. */
+function footOf({ to, kind }: Mail, publicUrl: string): string {
+  const sent = `Sent to ${to} by Pilothouse at ${new URL(publicUrl).host}.`;
+  return unlinked(
+    kind === "security" ? sent : `${sent} Your e-mail preferences say whether you get mails of this kind.`,
+  );
+}
+
+/** Writes a mail as plain text. */
+export function textOf(mail: Mail, publicUrl: string): string {
+  const { lines, button } = mail;
+  const act = button ? [`${button.label}:\n${button.url}`] : [];
+  return `${[...lines, ...act, `-- \n${footOf(mail, publicUrl)}`].join("\n\n")}\n`;
+}
+
+/** Writes a mail as a page. */
+export function htmlOf(mail: Mail, publicUrl: string): string {
+  const { subject, lines, button } = mail;
+  const act =
+    button &&
+    html`<p class="act"><a href="${button.url}">${button.label}</a></p>
+<p class="soft">Should the button not work, open this address:<br>${button.url}</p>
+`;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="supported-color-schemes" content="light dark">
+<title>${subject}</title>
+<style>${new Html(mailStyle)}</style>
+</head>
+<body>
+<main>
+<p class="name">Pilothouse</p>
+<h1>${subject}</h1>
+${lines.map((line) => html`<p>${line}</p>\n`)}${act}</main>
+<p class="foot">${footOf(mail, publicUrl)}</p>
+</body>
+</html>
+`.markup;
+}

@@ -1,0 +1,42 @@
+import { randomText } from "../platform/ids.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { Mail } from "./mail.ts";
+import { htmlOf, textOf } from "./mail-text.ts";
+import { findMail, readLatestMails, type StoredMail } from "./store.ts";
+
+/** How many mails an outbox shows. */
+const shown = 100;
+
+/** A mail as an outbox shows it. */
+export interface OutboxMail extends Mail {
+  readonly id: string;
+  readonly writtenAt: Date;
+  readonly text: string;
+  readonly html: string;
+}
+
+/** Mails that nobody sends: in embedded mode without SMTP_URL they are read where they were written. */
+export interface Outbox {
+  /** Who shows it may read: links in mails are as good as passwords. Another one at each start. */
+  readonly key: string;
+  /** The latest mails, those first. */
+  list(): Promise<OutboxMail[]>;
+  find(id: string): Promise<OutboxMail | undefined>;
+}
+
+/** Makes the outbox. */
+export function createOutbox(db: Database, publicUrl: string, open: (stored: StoredMail) => Mail): Outbox {
+  const show = (stored: StoredMail): OutboxMail => {
+    const mail = open(stored);
+    const { id, created_at: writtenAt } = stored;
+    return { ...mail, id, writtenAt, text: textOf(mail, publicUrl), html: htmlOf(mail, publicUrl) };
+  };
+  return {
+    key: randomText(32),
+    list: async () => (await readLatestMails(db, shown)).map(show),
+    async find(id) {
+      const stored = await findMail(db, id);
+      return stored && show(stored);
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { freshEmail } from "../support/people.ts";
+import { restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+
+let service: Service;
+let outbox: URL;
+
+beforeAll(async () => {
+  service = await startService();
+  const [link = ""] = /http:\S+\/dev\/mail\S+/.exec(service.output()) ?? [];
+  outbox = new URL(link.replace(/^http:\/\/[^/]+/, service.url));
+}, 90_000);
+afterAll(() => service?.stop());
+
+test("who starts the service without SMTP_URL reads its mails by the link that it prints", async () => {
+  const email = freshEmail();
+  const rest = restClient({ url: service.url, key: "" });
+  const { status } = await rest("/v1/auth/signup", { email, password: "correct horse battery staple", name: "Ada" });
+  expect(status).toBe(201);
+  const { mails } = (await (await fetch(outbox)).json()) as { mails: Record<string, unknown>[] };
+  const link = expect.stringMatching(/\/auth\/verify-email#\w+$/);
+  expect(mails).toEqual([
+    expect.objectContaining({ to: email, subject: "Verify your e-mail address", kind: "security", links: [link] }),
+  ]);
+  const page = await fetch(outbox, { headers: { accept: "text/html" } });
+  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+  const path = /href="(\/dev\/mail\/[^"]+)"/.exec(await page.text())?.[1] ?? "";
+  const mail = await fetch(new URL(path, service.url));
+  expect(await mail.text()).toContain("Hello Ada,");
+  expect(mail.headers.get("content-security-policy")).toContain("default-src 'none'");
+});
+
+test.each([
+  ["without the key of the link", { key: "" }, {}],
+  ["with another key", { key: "x".repeat(32) }, {}],
+  ["through a proxy", {}, { "x-forwarded-for": "192.0.2.1" }],
+  ["through a proxy that says so otherwise", {}, { forwarded: "for=192.0.2.1" }],
+])("nobody reads them %s", async (_, query, headers) => {
+  const url = new URL(outbox);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  const answer = await fetch(url, { headers });
+  expect(answer.ok).toBe(false);
+  expect(await answer.text()).not.toContain("verify");
+});
