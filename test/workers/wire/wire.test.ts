@@ -1,4 +1,4 @@
-import { PassThrough } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { pipeBounds } from "../../../workers/wire/pipe-bounds.ts";
 import { Wire } from "../../../workers/wire/wire.ts";
@@ -69,6 +69,32 @@ test("answers come to whoever has asked, under the id that he gave", async () =>
       { id: 2, result: {} },
       { id: 1, result: { targetInfos: [] } },
     ]);
+});
+
+test("what is sent in one go is written as one piece", async () => {
+  const pieces: string[][] = [];
+  const input = new Writable({
+    decodeStrings: false,
+    write(chunk, _encoding, done) {
+      pieces.push([chunk]);
+      done();
+    },
+    writev(chunks, done) {
+      pieces.push(chunks.map(({ chunk }) => chunk));
+      done();
+    },
+  });
+  const gathering = new Wire(input, new PassThrough(), onFault);
+  onTestFinished(() => gathering.close());
+  for (const method of ["Page.enable", "Network.enable"] as const) {
+    gathering.root.send(method).catch(() => undefined);
+    await Promise.resolve();
+  }
+  await vi.waitUntil(() => pieces.length > 0);
+  gathering.root.send("Inspector.enable").catch(() => undefined);
+  await vi.waitUntil(() => pieces.length > 1);
+  const methods = pieces.map((piece) => piece.map((text) => /"method":"([^"]+)"/.exec(text)?.[1]));
+  expect(methods).toEqual([["Page.enable", "Network.enable"], ["Inspector.enable"]]);
 });
 
 test("each hears of its own targets alone", async () => {
