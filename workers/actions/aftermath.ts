@@ -1,3 +1,4 @@
+import { callIfKnown, mainFrame } from "../elements/page-world.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
@@ -11,6 +12,14 @@ const beginMs = 500;
 
 /** How long a tab that was asked for may take to open. */
 const openMs = 1_000;
+
+/** What has come of an action. */
+interface Outcome {
+  /** Pages that it has opened. */
+  readonly opened: readonly SessionPage[];
+  /** The title of the document that it was done to; undefined when that is not known, or it may have gone. */
+  readonly title: string | undefined;
+}
 
 /**
  * Follows what an action sets going in its page. A navigation is waited for until it has come to a document, or to
@@ -32,22 +41,39 @@ export class Aftermath {
     this.#opened = new Set(pages.openedBy(page));
   }
 
-  /** Resolves, when the action is over, with the pages that it has opened. */
-  async settle(progress: Progress): Promise<readonly SessionPage[]> {
+  /**
+   * Resolves, when the action is over, with what has come of it. `told` is the title that the page has told when it had
+   * handled all that it was sent, where it has.
+   */
+  async settle(progress: Progress, told: string | undefined): Promise<Outcome> {
     const { changes } = this.#pages;
     const tab = this.#tab;
-    await changes.before(this.#handled(), () => this.#isOver(), progress, busyMs);
+    const title = await changes.before(this.#handled(progress, told), () => this.#isOver(), progress, busyMs);
     if (this.#hasAsked()) await changes.until(() => this.#hasBegun() || undefined, progress, beginMs);
     if (this.#hasBegun()) await changes.until(() => !tab.isLeaving || tab.isClosed || undefined, progress);
     const wanted = tab.windows - this.#before.windows;
     const openMost = () => (this.#newPages().length >= wanted ? true : undefined);
     if (wanted > 0) await changes.until(openMost, progress, openMs);
-    return this.#newPages();
+    return { opened: this.#newPages(), title: this.#isOver() ? undefined : title };
   }
 
-  /** Resolves when the page has handled all that it was sent: what it did by then was told before its answer. */
-  async #handled(): Promise<void> {
-    await Promise.allSettled([...this.#tab.sessions].map((session) => session.send("Page.enable")));
+  /**
+   * Resolves when the page has handled all that it was sent: what it did by then was told before its answer. Gives its
+   * title where our script is in its document, and can be asked for it in the same turn.
+   */
+  async #handled(progress: Progress, told: string | undefined): Promise<string | undefined> {
+    const { session, sessions } = this.#tab;
+    const others = [...sessions].filter((each) => each !== session);
+    const answers = others.map((each) => each.send("Page.enable").catch(() => undefined));
+    const [title] = await Promise.all([told ?? this.#askTitle(progress), ...answers]);
+    return title;
+  }
+
+  async #askTitle(progress: Progress): Promise<string | undefined> {
+    const scene = { sessionPage: this.#page, progress };
+    const title = await callIfKnown(scene, await mainFrame(scene), "title").catch(() => undefined);
+    if (title === undefined) await this.#tab.session.send("Page.enable").catch(() => undefined);
+    return title;
   }
 
   /** Whether nothing more has to be known of what the page does. */

@@ -16,41 +16,53 @@ type Action = InteractRequest["action"];
 /** An action upon what a page shows, and none upon the page itself. */
 export type PageAction = Exclude<Action, { case: "back" | "forward" | "reload" | "activatePage" | "closePage" }>;
 
-/** Does the one thing that a request asks for. */
-export async function interact(scene: Scene, action: PageAction): Promise<void> {
+/**
+ * Does the one thing that a request asks for. Gives the title of the page, where the page has told it when it had handled
+ * all that it was sent.
+ */
+export async function interact(scene: Scene, action: PageAction): Promise<string | undefined> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   try {
-    await act(scene, action);
+    return await act(scene, action);
   } catch (thrown) {
     // What was sent has closed the page, as a popup's own button does: that is what it was to do.
     if (!isTargetClosed(thrown)) throw browserFailure(thrown);
+    return undefined;
   }
 }
 
-async function act(scene: Scene, action: PageAction): Promise<void> {
+async function act(scene: Scene, action: PageAction): Promise<string | undefined> {
   switch (action.case) {
     case "tap":
       return tap(scene, action.value);
-    case "type":
-      return typeText(scene, action.value);
-    case "key":
-      return pressKey(scene, action.value);
-    case "scroll":
-      return scroll(scene, action.value);
-    case "select":
-      return select(scene, action.value);
     case "hover":
       return hover(scene, action.value);
+    case "type":
+      await typeText(scene, action.value);
+      break;
+    case "key":
+      await pressKey(scene, action.value);
+      break;
+    case "scroll":
+      await scroll(scene, action.value);
+      break;
+    case "select":
+      await select(scene, action.value);
+      break;
     case "drag":
-      return drag(scene, action.value);
+      await drag(scene, action.value);
+      break;
     case "swipe":
-      return swipe(scene, action.value);
+      await swipe(scene, action.value);
+      break;
     case "upload":
-      return upload(scene, action.value);
+      await upload(scene, action.value);
+      break;
     case undefined:
       throw failFields("validation-failed", { action: "is required" });
     default:
       // Without it an action that is forgotten above would be answered as done.
       action satisfies never;
   }
+  return undefined;
 }

@@ -10,8 +10,11 @@ import { inputOf, type PageInput } from "../input/page-input.ts";
 import type { TouchScreen } from "../input/touch-screen.ts";
 import { checkTime, type Scene } from "./scene.ts";
 
-/** Taps an element or a point: a touch on touch devices, unless it is more than one or with another button. */
-export function tap(scene: Scene, request: Tap): Promise<void> {
+/**
+ * Taps an element or a point: a touch on touch devices, unless it is more than one or with another button. Gives the title
+ * that `strike` gives.
+ */
+export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
   const { count = 1 } = request;
   const button = buttonOf(request.button);
   const isTouch = scene.hasTouch && count === 1 && button === "left";
@@ -20,8 +23,8 @@ export function tap(scene: Scene, request: Tap): Promise<void> {
   );
 }
 
-/** Moves the mouse over an element or to a point. */
-export function hover(scene: Scene, request: Hover): Promise<void> {
+/** Moves the mouse over an element or to a point; gives the same. */
+export function hover(scene: Scene, request: Hover): Promise<string | undefined> {
   return hit(scene, request, "move", ({ mouse }, point) => mouse.move(point));
 }
 
@@ -30,7 +33,7 @@ async function hit(
   request: Tap | Hover,
   stroke: Stroke,
   act: (input: PageInput, point: Point) => Promise<unknown>,
-): Promise<void> {
+): Promise<string | undefined> {
   const { progress, sessionPage } = scene;
   const { selector, frame } = request;
   const input = inputOf(sessionPage.cdp);
@@ -39,7 +42,7 @@ async function hit(
     const point = await pointOf(scene, request);
     checkTime(progress);
     await dispatch(point);
-    return;
+    return undefined;
   }
   return strike(scene, { selector, frame, path: "action" }, { stroke, isEnabled: stroke === "press" }, dispatch);
 }

@@ -15,8 +15,11 @@ export interface Target {
   readonly isDoubtful: boolean;
 }
 
+/** What a guard has seen of a stroke. */
+export type Verdict = "unseen" | "hit" | "missed";
+
 interface Guard {
-  verdict: "unseen" | "hit" | "missed";
+  verdict: Verdict;
   remove(): void;
 }
 
@@ -39,7 +42,7 @@ export function guard(expected: Element | undefined, wish: Target & { timeoutMs:
   const { stroke, timeoutMs, isDoubtful } = wish;
   const endsAt = performance.now() + timeoutMs;
   let box: DOMRect | undefined;
-  const judge = (event: Event): Guard["verdict"] => {
+  const judge = (event: Event): Verdict => {
     const [hit] = event.composedPath();
     const isExpected = expected && hit instanceof Element && takes(expected, hit);
     if (own.verdict === "unseen") {
@@ -76,10 +79,10 @@ export function guard(expected: Element | undefined, wish: Target & { timeoutMs:
   state.guard = own;
 }
 
-/** Takes the guard away, and says what it has seen. */
-export function release(): Guard["verdict"] {
+/** Takes the guard away; says what it has seen, and the title that the stroke has left the document with. */
+export function release(): { readonly verdict: Verdict; readonly title: string } {
   const { verdict = "unseen" } = state.guard ?? {};
   state.guard?.remove();
   state.guard = undefined;
-  return verdict;
+  return { verdict, title: sight.title() };
 }

@@ -6,7 +6,7 @@ import * as texts from "./page-text.ts";
 import * as waits from "./page-wait.ts";
 
 /** What our script does in a document. */
-export type PageScript = typeof aiming & typeof guards & typeof scrolling & typeof waits;
+export type PageScript = typeof aiming & typeof guards & typeof scrolling & typeof waits & Pick<typeof sight, "title">;
 
 /** The script: an expression that makes it, in which the functions of each file see each other and what they declare. */
 export const pageScript = `(() => {
@@ -16,7 +16,7 @@ export const pageScript = `(() => {
   const waits = ${sourceOf(waits)};
   const guards = ${sourceOf(guards)};
   const aiming = ${sourceOf(aiming)};
-  return { ...waits, ...guards, ...aiming, ...${sourceOf(scrolling)} };
+  return { title: sight.title, ...waits, ...guards, ...aiming, ...${sourceOf(scrolling)} };
 })()`;
 
 function sourceOf(functions: object): string {

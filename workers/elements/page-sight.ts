@@ -21,6 +21,11 @@ export function read<Prototype extends object, Key extends keyof Prototype>(
   return Reflect.get(prototype, key, node);
 }
 
+/** The title of the document, as far as answers carry one. */
+export function title(): string {
+  return read(Document.prototype, "title", document).slice(0, 2_000);
+}
+
 /** The element that a node is in, across the edge of a shadow root. */
 export function parentOf(node: Node): Element | undefined {
   const parent = read(Node.prototype, "parentNode", node);

@@ -97,14 +97,15 @@ export function callForObject<Name extends keyof PageScript>(
   return call(progress, frame, { name, args, byValue: false });
 }
 
-/** Takes the guard of a stroke away, unless its document has gone; says what it has seen. */
-export async function releaseGuard(
+/** Calls a function of our script where that is in the document already; undefined where it is not. */
+export async function callIfKnown<Name extends "release" | "title">(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
-): Promise<ReturnType<PageScript["release"]>> {
-  const answer = await callKnown(progress, frame, { name: "release", args: [], byValue: true });
-  // The same boundary; a document that was left by the stroke was hit.
-  return (answer?.value ?? "hit") as ReturnType<PageScript["release"]>;
+  name: Name,
+): Promise<ReturnType<PageScript[Name]> | undefined> {
+  const answer = await callKnown(progress, frame, { name, args: [], byValue: true });
+  // The same boundary.
+  return answer?.value as ReturnType<PageScript[Name]> | undefined;
 }
 
 /** A call of a function of our script. */

@@ -3,7 +3,7 @@ import type { Aim } from "./aim.ts";
 import type { Point } from "./page-aim.ts";
 import type { Stroke } from "./page-guard.ts";
 import type { Seen, Wish } from "./page-wait.ts";
-import { callPage, type ElementScene, releaseGuard } from "./page-world.ts";
+import { callIfKnown, callPage, type ElementScene } from "./page-world.ts";
 import { reach, type Way } from "./reach.ts";
 
 /** How long a frame's element may be waited for until all that is in it is looked at again. */
@@ -17,31 +17,41 @@ interface Blow {
   readonly isDoubtful: boolean;
 }
 
+/** What a stroke has come to. */
+interface Outcome {
+  /** Something else was hit, of which the page has not heard then. */
+  readonly hasMissed: boolean;
+  /** The title of the page afterwards; undefined where its document has gone. */
+  readonly title: string | undefined;
+}
+
 /** Where an element is hit, while a guard looks on. */
 interface Aimed {
   readonly point: Point;
-  /** Takes the guard away; says whether something else was hit, of which the page has not heard then. */
-  hasMissed(): Promise<boolean>;
+  /** Takes the guard away. */
+  release(): Promise<Outcome>;
 }
 
 /**
  * Hits an element by what `dispatch` does at its point: once it is visible, still, in view and uncovered, and again when
- * the page has moved something else there meanwhile.
+ * the page has moved something else there meanwhile. Gives the title of the page when it had handled that; undefined when it
+ * is on its way elsewhere.
  */
 export async function strike(
   scene: ElementScene,
   aim: Aim,
   wish: Pick<Blow, "stroke" | "isEnabled">,
   dispatch: (point: Point) => Promise<unknown>,
-): Promise<void> {
+): Promise<string | undefined> {
   for (let isDoubtful = false; ; isDoubtful = true) {
-    const { point, hasMissed } = await aimAt(scene, aim, { ...wish, isDoubtful });
+    const { point, release } = await aimAt(scene, aim, { ...wish, isDoubtful });
     const { tab } = scene.sessionPage;
     const { requested, started } = tab;
     await dispatch(point);
     // By what has hit it the page may be on its way elsewhere, and is asked nothing any more.
     const isLeaving = () => tab.requested > requested || tab.started > started;
-    if (!(await tab.changes.before(hasMissed(), isLeaving, scene.progress))) return;
+    const outcome = await tab.changes.before(release(), isLeaving, scene.progress);
+    if (!outcome?.hasMissed) return outcome?.title;
   }
 }
 
@@ -51,9 +61,9 @@ async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> 
     const attempt = { ...blow, isDoubtful: blow.isDoubtful || isOutside };
     if (isOutside) await callPage(scene, way.inner, "reveal", aim);
     const seen = await pointOf(scene, way, { selector: aim.selector, timeoutMs, ...attempt });
-    if ("value" in seen) return { value: { point: seen.value, hasMissed: () => hasMissed(scene, way) } };
+    if ("value" in seen) return { value: { point: seen.value, release: () => release(scene, way) } };
     isOutside = way.outer.length > 0;
-    if (isOutside) await hasMissed(scene, way);
+    if (isOutside) await release(scene, way);
     return seen;
   });
   // A button that is pressed when the command's time is up would be pressed behind its answer.
@@ -75,7 +85,8 @@ async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & 
   return seen;
 }
 
-async function hasMissed(scene: ElementScene, { inner, outer }: Way): Promise<boolean> {
-  const verdicts = await Promise.all([inner, ...outer].map((frame) => releaseGuard(scene, frame)));
-  return verdicts.includes("missed");
+async function release(scene: ElementScene, { inner, outer }: Way): Promise<Outcome> {
+  const said = await Promise.all([inner, ...outer].map((frame) => callIfKnown(scene, frame, "release")));
+  // A document that was left by the stroke was hit. The last one is the page's own.
+  return { hasMissed: said.some((each) => each?.verdict === "missed"), title: said.at(-1)?.title };
 }

@@ -32,6 +32,7 @@ import { capture, type FinishedCapture } from "../capture/capture.ts";
 import type { KeptFile, SessionFiles } from "../files/session-files.ts";
 import { CommandProgress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
+import { shownText } from "../pages/shown-text.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { Happening } from "../reports/reports.ts";
 import { ChallengePause } from "./challenge-pause.ts";
@@ -86,12 +87,14 @@ interface WorkResult {
   readonly httpStatus?: number;
   /** Names of the pages that it has opened. */
   readonly opened?: string[];
+  /** The title of the page, where it is known already. */
+  readonly title?: string | undefined;
   /** The page that the answer is about, when it is not the one that the command began with. */
   readonly page?: SessionPage;
 }
 
 /** What every command answers. */
-interface CommandAnswer extends Omit<WorkResult, "page"> {
+interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
   readonly pageId: string;
   readonly url: string;
   readonly title: string;
@@ -302,9 +305,9 @@ export class Session {
       try {
         await progress.race(sessionPage.tab.ready);
         const scene = this.#sceneOf(sessionPage, progress);
-        const { page = sessionPage, ...extra } = await raceSignal(work(scene), progress.signal);
+        const { page = sessionPage, title: told, ...extra } = await raceSignal(work(scene), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
-        const [title] = await Promise.all([page.title(), challengeWatch.afterCommand(kind, page)]);
+        const [title] = await Promise.all([told ?? page.title(), challengeWatch.afterCommand(kind, page)]);
         return { ...extra, pageId: page.id, url: page.address, title, durationMs };
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
@@ -332,9 +335,9 @@ export class Session {
         return { page: pages.active };
       default: {
         const aftermath = new Aftermath(pages, scene.sessionPage);
-        await interact(scene, action);
-        const opened = await aftermath.settle(scene.progress);
-        return { opened: opened.map(({ id }) => id) };
+        const told = await interact(scene, action);
+        const { opened, title } = await aftermath.settle(scene.progress, told);
+        return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
       }
     }
   }
