@@ -110,17 +110,19 @@ describe.each(["headless-shell", "chromium"])("an interact in %s", (runtime) => 
     expect((await session.state()).scroll).toMatchObject({ x: 0, y: 700 });
   });
 
-  test("scrolls what a frame shows, and answers as soon as that has scrolled", async () => {
+  test("scrolls what a frame shows, and answers as soon as that has scrolled", { timeout: 60_000 }, async () => {
     await driver.run("navigate", { url: site.url("/scrolling-frame.html") });
-    const took: number[] = [];
-    for (let nth = 1; nth <= 5; nth += 1) {
+    let scrolled = 0;
+    const scroll = async () => {
       const began = performance.now();
-      expect((await act({ kind: "scroll", dx: 0, dy: 40 })).problem).toBeUndefined();
-      took.push(performance.now() - began);
-      expect((await session.state()).title).toBe(String(40 * nth));
-    }
-    // A page that has nothing to scroll is waited for this long.
-    expect(Math.min(...took)).toBeLessThan(500);
+      expect((await act({ kind: "scroll", dx: 0, dy: 10 })).problem).toBeUndefined();
+      const took = performance.now() - began;
+      scrolled += 10;
+      expect((await session.state()).title).toBe(String(scrolled));
+      return took;
+    };
+    // A page that has nothing to scroll is waited for this long, each time; a busy machine may take it now and then.
+    await expect.poll(scroll, { timeout: 50_000 }).toBeLessThan(500);
   });
 
   test("scrolls an element and leaves the page alone", async () => {
