@@ -45,7 +45,7 @@ const makers: Readonly<Record<string, (id: string, otherSite: string) => Omit<Wi
     commands: [tap(`#${id}`)],
   }),
   restless: (id) => ({
-    html: `<button id="${id}" style="animation: enter 400ms infinite linear">restless</button>`,
+    html: `<button id="${id}" style="animation: enter 400ms infinite linear, shrink 610ms infinite linear">restless</button>`,
     commands: [tap(`#${id}`, doomed)],
   }),
   sliding: (id) => ({
@@ -145,6 +145,8 @@ const prelude = `<style>
   .box { width: 220px; height: 120px; overflow: auto; }
   .menu { width: 100px; height: 60px; background: #cde; } .menu button { display: none; } .menu:hover button { display: block; }
   iframe { display: block; width: 300px; height: 160px; border: 3px solid; padding: 5px; }
+  /* With another period than what it goes with: frames that a busy machine shows far apart do not find it where it was. */
+  @keyframes shrink { to { scale: 0.5; } }
   @keyframes enter { from { transform: translateX(0); } to { transform: translateX(200px); } }
 </style>
 <script>

@@ -143,7 +143,17 @@ function readTitle({ title }: Outcome): SeenTitle {
   return { events: Number.parseInt(title, 10), last: title.replace(/^\d+ /, "") };
 }
 
-async function ourKind({ kind, selector, frame, values, isDoomed }: MotleyCommand): Promise<string> {
+/** A machine that is busy may leave the page no time to say what is in the way: then it is asked again. */
+async function ourKind(command: MotleyCommand): Promise<string> {
+  for (let left = 3; ; left -= 1) {
+    const detail = await ourProblem(command);
+    if (detail === undefined) return "done";
+    if (left === 0 || !detail.includes("did not answer within")) return hindranceIn(detail);
+  }
+}
+
+/** What was in the way of a command, in words; undefined when it is done. */
+async function ourProblem({ kind, selector, frame, values, isDoomed }: MotleyCommand): Promise<string | undefined> {
   const timeout_ms = isDoomed ? doomedMs : timeoutMs;
   const aim = { selector, ...(frame && { frame }) };
   const more = { select: { values }, scroll: { dx: 0, dy: 90 }, tap: {}, hover: {}, wait: {} }[kind];
@@ -151,7 +161,7 @@ async function ourKind({ kind, selector, frame, values, isDoomed }: MotleyComman
     kind === "wait"
       ? await driver.run("wait", { condition: { kind: "selector", ...aim }, timeout_ms })
       : await driver.run("interact", { action: { kind, ...aim, ...more }, timeout_ms });
-  return problem === undefined ? "done" : hindranceIn(problem.detail);
+  return problem?.detail;
 }
 
 async function theirKind(command: MotleyCommand): Promise<string> {
