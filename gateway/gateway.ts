@@ -16,6 +16,7 @@ import { buildOpenApi } from "./openapi/document.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { mountOutbox } from "./pages/dev-mail.ts";
 import { renderDocs } from "./pages/docs-page.ts";
+import { mountLinkPages } from "./pages/link-pages.ts";
 import { errorsPathOf, mountPages } from "./pages/pages.ts";
 import { blockListOf, createPeers } from "./peer.ts";
 import { Problems } from "./problems.ts";
@@ -114,6 +115,7 @@ export class Gateway {
       docsHtml: renderDocs(document),
       errorsPath: errorsPathOf(errorsBase),
     });
+    mountLinkPages(this.#rest);
     const { outbox } = this.#app.mailer;
     if (outbox) await mountOutbox(this.#rest, outbox);
   }

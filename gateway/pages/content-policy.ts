@@ -1,7 +1,14 @@
 import { createHash } from "node:crypto";
 
-/** Headers of a page that may run and load its own inline style and script, and nothing else (CSP Level 3). */
-export function pageHeadersFor(style: string, script: string): Readonly<Record<string, string>> {
+/**
+ * Headers of a page that may run and load its own inline style and script, and nothing else (CSP Level 3), but what
+ * further directives allow it.
+ */
+export function pageHeadersFor(
+  style: string,
+  script: string,
+  more: readonly string[] = [],
+): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
     `style-src '${hashOf(style)}'`,
@@ -9,6 +16,7 @@ export function pageHeadersFor(style: string, script: string): Readonly<Record<s
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
+    ...more,
   ];
   return {
     "content-type": "text/html; charset=utf-8",

@@ -1,0 +1,83 @@
+import { tmpdir } from "node:os";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
+import { freshEmail, goodPassword } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+
+let gateway: PeopleGateway;
+let browser: Browser;
+let rest: Rest;
+
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+  rest = restClient({ url: gateway.url, key: "" });
+  const paths = findBrowsers({ env: process.env, dataDirectory: tmpdir(), platform: process.platform, disk: realDisk });
+  const executablePath = paths["headless-shell"];
+  if (!executablePath) throw new Error("there is no headless shell to open links in");
+  // Chromium does not run as root with its sandbox; the pages are our own.
+  browser = await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.[Symbol.asyncDispose]();
+});
+
+/** Opens the next link of a kind in the mails to an address, as one who clicks on it there. */
+async function openLink(name: string, email: string): Promise<{ page: Page; faults: string[] }> {
+  const isWanted = (link: string) => link.includes(`/auth/${name}#`);
+  let link: string | undefined;
+  // Other mails come between, such as that of a login from a new device.
+  while (link === undefined) link = (await gateway.mailbox.next(email)).links.find(isWanted);
+  const page = await browser.newPage();
+  const faults: string[] = [];
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("pageerror", (error) => faults.push(error.message));
+  await page.goto(link);
+  return { page, faults };
+}
+
+const outcome = (page: Page) => page.locator("#outcome");
+
+test("who signs up presses a button to verify, logs in by a link, and sets another password by one", async () => {
+  const email = freshEmail();
+  await rest("/v1/auth/signup", { email, password: goodPassword });
+  const verifying = await openLink("verify-email", email);
+  expect(verifying.page.url()).not.toContain("#");
+  // To open the link is not to use it: mail programs look ahead.
+  expect(await rest("/v1/auth/login", { email, password: goodPassword })).toMatchObject({ status: 401 });
+  await verifying.page.getByRole("button", { name: "Verify the address" }).click();
+  await outcome(verifying.page).getByText("The address is verified").waitFor();
+  expect(await rest("/v1/auth/login", { email, password: goodPassword })).toMatchObject({ status: 200 });
+
+  await rest("/v1/auth/magic-link/request", { email });
+  const loggingIn = await openLink("magic-link", email);
+  await loggingIn.page.getByRole("button", { name: "Log in" }).click();
+  await outcome(loggingIn.page).getByText("You are logged in").waitFor();
+  const [access = "", refresh = ""] = await loggingIn.page.locator("pre code").allTextContents();
+  expect(await restClient({ url: gateway.url, key: access })("/v1/auth/logout", {})).toMatchObject({ status: 204 });
+  expect(refresh).not.toBe("");
+
+  await rest("/v1/auth/password-reset/request", { email });
+  const resetting = await openLink("password-reset", email);
+  await resetting.page.getByLabel("New password").fill("short");
+  await resetting.page.getByRole("button", { name: "Set the password" }).click();
+  await outcome(resetting.page).getByText("password").waitFor();
+  const password = "another long and uncommon phrase";
+  await resetting.page.getByLabel("New password").fill(password);
+  await resetting.page.getByRole("button", { name: "Set the password" }).click();
+  await outcome(resetting.page).getByText("The new password is set").waitFor();
+  expect(await rest("/v1/auth/login", { email, password })).toMatchObject({ status: 200 });
+  expect([...verifying.faults, ...loggingIn.faults]).toEqual([]);
+}, 120_000);
+
+test("a link that was used, and one that is cut off, say so", async () => {
+  const page = await browser.newPage();
+  await page.goto(`${gateway.url}/auth/magic-link#${"x".repeat(40)}`);
+  await page.getByRole("button").click();
+  await outcome(page).getByText("the token is malformed, was used, or has expired").waitFor();
+  await page.goto(`${gateway.url}/auth/verify-email`);
+  await outcome(page).getByText("This link is not complete").waitFor();
+  expect(await page.getByRole("button").isDisabled()).toBe(true);
+}, 60_000);
