@@ -204,10 +204,3 @@ test("an export that is cut off midway is broken, and never looks whole", async 
     client.close();
   }
 });
-
-test("entries are kept for 365 days", async () => {
-  await createProfile("Shop");
-  now += 364 * 24 * 3_600_000;
-  expect((await createProfile("Later")).status).toBe(201);
-  expect(await list()).toHaveLength(2);
-});
