@@ -10,6 +10,7 @@ import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.t
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import type { Isolation } from "../../workers/slots/confinement.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { lentPlaywright } from "../support/lent-playwright.ts";
 import { playwrightOf } from "../support/playwright-of.ts";
 import { ProxyStandIn } from "../support/proxy-stand-in.ts";
 import { attempt } from "./attempts.ts";
@@ -62,11 +63,12 @@ async function probeUnguarded(runtime: BrowserRuntime, arrivals: Arrivals): Prom
   return { arrivals: [...arrivals.seen].sort(), refusals: [], asked: { before: [], after: [] }, reachedAllowed: true };
 }
 
-async function probeGuarded(
-  runtime: BrowserRuntime,
-  guard: "namespace" | "flags" | "proxy",
-  arrivals: Arrivals,
-): Promise<ProbeResult> {
+const guards = ["namespace", "flags", "proxy", "client"] as const;
+
+/** `proxy` and `client` are in a namespace, too: with a proxy of the session, and driven by a customer's CDP client. */
+type Guard = (typeof guards)[number];
+
+async function probeGuarded(runtime: BrowserRuntime, guard: Guard, arrivals: Arrivals): Promise<ProbeResult> {
   const log = keepingLog();
   const isolation: Isolation = guard === "flags" ? "flags" : "namespace";
   // Tunnels that the browser asks for by itself lead to a port where nobody listens.
@@ -87,7 +89,8 @@ async function probeGuarded(
     if (!slot) throw new Error("a new pool has no free slot");
     const use = { check: "check.example:443", onChange: () => undefined };
     if (guard === "proxy") slot.relay.useUpstream(create(ProxySchema, { server: `http://${server}` }), use);
-    const context = await playwrightOf(await launchBrowser(slot, { runtime, extraFlags: eagerFlags }));
+    const attach = guard === "client" ? lentPlaywright : playwrightOf;
+    const context = await attach(await launchBrowser(slot, { runtime, extraFlags: eagerFlags }));
     await tryEverything(context, guardedMs);
     const refusals = slot.relay.refusals.map(({ host, port }) => `${host}:${port}`);
     const seen = [...arrivals.seen].sort();
@@ -107,8 +110,6 @@ async function probeGuarded(
 const [runtime, guard] = process.argv.slice(2);
 if (runtime !== "headless-shell" && runtime !== "chromium") throw new Error(`no such runtime: ${runtime}`);
 const arrivals = await listenEverywhere(forbiddenAddresses);
-const result =
-  guard === "namespace" || guard === "flags" || guard === "proxy"
-    ? await probeGuarded(runtime, guard, arrivals)
-    : await probeUnguarded(runtime, arrivals);
+const known = guards.find((each) => each === guard);
+const result = known ? await probeGuarded(runtime, known, arrivals) : await probeUnguarded(runtime, arrivals);
 process.stdout.write(JSON.stringify(result), () => process.exit());

@@ -23,7 +23,7 @@ test.each(runtimes)(
   probeMs,
 );
 
-test.each(runtimes.flatMap((runtime) => ["namespace", "flags"].map((guard) => [runtime, guard] as const)))(
+test.each(runtimes.flatMap((runtime) => ["namespace", "flags", "client"].map((guard) => [runtime, guard] as const)))(
   "a page of %s behind %s reaches no forbidden address, and what is allowed",
   async (runtime, guard) => {
     const { arrivals, refusals, reachedAllowed } = await probe(runtime, guard);

@@ -44,8 +44,8 @@ test("a CDP client reaches no address that its session may not", async () => {
 });
 
 test("a CDP client reads no file of the machine, however it asks", async () => {
-  const { client, send, run } = await enter();
-  await send("Page.navigate", { url: scene.site.url("/dialogs.html") });
+  const { session, client, send, run } = await enter();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   const { result: frames } = await send("Page.getFrameTree");
   const frameId = frames.frameTree.frame.id;
   const options = { disableCache: true, includeCredentials: false };
@@ -61,12 +61,47 @@ test("a CDP client reads no file of the machine, however it asks", async () => {
   expect(await run("location.protocol")).toBe("http:");
 });
 
+test("a CDP client's own worlds, documents and contexts read no file of the machine either", async () => {
+  const { session, client, send, run } = await enter();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/plain.html") });
+  const { result: frames } = await send("Page.getFrameTree");
+  const frameId = frames.frameTree.frame.id;
+  const { result: world } = await send("Page.createIsolatedWorld", { frameId, grantUniveralAccess: true });
+  const files = ["/etc/passwd", "/proc/self/environ", scene.service.dataDir];
+  for (const path of files) {
+    const expression = `fetch("file://${path}").then((answer) => answer.text(), () => "nothing")`;
+    const params = { expression, contextId: world.executionContextId, awaitPromise: true };
+    expect((await send("Runtime.evaluate", params)).result.result.value, path).toBe("nothing");
+  }
+  await send("Page.setDocumentContent", {
+    frameId,
+    html: `<title>framed</title><iframe src="file:///etc/passwd"></iframe><a href="file:///etc/passwd" target="_blank">open</a>`,
+  });
+  await run("document.querySelector('a').click(), window.open('file:///etc/passwd')");
+  const { result: context } = await client.send("Target.createBrowserContext");
+  const own = { browserContextId: context.browserContextId, url: "file:///etc/passwd" };
+  expect((await client.send("Target.createTarget", own)).error?.message).toContain("reaches no local ones");
+  const { result } = await client.send("Target.getTargets");
+  const local = result.targetInfos.filter(({ url, title }: { url: string; title: string }) =>
+    /^file:|root:/.test(url + title),
+  );
+  expect(local).toEqual([]);
+  const { result: tree } = await send("Page.getFrameTree");
+  expect(JSON.stringify(tree)).not.toContain('"url":"file:');
+  for (const handle of ["blob:null/1", "/etc/passwd", "0"]) {
+    expect((await send("IO.read", { handle })).error, handle).toBeDefined();
+  }
+  await client.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: scene.service.dataDir });
+  await send("Page.setInterceptFileChooserDialog", { enabled: true });
+  expect((await send("Page.handleFileChooser", { action: "accept", files: ["/etc/passwd"] })).error).toBeDefined();
+});
+
 test("a CDP client gives a page no file of another session", async () => {
   const other = await scene.open();
   const headers = { authorization: `Bearer ${scene.service.key}` };
   await fetch(`${scene.service.url}${other}/files/theirs.txt`, { method: "PUT", body: "theirs", headers });
-  const { send } = await enter();
-  await send("Page.navigate", { url: scene.site.url("/dialogs.html") });
+  const { session, send } = await enter();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   const { result: document } = await send("DOM.getDocument");
   const { result } = await send("DOM.querySelector", { nodeId: document.root.nodeId, selector: "#file" });
   const given = await send("DOM.setFileInputFiles", { files: ["../../files/theirs.txt"], nodeId: result.nodeId });

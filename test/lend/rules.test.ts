@@ -37,6 +37,10 @@ describe("what would harm the session is refused, and says why", () => {
     ["Target.createTarget", { url: "about:blank", hidden: true }, "hidden"],
     ["Tethering.bind", { port: 8080 }, "beyond the session's pages"],
     ["Extensions.loadUnpacked", { path: "/tmp" }, "beyond the session's pages"],
+    ["SystemInfo.getInfo", {}, "its machine"],
+    ["SystemInfo.getProcessInfo", {}, "its machine"],
+    ["Browser.getBrowserCommandLine", {}, "its machine"],
+    ["PWA.launchFilesInApp", { manifestId: "x", files: ["/etc/passwd"] }, "beyond the session's pages"],
     ["Tracing.start", {}, "the whole browser cannot be traced"],
   ];
   test("on the browser", async () => {

@@ -36,6 +36,7 @@ const nothing: Rule = () => ({ kind: "answer", result: {} });
 
 const local = "only http, https, about, data and blob addresses can be opened: a session reaches no local ones";
 const notThisBrowser = "this would change the browser beyond the session's pages";
+const notItsMachine = "a session's browser tells nothing of its machine";
 const flat = "only flat sessions are served: pass flatten: true";
 
 /** Addresses that a page may be sent to. */
@@ -115,6 +116,7 @@ const rules: Readonly<Record<string, Rule>> = {
   "Browser.crash": never(notThisBrowser),
   "Browser.crashGpuProcess": never(notThisBrowser),
   "Browser.executeBrowserCommand": never(notThisBrowser),
+  "Browser.getBrowserCommandLine": never(notItsMachine),
   "Target.createTarget": createTarget,
   "Target.createBrowserContext": createBrowserContext,
   "Target.disposeBrowserContext": disposeBrowserContext,
@@ -131,8 +133,13 @@ const rules: Readonly<Record<string, Rule>> = {
   "Tracing.start": tracing,
 };
 
-/** Domains none of whose commands is served. */
-const refusedDomains = new Set(["Extensions", "Tethering"]);
+/** Domains none of whose commands is served, and why. `PWA` opens files of the machine in an app. */
+const refusedDomains: Readonly<Record<string, string>> = {
+  Extensions: notThisBrowser,
+  PWA: notThisBrowser,
+  SystemInfo: notItsMachine,
+  Tethering: notThisBrowser,
+};
 
 /** What a client may do while a person holds control: it reads, and prepares to. */
 const reading = new Set([
@@ -159,7 +166,9 @@ export function refusalUnderControl(method: string): string | undefined {
 
 /** Says what becomes of a command. `read` gives its parameters, which most rules do without. */
 export function judge(method: string, read: () => Params, scene: PolicyScene): Verdict {
-  if (refusedDomains.has(method.slice(0, method.indexOf(".")))) return refuse(notThisBrowser);
+  const domain = method.slice(0, method.indexOf("."));
+  const why = Object.hasOwn(refusedDomains, domain) ? refusedDomains[domain] : undefined;
+  if (why !== undefined) return refuse(why);
   const rule = Object.hasOwn(rules, method) ? rules[method] : undefined;
   return rule ? rule(read(), scene) : pass;
 }

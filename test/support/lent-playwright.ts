@@ -1,0 +1,55 @@
+import { create } from "@bufbuild/protobuf";
+import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright-core";
+import { type LendRequest, LendRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
+import { LendDesk } from "../../workers/lend/lend-desk.ts";
+import { EventFeed } from "../../workers/pages/event-feed.ts";
+import type { BrowserProcess } from "../../workers/slots/browser-process.ts";
+
+/** Playwright on a browser that we have launched, as a customer has it: by the desk that lends it, rules and all. */
+export async function lentPlaywright({ wire, targets }: BrowserProcess): Promise<BrowserContext> {
+  const desk = new LendDesk({
+    wire,
+    targets,
+    feed: new EventFeed(() => undefined),
+    files: { pathOf: () => undefined },
+    downloadPath: "/nowhere",
+    heal: async () => undefined,
+  });
+  const browser = await chromium.connectOverCDP(new LentTransport(desk), { noDefaults: true });
+  const [context] = browser.contexts();
+  if (!context) throw new Error("the browser has no context");
+  return context;
+}
+
+/** A client's connection, without the network between. */
+class LentTransport implements ConnectOverCDPTransport {
+  onmessage?: (message: object) => void;
+  onclose?: (reason?: string) => void;
+  readonly #requests = new BoundedQueue<LendRequest>({ items: Number.POSITIVE_INFINITY });
+
+  constructor(desk: LendDesk) {
+    const session = { isHeld: () => false, onCommand: () => undefined };
+    void this.#deliver(desk.lend(this.#requests, session, new AbortController().signal));
+  }
+
+  send(message: object): void {
+    void this.#requests.push(create(LendRequestSchema, { data: Buffer.from(JSON.stringify(message)), last: true }));
+  }
+
+  close(): void {
+    void this.#requests.push(create(LendRequestSchema, { closed: true }));
+  }
+
+  async #deliver(answers: ReturnType<LendDesk["lend"]>): Promise<void> {
+    let parts: Uint8Array[] = [];
+    for await (const { data, last } of answers) {
+      parts.push(data);
+      if (!last) continue;
+      const message = JSON.parse(Buffer.concat(parts).toString());
+      parts = [];
+      setImmediate(() => this.onmessage?.(message));
+    }
+    this.onclose?.();
+  }
+}
