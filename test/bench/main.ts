@@ -13,6 +13,7 @@ import { outsideCpu } from "./outside-cpu.ts";
 import { path } from "./path.ts";
 import { profileCreate } from "./profile-create.ts";
 import { profileSurvival } from "./profile-survival.ts";
+import { remoteClients } from "./remote-clients.ts";
 import { printTable } from "./table.ts";
 import { warmStart } from "./warm-start.ts";
 
@@ -28,6 +29,7 @@ const benches: readonly Bench[] = [
   profileCreate,
   profileSurvival,
   flood,
+  remoteClients,
 ];
 
 async function main(args: readonly string[]): Promise<void> {

@@ -1,0 +1,37 @@
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+
+/** A way to a port on which every byte is late, as on a long line: bandwidth is not bounded. */
+export interface SlowLink extends AsyncDisposable {
+  readonly port: number;
+}
+
+/** Opens one to a port of this machine; a round trip takes `roundTripMs` longer than without it. */
+export async function openSlowLink(toPort: number, roundTripMs: number): Promise<SlowLink> {
+  const sockets = new Set<Socket>();
+  const server = createServer({ noDelay: true }, (client) => {
+    const service = connect({ port: toPort, host: "127.0.0.1", noDelay: true });
+    for (const [from, to] of [
+      [client, service],
+      [service, client],
+    ] as const) {
+      sockets.add(from);
+      // Timers of one length end in the order in which they were set.
+      from.on("data", (bytes) => void setTimeout(() => to.write(bytes), roundTripMs / 2));
+      from.on("close", () => void setTimeout(() => to.destroy(), roundTripMs / 2));
+      from.on("error", () => undefined);
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the link does not listen");
+  return {
+    port: address.port,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
