@@ -37,11 +37,16 @@ export class Problems {
       headers: {
         "content-type": "application/problem+json",
         ...(failure.retryAfter !== undefined && { "retry-after": String(failure.retryAfter) }),
-        ...(errorTable[failure.slug].status === 401 && { "www-authenticate": "Bearer" }),
+        ...(errorTable[failure.slug].status === 401 && { "www-authenticate": schemeFor(failure) }),
       },
       body: JSON.stringify(this.document(failure, requestId)),
     };
   }
+}
+
+/** How a client may show itself: at the token endpoint by HTTP Basic (RFC 6749, 5.2). */
+function schemeFor({ extensions }: Failure): string {
+  return extensions.error === "invalid_client" ? 'Basic realm="pilothouse"' : "Bearer";
 }
 
 /** Translates what Fastify says of a request that it could not read. Whatever else has a code is no fault of the client's. */

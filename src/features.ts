@@ -15,6 +15,7 @@ import { limits } from "./limits/feature.ts";
 import { logins } from "./logins/feature.ts";
 import { mail } from "./mail/feature.ts";
 import { mfa } from "./mfa/feature.ts";
+import { oauth } from "./oauth/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
@@ -35,6 +36,7 @@ export const features: readonly Feature<AppParts>[] = [
   auth,
   mfa,
   legal,
+  oauth,
   fleet,
   limits,
   sessions,

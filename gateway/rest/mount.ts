@@ -12,7 +12,7 @@ import type { Gate } from "../gate.ts";
 import { showingInPath } from "../peer.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
-import { parseForm } from "./form-body.ts";
+import { formParser } from "./form-body.ts";
 import { asHttpBody, bytesOf, compileRawHeaders } from "./raw-answer.ts";
 import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
@@ -73,7 +73,7 @@ function mountRoute(
   door: Door,
   answer: Answer,
 ): void {
-  const parseBody = served.rules.formBody ? parseForm : undefined;
+  const parseBody = served.rules.formBody ? formParser(served.method.input) : undefined;
   const variables = template.variables.filter((name) => name !== tokenVariable);
   const read = compileRequestReader(served.method.input, route, variables, parseBody);
   const ids = new Set(template.variables.filter((name) => name === "id" || name.endsWith("_id")));

@@ -51,6 +51,9 @@ export const errorTable = {
     code: code.invalidArgument,
     title: "Bad request",
     about: "The request contradicts a rule of the service, such as a URL that does not parse. Change the request.",
+    extensions: {
+      error: { type: "string", optional: true, about: "The code of RFC 6749, at the OAuth token endpoint." },
+    },
   },
   "validation-failed": {
     status: 400,
@@ -63,6 +66,9 @@ export const errorTable = {
     code: code.unauthenticated,
     title: "Unauthorized",
     about: "The Authorization header is missing or is not `Bearer <key>`.",
+    extensions: {
+      error: { type: "string", optional: true, about: "The code of RFC 6749, at the OAuth token endpoint." },
+    },
   },
   "invalid-key": {
     status: 401,

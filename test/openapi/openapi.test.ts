@@ -11,7 +11,7 @@ import {
   type Schema,
 } from "../../gateway/openapi/model.ts";
 import { SchemaCatalogue } from "../../gateway/openapi/schema.ts";
-import { parseForm } from "../../gateway/rest/form-body.ts";
+import { formParser } from "../../gateway/rest/form-body.ts";
 import { compileRequestReader } from "../../gateway/rest/request-reader.ts";
 import { parseTemplate } from "../../gateway/rest/template.ts";
 import { SessionSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -249,7 +249,7 @@ const operations = routesOf(allServices).map((entry) => {
 
 describe("an operation", () => {
   test.each(operations)("$name takes its example request", ({ served, route, operation, type, body }) => {
-    const parse = type === "application/x-www-form-urlencoded" ? parseForm : undefined;
+    const parse = type === "application/x-www-form-urlencoded" ? formParser(served.method.input) : undefined;
     const read = compileRequestReader(served.method.input, route, parseTemplate(route.template).variables, parse);
     for (const example of bodyExamples(body)) {
       const message = read({

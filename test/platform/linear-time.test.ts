@@ -2,8 +2,9 @@ import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf
 import { describe, test } from "vitest";
 import { isKnown } from "../../gateway/pages/pages.ts";
 import { blockListOf, createPeers } from "../../gateway/peer.ts";
-import { parseForm } from "../../gateway/rest/form-body.ts";
+import { formParser } from "../../gateway/rest/form-body.ts";
 import { keyPrefix, parseToken } from "../../src/api-keys/token.ts";
+import { TokenRequestSchema } from "../../src/gen/pilothouse/v1/oauth_pb.ts";
 import { readBearer } from "../../src/identity/bearers.ts";
 import { closeArchetypes } from "../../src/platform/browsers/archetypes.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
@@ -56,7 +57,7 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "a bearer": (text) => readBearer(`Bearer ${keyPrefix}${text}`, [keys]),
   "a cursor": (text) => readCursor(text, /^ses_[0-9a-z]{26}$/),
   "an If-None-Match header": (text) => isKnown('"tag"', text),
-  "a form": (text) => parseForm(Buffer.from(text)),
+  "a form": (text) => formParser(TokenRequestSchema)(Buffer.from(text)),
   "the name of a file": fileNameFault,
   "the name that a page gives to a download": cleanFileName,
   "a host": normaliseHost,
