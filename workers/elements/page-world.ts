@@ -1,3 +1,4 @@
+import { ownWorld } from "../pages/own-world.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import { closedFailure } from "../pages/tab.ts";
@@ -17,9 +18,6 @@ export interface Frame {
   readonly frameId: string;
   readonly isMain: boolean;
 }
-
-/** The world in which our script sees the document, and the page does not see our script. */
-const worldName = "elements";
 
 /** What a script is called by that is not there: the id of its world is that of another one now. */
 const absent = "absent";
@@ -120,7 +118,7 @@ async function call(progress: Progress, frame: Frame, wanted: PageCall): Promise
   const known = await callKnown(progress, frame, wanted);
   if (known) return known;
   try {
-    const world = { frameId: frame.frameId, worldName };
+    const world = { frameId: frame.frameId, worldName: ownWorld };
     const { executionContextId } = await progress.race(frame.cdp.send("Page.createIsolatedWorld", world));
     const home = { contextId: executionContextId, name: crypto.randomUUID() };
     homesOf(frame).set(frame.frameId, home);

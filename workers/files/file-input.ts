@@ -1,5 +1,6 @@
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { FileChooser } from "../pages/dialog-desk.ts";
+import { ownWorld } from "../pages/own-world.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 
@@ -9,15 +10,13 @@ export interface FileInput {
   readonly objectId: string;
 }
 
-/** The world in which our script sees the document, and the page does not see our script. */
-const worldName = "upload";
-
 /** The input that a file chooser was opened for: it need not be in the document. */
 export async function inputOfChooser(
   { session: cdp, frameId, backendNodeId }: FileChooser,
   progress: Progress,
 ): Promise<FileInput> {
-  const { executionContextId } = await progress.race(cdp.send("Page.createIsolatedWorld", { frameId, worldName }));
+  const world = { frameId, worldName: ownWorld };
+  const { executionContextId } = await progress.race(cdp.send("Page.createIsolatedWorld", world));
   const { object } = await progress.race(cdp.send("DOM.resolveNode", { backendNodeId, executionContextId }));
   if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input has left the page" });
   return { cdp, objectId: object.objectId };

@@ -1,8 +1,6 @@
+import { ownWorld } from "../pages/own-world.ts";
 import type { Frame, Tab } from "../pages/tab.ts";
 import type { CheckFrame } from "./vendors.ts";
-
-/** The world in which our scripts see a document, and the page does not see our scripts. */
-const world = "harness";
 
 /** A document has one field for each widget; more are not looked at. */
 const maxFields = 5;
@@ -27,7 +25,7 @@ async function isShown(tab: Tab, { id, parentId = "" }: Frame, minWidth: number,
   const cdp = tab.sessionOf(parentId);
   const [{ backendNodeId }, { executionContextId }] = await Promise.all([
     cdp.send("DOM.getFrameOwner", { frameId: id }),
-    cdp.send("Page.createIsolatedWorld", { frameId: parentId, worldName: world }),
+    cdp.send("Page.createIsolatedWorld", { frameId: parentId, worldName: ownWorld }),
   ]);
   const { object } = await cdp.send("DOM.resolveNode", { backendNodeId, executionContextId });
   const { objectId } = object;
@@ -54,7 +52,10 @@ function showsAtLeast(this: Element, minWidth: number, minHeight: number): boole
 
 async function isAnswered(tab: Tab, frameId: string, answer: string): Promise<boolean> {
   const cdp = tab.sessionOf(frameId);
-  const { executionContextId: contextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: world });
+  const { executionContextId: contextId } = await cdp.send("Page.createIsolatedWorld", {
+    frameId,
+    worldName: ownWorld,
+  });
   const expression = `(${hasValue})(${JSON.stringify(answer)}, ${maxFields})`;
   const { result } = await cdp.send("Runtime.evaluate", { expression, contextId, returnByValue: true });
   return result.value === true;

@@ -1,7 +1,5 @@
+import { ownWorld } from "../pages/own-world.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
-
-/** The world in which our script sees the document, and the page does not see our script. */
-const world = "harness";
 
 /** Milliseconds after which the browser ends the script: it takes 1 on an ordinary page. */
 const scriptMs = 500;
@@ -28,7 +26,7 @@ export interface DocumentReport {
  * when it has loaded. Asked for ahead, the report comes with the load, and not two rounds to a busy renderer later.
  */
 export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
-  const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: world });
+  const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
   const { result, exceptionDetails } = await cdp.send("Runtime.evaluate", {
     expression: when === "now" ? `(${describeDocument})()` : `(${awaitLoad})().then(${describeDocument})`,
     contextId: executionContextId,
