@@ -104,6 +104,29 @@ test("no job is left lying when many are added while lanes are let go", async ()
   await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
 }, 90_000);
 
+test("a job that is added while its lane is let go is not left lying", async () => {
+  const gate = Promise.withResolvers<void>();
+  const begun: number[] = [];
+  const kind = workOf({
+    async run({ data }) {
+      begun.push(data.number);
+      if (data.number === 1) await gate.promise;
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1, hear: false });
+  await add(runners, kind, "one", 1);
+  await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1]);
+  const waits = sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%release_lane%'`;
+  await database.db.transaction(async (tx) => {
+    runners.work.enqueue(tx, kind, { lane: "one", data: { number: 2 } });
+    await sql`select 1`.execute(tx.sql);
+    gate.resolve();
+    // The lane is let go by somebody who began to look before this job was committed.
+    await expect.poll(async () => (await waits.execute(database.db.sql)).rows.length, { timeout: 8_000 }).toBe(1);
+  });
+  await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1, 2]);
+}, 60_000);
+
 test("a job that fails is tried again by the schedule of its kind, lets others pass, and then is a dead letter", async () => {
   let now = Date.now();
   const attempts: [number, number][] = [];
