@@ -19,6 +19,7 @@ import { oauth } from "./oauth/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
+import { teams } from "./teams/feature.ts";
 import { work } from "./work/feature.ts";
 
 /** All features. A new one is its proto, its folder, and its line here. */
@@ -37,6 +38,7 @@ export const features: readonly Feature<AppParts>[] = [
   mfa,
   legal,
   oauth,
+  teams,
   fleet,
   limits,
   sessions,

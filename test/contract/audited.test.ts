@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { builtServices } from "./described-services.ts";
 
-/** What is done to a page, or is no change. */
+/** What is done to a page, or is no change; or to another account than the caller's, into whose log the method writes. */
 const unaudited = [
+  "TeamService.AcceptInvite",
   "SessionService.Navigate",
   "SessionService.Interact",
   "SessionService.Wait",

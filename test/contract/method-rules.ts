@@ -24,6 +24,8 @@ const expectedStepUps = new Set([
   "DELETE /v1/api-keys/{id}",
   "POST /v1/webhooks/{id}/rotate-secret",
   "PUT /v1/account/me/byok-llm-key",
+  "POST /v1/team/invites",
+  "PATCH /v1/team/members/{id}",
   "DELETE /v1/team/members/{id}",
   "POST /v1/billing/checkout-session",
   "POST /v1/billing/portal-session",

@@ -55,12 +55,14 @@ async function makeThings(): Promise<{ things: Things; narrow: string; ended: st
   const session = (await rest("/v1/sessions", {})).body.id;
   const profile = (await rest("/v1/profiles", { name: "Shop" })).body.id;
   const [login] = (await restClient({ url: gateway.url, key: accessToken })("/v1/account/logins")).body.data;
+  const [member] = (await rest("/v1/team/members")).body.data;
   const things = {
     ApiKeyService: narrow.id,
     FileService: session,
     LoginService: login.id,
     ProfileService: profile,
     SessionService: session,
+    TeamService: member.id,
   };
   expect(Object.entries(things).filter(([, id]) => typeof id !== "string")).toEqual([]);
   return { things, narrow: narrow.key, ended: ended.key };

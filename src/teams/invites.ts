@@ -1,0 +1,126 @@
+import { insertMembership } from "../accounts/memberships.ts";
+import { lockAccount } from "../accounts/store.ts";
+import { canonicalEmail, findUser } from "../accounts/users.ts";
+import type { AuditLog, Call, Principal } from "../call.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Clock } from "../platform/clock.ts";
+import { fail } from "../platform/errors.ts";
+import { type Ids, randomText } from "../platform/ids.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import { hashSecret } from "../platform/secrets/secrets.ts";
+import {
+  acceptInvite,
+  findSends,
+  type InviteRow,
+  lockInvite,
+  revokeInvite,
+  statusOf,
+  upsertInvite,
+} from "./invite-store.ts";
+import { findMember, type MemberRow } from "./member-store.ts";
+
+const day = 86_400_000;
+
+/** Milliseconds for which an invite is good, and how many an account sends in a day. */
+const goodFor = 7 * day;
+const mostADay = 20;
+
+/** Five bits a character: 200 random bits. */
+const tokenLength = 40;
+
+export interface InvitesParts {
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly mailer: Mailer;
+  readonly audit: AuditLog;
+}
+
+/** Whom to invite as what. */
+export interface InviteRequest {
+  /** Made for this request; an invite that is open already keeps its own. */
+  readonly id: string;
+  readonly email: string;
+  readonly role: InviteRow["role"];
+}
+
+/** Invites to accounts. */
+export interface Invites {
+  /** Sends an invite. Throws `conflict` for one who is a member, and `rate-limited`. */
+  send(tx: Tx, by: Principal, request: InviteRequest): Promise<InviteRow>;
+  /** Revokes an invite. Throws `not-found`, and `conflict` where it is not open. */
+  revoke(tx: Tx, by: Principal, id: string): Promise<InviteRow>;
+  /** Makes a user a member by the token of an invite. Throws `invalid-auth-token`, and `conflict` for a member. */
+  accept(tx: Tx, call: Call, login: Principal & { kind: "login" }, token: string): Promise<MemberRow>;
+}
+
+const invalidToken = () =>
+  fail("invalid-auth-token", {}, { detail: "the invite is malformed, used, revoked, expired, or for another address" });
+
+/** Makes the invites. */
+export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invites {
+  async function assertSendsLeft(tx: Tx, accountId: string, now: number): Promise<void> {
+    const sends = await findSends(tx, accountId, new Date(now - day));
+    const [oldest] = sends.slice(-mostADay);
+    if (sends.length < mostADay || !oldest) return;
+    const seconds = Math.max(1, Math.ceil((oldest.getTime() + day - now) / 1_000));
+    const detail = `an account sends ${mostADay} invites in 24 hours; wait ${seconds} s`;
+    throw fail("rate-limited", { retry_after_seconds: seconds }, { detail, retryAfter: seconds });
+  }
+
+  return {
+    async send(tx, by, { id, role, ...request }) {
+      const { accountId } = by;
+      const [email, now, token] = [canonicalEmail(request.email), clock.now(), randomText(tokenLength)];
+      await lockAccount(tx, accountId);
+      if (await findMember(tx, accountId, { email })) {
+        throw fail("conflict", {}, { detail: `${email} is a member of the account` });
+      }
+      await assertSendsLeft(tx, accountId, now);
+      const invited_by = by.kind === "login" ? by.userId : null;
+      const invite = { id, account_id: accountId, email, role, invited_by, token_hash: hashSecret(token) };
+      const row = await upsertInvite(tx, { ...invite, now: new Date(now), expires_at: new Date(now + goodFor) });
+      await mailer.send(tx, {
+        to: email,
+        kind: "account",
+        subject: "You are invited to a team",
+        lines: [
+          `${by.name} invites you to join an account of Pilothouse as ${role === "admin" ? "an admin" : "a member"}.`,
+          "The link is for you alone, and good for 7 days. If you do not know what this is about, ignore this mail.",
+        ],
+        button: { label: "Join", url: mailer.link("invite", token) },
+      });
+      return row;
+    },
+
+    async revoke(tx, { accountId }, id) {
+      const now = clock.now();
+      const row = await lockInvite(tx, id, accountId);
+      if (!row) throw fail("not-found", {}, { detail: "no invite has this id" });
+      const status = statusOf(row, now);
+      if (status !== "pending") throw fail("conflict", {}, { detail: `the invite is ${status}` });
+      await revokeInvite(tx, id, new Date(now));
+      return row;
+    },
+
+    async accept(tx, call, login, token) {
+      const now = new Date(clock.now());
+      const user = await findUser(tx, login.userId);
+      const accepted = user && (await acceptInvite(tx, { tokenHash: hashSecret(token), email: user.email, now }));
+      if (!accepted) throw invalidToken();
+      const { id: inviteId, account_id: accountId, role } = accepted;
+      const membership = { id: ids.next("mem"), accountId, userId: user.id, role, createdAt: now };
+      if (!(await insertMembership(tx, membership))) {
+        throw fail("conflict", {}, { detail: "you are a member of the account already" });
+      }
+      const { requestId, clientAddress } = call;
+      audit.record(tx, {
+        ...{ accountId, actor: { kind: "user", id: user.id, name: user.email }, action: "team_invite.accept" },
+        ...{ subject: inviteId, data: { member: membership.id, role } },
+        ...{ requestId, clientAddress, userAgent: call.header("user-agent") },
+      });
+      const member = await findMember(tx, accountId, { userId: user.id });
+      if (!member) throw new Error("a membership that was inserted is not there");
+      return member;
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import type { Role } from "../accounts/tables.ts";
+import type { Migrations } from "../platform/postgres/schema.ts";
+
+/** Invites to accounts; of each token only the hash. */
+export interface InvitesTable {
+  id: string;
+  account_id: string;
+  /** Canonical. */
+  email: string;
+  role: Exclude<Role, "owner">;
+  token_hash: Buffer;
+  /** Whoever sent it last; null where that was a key. */
+  invited_by: string | null;
+  created_at: Date;
+  expires_at: Date;
+  accepted_at: Date | null;
+  revoked_at: Date | null;
+  /** When it was sent, the oldest time first. */
+  sent_at: Date[];
+}
+
+declare module "../platform/postgres/schema.ts" {
+  interface Schema {
+    invites: InvitesTable;
+  }
+}
+
+export const teamMigrations: Migrations = {
+  "033-invites": [
+    `create table invites (
+      id text primary key,
+      account_id text not null references accounts (id) on delete cascade,
+      email text not null,
+      role text not null check (role in ('admin', 'member')),
+      token_hash bytea not null unique,
+      invited_by text references users (id) on delete set null,
+      created_at timestamptz not null,
+      expires_at timestamptz not null,
+      accepted_at timestamptz,
+      revoked_at timestamptz,
+      sent_at timestamptz[] not null
+    )`,
+    "create index invites_account on invites (account_id, id desc)",
+    "create unique index invites_open on invites (account_id, email) where accepted_at is null and revoked_at is null",
+    "create index invites_by on invites (invited_by) where accepted_at is null and revoked_at is null",
+  ],
+};

@@ -1,0 +1,54 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Role } from "../accounts/tables.ts";
+import { TeamRole, TeamRoleSchema } from "../gen/pilothouse/v1/account_pb.ts";
+import {
+  type TeamInvite,
+  TeamInviteSchema,
+  TeamInviteStatus,
+  TeamInviteStatusSchema,
+  type TeamMember,
+  TeamMemberSchema,
+} from "../gen/pilothouse/v1/team_pb.ts";
+import { enumNames } from "../platform/rest-json/names.ts";
+import { type InviteRow, type InviteStatus, statusOf } from "./invite-store.ts";
+import type { MemberRow } from "./member-store.ts";
+
+// The boundary between the names in rows and in the contract, which are the same but for their case.
+const upper = <Name extends string>(name: Name) => name.toUpperCase() as Uppercase<Name>;
+const roleNames = enumNames(TeamRoleSchema) as Map<TeamRole, Role>;
+const statusNames = enumNames(TeamInviteStatusSchema) as Map<TeamInviteStatus, InviteStatus>;
+
+/** The role that a message means; undefined when it does not say one. */
+export const toRole = (role: TeamRole): Role | undefined => roleNames.get(role);
+
+/** The status that a message means; undefined when it does not say one. */
+export const toInviteStatus = (status: TeamInviteStatus): InviteStatus | undefined => statusNames.get(status);
+
+/** Writes an invite as the interface has it. */
+export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
+  return create(TeamInviteSchema, {
+    id: row.id,
+    email: row.email,
+    role: TeamRole[upper(row.role)],
+    status: TeamInviteStatus[upper(statusOf(row, now))],
+    createdAt: timestampFromDate(row.created_at),
+    expiresAt: timestampFromDate(row.expires_at),
+    ...(row.invited_by !== null && { invitedBy: row.invited_by }),
+    ...(row.accepted_at && { acceptedAt: timestampFromDate(row.accepted_at) }),
+  });
+}
+
+/** Writes a member as the interface has it. */
+export function toMemberMessage(row: MemberRow): TeamMember {
+  return create(TeamMemberSchema, {
+    id: row.id,
+    accountId: row.account_id,
+    userId: row.user_id,
+    email: row.email,
+    name: row.name,
+    role: TeamRole[upper(row.role)],
+    mfaEnrolled: row.has_second_factor,
+    createdAt: timestampFromDate(row.created_at),
+  });
+}

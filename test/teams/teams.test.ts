@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
+import { freshEmail, type Person, tokenOfMail } from "../support/people.ts";
+import {
+  type DoorName,
+  doors,
+  type Outcome,
+  type PeopleGateway,
+  startPeopleGateway,
+} from "../support/people-gateway.ts";
+
+const { createInvite, listInvites, revokeInvite, acceptInvite } = TeamService.method;
+const { listMembers, updateMember, removeMember, leave } = TeamService.method;
+const { logIn, refresh } = AuthService.method;
+
+const day = 86_400_000;
+
+let gateway: PeopleGateway;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+type Method = Parameters<PeopleGateway["call"]>[1];
+
+const call = (
+  method: Method,
+  request: Record<string, string>,
+  token?: string,
+  door: DoorName = "REST",
+): Promise<Outcome> => gateway.call(door, method, request, { token });
+
+/** The same, which has to go well. */
+async function get(method: Method, request: Record<string, string>, token: string) {
+  const { slug, answer } = await call(method, request, token);
+  expect(slug).toBe("");
+  return answer;
+}
+
+const invite = (by: Person, email: string, role = "TEAM_ROLE_MEMBER"): Promise<Outcome> =>
+  gateway.call("Connect", createInvite, { email, role }, { token: by.accessToken });
+const tokenFor = ({ email }: { email: string }): Promise<string> => tokenOfMail(gateway.mailbox, email);
+
+/** The token of somebody's login to another account of theirs. */
+async function loginTo({ email, password }: Person, accountId: string): Promise<string> {
+  return (await get(logIn, { email, password, account_id: accountId }, "")).access_token;
+}
+
+/** Lists the invites of a status. */
+async function listBy(status: string, token: string) {
+  return (await call(listInvites, { status: `TEAM_INVITE_STATUS_${status}` }, token, "Connect")).answer;
+}
+
+/** Makes somebody new a member of an account; gives the person, the membership and a login to that account. */
+async function join(owner: Person, role?: string) {
+  const person = await gateway.signUp();
+  expect((await invite(owner, person.email, role)).slug).toBe("");
+  const member = await get(acceptInvite, { token: await tokenFor(person) }, person.accessToken);
+  return { person, id: String(member.id), token: await loginTo(person, owner.accountId) };
+}
+
+describe.each(doors)("over %s", (door) => {
+  test("somebody is invited, joins, and is listed", async () => {
+    const owner = await gateway.signUp({ name: "Ada", accountName: "Engines" });
+    const grace = await gateway.signUp({ name: "Grace" });
+    const sent = await gateway.call(
+      door,
+      createInvite,
+      { email: grace.email.toUpperCase() },
+      { token: owner.accessToken },
+    );
+    expect(sent.answer).toMatchObject({ email: grace.email, invited_by: owner.userId });
+    expect(Date.parse(sent.answer.expires_at) - gateway.now()).toBeGreaterThan(7 * day - 60_000);
+    const joined = await call(acceptInvite, { token: await tokenFor(grace) }, grace.accessToken, door);
+    expect(joined.answer).toMatchObject({ account_id: owner.accountId, user_id: grace.userId, email: grace.email });
+    const { data: members } = (await call(listMembers, {}, owner.accessToken, door)).answer;
+    expect(members.map(({ name, mfa_enrolled }: Record<string, unknown>) => [name, mfa_enrolled ?? false])).toEqual([
+      ["Grace", false],
+      ["Ada", false],
+    ]);
+    const [accepted] = (await call(listInvites, {}, owner.accessToken, door)).answer.data;
+    expect(accepted).toMatchObject({ id: sent.answer.id, accepted_at: expect.any(String) });
+  }, 60_000);
+
+  test("what is wrong has its documented problem", async () => {
+    const owner = await gateway.signUp();
+    const { person, token, id } = await join(owner);
+    const stranger = await gateway.signUp();
+    const { data: all } = await get(listMembers, {}, owner.accessToken);
+    const owning = all.find((member: { user_id: string }) => member.user_id === owner.userId).id;
+    const slugOf = async (method: Method, request: Record<string, string>, bearer?: string) =>
+      (await call(method, request, bearer, door)).slug;
+    expect({
+      invitedTwice: await slugOf(createInvite, { email: person.email }, owner.accessToken),
+      byMember: await slugOf(createInvite, { email: freshEmail() }, token),
+      byNobody: await slugOf(createInvite, { email: freshEmail() }),
+      unknownToken: await slugOf(acceptInvite, { token: "none" }, person.accessToken),
+      unknownInvite: await slugOf(revokeInvite, { id: "inv_none" }, owner.accessToken),
+      anothersMember: await slugOf(removeMember, { id }, stranger.accessToken),
+      lastOwnerLeaves: await slugOf(leave, {}, owner.accessToken),
+      lastOwnerRemoved: await slugOf(removeMember, { id: owning }, owner.accessToken),
+      lastOwnerDemoted: await slugOf(
+        updateMember,
+        {
+          id: owning,
+          role: door === "REST" ? "member" : "TEAM_ROLE_MEMBER",
+          ...(door !== "REST" && { update_mask: "role" }),
+        },
+        owner.accessToken,
+      ),
+      byKey: await slugOf(leave, {}, gateway.app.developerKey),
+    }).toEqual({
+      ...{
+        invitedTwice: "conflict",
+        byMember: "forbidden",
+        byNobody: "unauthorized",
+        unknownToken: "invalid-auth-token",
+      },
+      ...{ unknownInvite: "not-found", anothersMember: "not-found", lastOwnerLeaves: "conflict" },
+      ...{ lastOwnerRemoved: "conflict", lastOwnerDemoted: "conflict", byKey: "forbidden" },
+    });
+  }, 60_000);
+});
+
+const setRole = (id: string, role: string, token: string): Promise<Outcome> => call(updateMember, { id, role }, token);
+
+test("an invite is for the address that it names, once, for 7 days, and as it was sent last", async () => {
+  const owner = await gateway.signUp();
+  const [grace, eve] = [await gateway.signUp(), await gateway.signUp()];
+  const first = await invite(owner, grace.email);
+  const stale = await tokenFor(grace);
+  const second = await invite(owner, grace.email, "TEAM_ROLE_ADMIN");
+  expect([second.answer.id, second.answer.role]).toEqual([first.answer.id, "TEAM_ROLE_ADMIN"]);
+  const fresh = await tokenFor(grace);
+  const accept = async (token: string, by: Person) => (await call(acceptInvite, { token }, by.accessToken)).slug;
+  expect(await accept(stale, grace)).toBe("invalid-auth-token");
+  expect(await accept(fresh, eve)).toBe("invalid-auth-token");
+  expect(await accept(fresh, grace)).toBe("");
+  expect(await accept(fresh, grace)).toBe("invalid-auth-token");
+  const late = await invite(owner, eve.email);
+  const token = await tokenFor(eve);
+  gateway.pass(7 * day);
+  const again = await loginTo(owner, owner.accountId);
+  expect((await call(acceptInvite, { token }, await loginTo(eve, eve.accountId))).slug).toBe("invalid-auth-token");
+  expect((await listBy("EXPIRED", again)).data).toMatchObject([{ id: late.answer.id }]);
+}, 60_000);
+
+test("an invite is revoked, and lapses when who has sent it falls below its role or leaves", async () => {
+  const owner = await gateway.signUp();
+  const one = await invite(owner, freshEmail());
+  expect((await call(revokeInvite, { id: one.answer.id }, owner.accessToken)).slug).toBe("");
+  expect((await call(revokeInvite, { id: one.answer.id }, owner.accessToken)).slug).toBe("conflict");
+  const admin = await join(owner, "TEAM_ROLE_ADMIN");
+  const by = { ...admin.person, accessToken: admin.token };
+  const [asAdmin, asMember] = [await invite(by, freshEmail(), "TEAM_ROLE_ADMIN"), await invite(by, freshEmail())];
+  const open = async () => {
+    const { data = [] } = await listBy("PENDING", owner.accessToken);
+    return data.map(({ id }: { id: string }) => id);
+  };
+  expect(await open()).toEqual([asMember.answer.id, asAdmin.answer.id]);
+  expect((await setRole(admin.id, "member", owner.accessToken)).answer.role).toBe("member");
+  expect(await open()).toEqual([asMember.answer.id]);
+  expect((await call(leave, {}, admin.token)).slug).toBe("");
+  expect(await open()).toEqual([]);
+}, 60_000);
+
+test("an account sends 20 invites in 24 hours", async () => {
+  const owner = await gateway.signUp();
+  for (let count = 0; count < 20; count += 1) expect((await invite(owner, freshEmail())).slug).toBe("");
+  const refused = await invite(owner, freshEmail());
+  expect(refused.slug).toBe("rate-limited");
+  expect(Number(refused.extensions.retry_after_seconds)).toBeGreaterThan(86_000);
+  gateway.pass(day);
+  const token = await loginTo(owner, owner.accountId);
+  expect((await invite({ ...owner, accessToken: token }, freshEmail())).slug).toBe("");
+}, 60_000);
+
+test("only owners make, demote and remove owners, and of several one may go", async () => {
+  const owner = await gateway.signUp();
+  const [admin, member] = [await join(owner, "TEAM_ROLE_ADMIN"), await join(owner)];
+  expect((await setRole(member.id, "owner", admin.token)).slug).toBe("forbidden");
+  expect((await setRole(member.id, "owner", owner.accessToken)).slug).toBe("");
+  for (const role of ["admin", "member"]) expect((await setRole(member.id, role, admin.token)).slug).toBe("forbidden");
+  expect((await call(removeMember, { id: member.id }, admin.token)).slug).toBe("forbidden");
+  // Of two owners who leave at once one stays.
+  const outcomes = await Promise.all([call(leave, {}, owner.accessToken), call(leave, {}, member.token)]);
+  expect(outcomes.map(({ slug }) => slug).toSorted()).toEqual(["", "conflict"]);
+}, 60_000);
+
+test("who is removed is out at once, and is refreshed into that account no more", async () => {
+  const owner = await gateway.signUp();
+  const { person, id, token } = await join(owner);
+  const login = await get(logIn, { email: person.email, password: person.password, account_id: owner.accountId }, "");
+  expect((await call(removeMember, { id }, owner.accessToken)).slug).toBe("");
+  for (const access of [token, login.access_token])
+    expect((await call(listMembers, {}, access)).slug).toBe("revoked-key");
+  expect((await call(refresh, { refresh_token: login.refresh_token })).slug).toBe("forbidden");
+  // The account of their own is theirs.
+  expect((await call(listMembers, {}, person.accessToken)).slug).toBe("");
+}, 60_000);
+
+test("a change of role holds from the next request on, and each change is in the audit log", async () => {
+  const owner = await gateway.signUp();
+  const { id, token } = await join(owner);
+  expect((await call(createInvite, { email: freshEmail() }, token)).slug).toBe("forbidden");
+  expect((await setRole(id, "admin", owner.accessToken)).slug).toBe("");
+  expect((await call(createInvite, { email: freshEmail() }, token)).slug).toBe("");
+  expect((await setRole(id, "member", owner.accessToken)).slug).toBe("");
+  expect((await call(createInvite, { email: freshEmail() }, token)).slug).toBe("forbidden");
+  expect((await call(removeMember, { id }, owner.accessToken)).slug).toBe("");
+  const { body } = await owner.rest("/v1/account/audit-log?limit=100");
+  const actions: string[] = body.data.map(({ action }: { action: string }) => action);
+  expect(actions.filter((action) => action.startsWith("team_")).toReversed()).toEqual([
+    ...["team_invite.create", "team_invite.accept", "team_member.update", "team_invite.create"],
+    ...["team_member.update", "team_member.remove"],
+  ]);
+}, 60_000);
