@@ -17,6 +17,7 @@ beforeAll(async () => {
     gatewayEnv: {
       ...{ SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>", TRUSTED_PROXIES: "127.0.0.1" },
       SECRETS_KEYS: `test:${randomBytes(32).toString("base64")}`,
+      SIGNUP: "open",
     },
   });
   urls = [deployment.gateway(0).url, deployment.gateway(1).url];
