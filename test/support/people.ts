@@ -25,6 +25,24 @@ export interface PersonChoice {
   readonly accountName?: string;
 }
 
+/** Signs somebody up who then joins the account of another caller, whose login it is. */
+export async function joinTeam(url: string, mailbox: Mailbox, host: Rest, role = "member"): Promise<Person> {
+  const person = await signUp(url, mailbox);
+  const { email, password } = person;
+  expect(await host("/v1/team/invites", { email, role })).toMatchObject({ status: 201 });
+  const token = await tokenOfMail(mailbox, email);
+  const { body: member } = await person.rest("/v1/team/invites/accept", { token });
+  const { status, body } = await person.rest("/v1/auth/login", { email, password, account_id: member.account_id });
+  expect(status).toBe(200);
+  return {
+    ...person,
+    accountId: member.account_id,
+    accessToken: body.access_token,
+    refreshToken: body.refresh_token,
+    rest: restClient({ url, key: body.access_token }),
+  };
+}
+
 /** Makes an address that nobody has. */
 export function freshEmail(): string {
   return `user-${randomBytes(6).toString("hex")}@example.com`;

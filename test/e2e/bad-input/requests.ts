@@ -2,13 +2,16 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
+import { parseTemplate } from "../../../gateway/rest/template.ts";
 import { chunkedBody } from "../../support/chunked-body.ts";
 import { addAccount, strangeSession } from "../support/accounts.ts";
 import { expectProblem, send } from "../support/problem.ts";
-import { endpoints, type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
+import { callerOf, endpoints, type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
 
 const mebibyte = 1024 * 1024;
-const posts = endpoints.filter((endpoint) => endpoint.verb === "POST");
+const posts = endpoints.filter(({ verb }) => verb === "POST");
+const invalid = { status: 400, slug: "validation-failed" };
+const tooLarge = () => ["x".repeat(mebibyte + 1), chunkedBody(mebibyte + 65_536)];
 
 /** Requests that are wrong before any field is looked at. */
 export function requestTests(scene: GetScene): void {
@@ -30,41 +33,71 @@ export function requestTests(scene: GetScene): void {
     }
   });
 
-  test.each(posts)("POST $path takes one JSON object of at most 1 MiB", async (endpoint) => {
-    const { service } = scene();
-    const path = to(endpoint);
-    const invalid = { status: 400, slug: "validation-failed" };
-    for (const [body, detail] of [
-      ["{", "body: is not JSON"],
-      ['{"a": 1}}', "body: is not JSON"],
-      ["\u{feff}[]", "body: must be an object"],
-      ["\u{feff}\u{feff}{}", "body: is not JSON"],
-      ["undefined", "body: is not JSON"],
-      ["[]", "body: must be an object"],
-      ["null", "body: must be an object"],
-      ['"text"', "body: must be an object"],
-      ["[".repeat(500_000), "body: is not JSON"],
-      [`${"[".repeat(100_000)}${"]".repeat(100_000)}`, "body: must be an object"],
-      [Buffer.from('{"a": "\xff"}', "latin1"), "body: is not UTF-8"],
-      ["x".repeat(mebibyte + 1), "body: is larger than 1 MiB"],
-      [chunkedBody(mebibyte + 65_536), "body: is larger than 1 MiB"],
-    ] as const) {
-      expectProblem(await send(service, { path, body }), { ...invalid, detail });
-    }
-    for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "nonsense"]) {
-      const headers = { "content-type": type };
-      const expected = { status: 400, slug: "bad-request", detail: "Content-Type: must be application/json" };
-      expectProblem(await send(service, { path, body: "{}", headers }), expected);
-    }
-    expectProblem(await send(service, { path: `${path}?x=1`, body: endpoint.body }), {
-      ...invalid,
-      detail: "x: is not a known parameter",
-    });
-  });
+  test.each(posts.filter(({ takesForm }) => !takesForm))(
+    "POST $path takes one JSON object of at most 1 MiB",
+    async (endpoint) => {
+      const caller = callerOf(endpoint, scene());
+      const path = to(endpoint);
+      for (const [body, detail] of [
+        ["{", "body: is not JSON"],
+        ['{"a": 1}}', "body: is not JSON"],
+        ["\u{feff}[]", "body: must be an object"],
+        ["\u{feff}\u{feff}{}", "body: is not JSON"],
+        ["undefined", "body: is not JSON"],
+        ["[]", "body: must be an object"],
+        ["null", "body: must be an object"],
+        ['"text"', "body: must be an object"],
+        ["[".repeat(500_000), "body: is not JSON"],
+        [`${"[".repeat(100_000)}${"]".repeat(100_000)}`, "body: must be an object"],
+        [Buffer.from('{"a": "\xff"}', "latin1"), "body: is not UTF-8"],
+        ...tooLarge().map((body) => [body, "body: is larger than 1 MiB"] as const),
+      ] as const) {
+        expectProblem(await send(caller, { path, body }), { ...invalid, detail });
+      }
+      for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "nonsense"]) {
+        const headers = { "content-type": type };
+        const expected = { status: 400, slug: "bad-request", detail: "Content-Type: must be application/json" };
+        expectProblem(await send(caller, { path, body: "{}", headers }), expected);
+      }
+      expectProblem(await send(caller, { path: `${path}?x=1`, body: endpoint.body }), {
+        ...invalid,
+        detail: "x: is not a known parameter",
+      });
+    },
+  );
+
+  test.each(posts.filter(({ takesForm }) => takesForm))(
+    "POST $path takes one form of at most 1 MiB",
+    async (endpoint) => {
+      const caller = callerOf(endpoint, scene());
+      const path = to(endpoint);
+      const headers = { "content-type": "application/x-www-form-urlencoded" };
+      const field = String(Object.keys(Object(endpoint.body))[0]);
+      const form = new URLSearchParams(Object(endpoint.body)).toString();
+      for (const body of tooLarge()) {
+        const answer = await send(caller, { path, body, headers });
+        expectProblem(answer, { ...invalid, detail: "body: is larger than 1 MiB" });
+      }
+      const wrong = [
+        [`${form}&${field}=x`, "bad-request", `the field ${field} comes twice`],
+        [`${field}=%00`, "validation-failed", `${field}: must not contain U+0000`],
+        [`${field}=${"x".repeat(100_000)}`, "validation-failed", `${field}: must have at most`],
+      ] as const;
+      for (const [body, slug, detail] of wrong)
+        expectProblem(await send(caller, { path, body, headers }), { status: 400, slug, detail });
+      for (const type of ["text/plain", "application/json", "multipart/form-data", "nonsense"]) {
+        const answer = await send(caller, { path, body: form, headers: { "content-type": type } });
+        const detail = "Content-Type: must be application/x-www-form-urlencoded";
+        expectProblem(answer, { status: 400, slug: "bad-request", detail });
+      }
+      const answer = await send(caller, { path: `${path}?x=1`, body: form, headers });
+      expectProblem(answer, { ...invalid, detail: "x: is not a known parameter" });
+    },
+  );
 
   test.each(endpoints)("$verb $path takes a timeout of 1 to 600,000 ms", async (endpoint) => {
     for (const timeout of ["0", "600001", "soon", "1.5", "-1", ""]) {
-      const answer = await send(scene().service, {
+      const answer = await send(callerOf(endpoint, scene()), {
         method: endpoint.verb,
         path: to(endpoint),
         ...("body" in endpoint && { body: endpoint.body }),
@@ -75,7 +108,9 @@ export function requestTests(scene: GetScene): void {
   });
 
   test.each([...new Set(endpoints.map(({ path }) => path))])("%s answers wrong methods with Allow", async (path) => {
-    const verbs: string[] = endpoints.filter((endpoint) => endpoint.path === path).map(({ verb }) => verb);
+    // The words of a path may be an identifier, too: of `/v1/things/{id}`.
+    const served = endpoints.filter((endpoint) => parseTemplate(endpoint.path).pattern.test(path));
+    const verbs: string[] = served.map(({ verb }) => verb);
     const allowed = verbs.flatMap((verb) => (verb === "GET" ? ["GET", "HEAD"] : [verb]));
     for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
       if (!verbs.includes(method)) {

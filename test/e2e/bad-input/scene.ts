@@ -7,6 +7,8 @@ export interface Scene {
   readonly service: Service;
   /** A live session of the developer's account. */
   readonly sessionId: string;
+  /** Of the login of a member of that account. */
+  readonly accessToken: string;
 }
 
 /** Gives the scene once it is set up. */
@@ -19,21 +21,31 @@ export interface Endpoint {
   readonly path: string;
   /** The scope that it needs. */
   readonly scope: string;
+  /** Only a login may call it. */
+  readonly isForPeople: boolean;
+  /** Its body is a form, and not JSON. */
+  readonly takesForm: boolean;
   /** The example of the reference page, where it takes a body. */
   readonly body?: unknown;
 }
 
 /** Every endpoint that is built. */
 export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }) =>
-  methods.flatMap(({ route, method, rules: { scope } }) => {
+  methods.flatMap(({ route, method, rules: { scope, loginOnly: isForPeople, formBody: takesForm } }) => {
     if (!route) return [];
     const { verb, template: path, hasBody } = route;
-    return [{ verb, path, scope, ...(hasBody && { body: requestExample(method.input, new Set(["id"])) }) }];
+    const body = hasBody && { body: requestExample(method.input, new Set(["id"])) };
+    return [{ verb, path, scope, isForPeople, takesForm, ...body }];
   }),
 );
 
 /** Those that are about one session. */
 export const sessionEndpoints = endpoints.filter(({ path }) => path.startsWith("/v1/sessions/{id}"));
+
+/** Who may call an endpoint, and where it is. */
+export function callerOf({ isForPeople }: Endpoint, { service: { url, key }, accessToken }: Scene) {
+  return { url, key: isForPeople ? accessToken : key };
+}
 
 /** The path of an endpoint for one thing. */
 export function pathOf({ path }: { readonly path: string }, id: string): string {

@@ -17,6 +17,7 @@ interface Route {
   readonly operation: Operation;
 }
 
+const formType = "application/x-www-form-urlencoded";
 const brokenBodies = ["", "{", "[]", "null", '"text"', '{"a":1,}', '{"a":NaN}', "[".repeat(10_000), "\u{feff}{}"];
 
 /** Makes requests to all operations of a document, about things that are there; `urls` are addresses that pages can load. */
@@ -57,7 +58,7 @@ export class RandomRequests {
       path:
         template.replace("{id}", this.#id(verb, template)).replace("{name}", this.#name()) +
         this.#query(operation, wildness),
-      headers: this.#headers(body, wildness),
+      headers: this.#headers(operation, body, wildness),
       body,
     };
   }
@@ -95,20 +96,22 @@ export class RandomRequests {
 
   #body({ requestBody }: Operation, wildness: number): string | undefined {
     if (requestBody?.content["*/*"]) return this.#random.pick(["", "a,b", "x".repeat(10_000)]);
-    const content = requestBody?.content["application/json"];
+    const form = requestBody?.content[formType];
+    const content = form ?? requestBody?.content["application/json"];
     if (!content) return undefined;
     if (this.#random.chance(wildness / 4)) return this.#random.pick(brokenBodies);
-    return JSON.stringify(this.#values.value(content.schema ?? {}, wildness))?.replaceAll(
-      JSON.stringify(huge),
-      "1e999",
-    );
+    const value = this.#values.value(content.schema ?? {}, wildness);
+    if (form)
+      return new URLSearchParams(Object.entries(Object(value)).map(([name, each]) => [name, asText(each)])).toString();
+    return JSON.stringify(value)?.replaceAll(JSON.stringify(huge), "1e999");
   }
 
-  #headers(body: string | undefined, wildness: number): Record<string, string> {
+  #headers({ requestBody }: Operation, body: string | undefined, wildness: number): Record<string, string> {
     const random = this.#random;
+    const type = requestBody?.content[formType] ? formType : "application/json";
     const isOdd = random.chance(wildness / 4);
     return {
-      ...(body !== undefined && { "content-type": isOdd ? "text/plain" : "application/json" }),
+      ...(body !== undefined && { "content-type": isOdd ? "text/plain" : type }),
       // Nothing here may take long: what is asked for seldom comes true.
       "x-request-timeout-ms": random.chance(wildness / 4) ? random.pick(["0", "x", "1e9"]) : "1500",
       ...(random.chance(wildness) && { "x-request-id": random.pick(["own", "x".repeat(200), "<>"]) }),

@@ -1,0 +1,96 @@
+import { expect } from "vitest";
+import type { OpenApiDocument } from "../../../gateway/openapi/model.ts";
+import { publishRevision } from "../../../src/legal/publish.ts";
+import { authenticatorOf } from "../../support/authenticator.ts";
+import { freshEmail, goodPassword, tokenOfMail } from "../../support/people.ts";
+import type { PeopleGateway } from "../../support/people-gateway.ts";
+import type { Answered } from "./described.ts";
+
+/** Operations that refuse every random request: they take a password, a token of a mail, a code, or an e-mail address. */
+export const doneByHand: readonly string[] = [
+  ...["signUp", "verifyEmail", "logIn", "requestMagicLink", "consumeMagicLink", "requestPasswordReset"],
+  ...["confirmPasswordReset", "refreshAuth", "tokenOAuth", "enrolTotp", "confirmTotp", "stepUp"],
+  ...["createInvite", "acceptInvite", "updateMember", "leaveTeam", "getCurrentLegal", "acceptLegal"],
+];
+
+const halfMinute = 30_000;
+const fortnight = 14 * 86_400_000;
+
+/** Carries each of them out, in an order in which that can be done, and gives their answers. */
+export async function carryOutByHand(
+  gateway: PeopleGateway,
+  document: OpenApiDocument,
+): Promise<ReadonlyMap<string, Answered>> {
+  const { mailbox, app } = gateway;
+  const answers = new Map<string, Answered>();
+  const perform = performerOf(gateway.url, document, answers);
+  const mailed = (email: string) => tokenOfMail(mailbox, email);
+  const join = async (email: string): Promise<void> => {
+    await perform("signUp", { email, password: goodPassword });
+    await perform("verifyEmail", { token: await mailed(email) });
+  };
+  const logIn = async (email: string, accountId?: string): Promise<Record<string, string>> =>
+    perform("logIn", { email, password: goodPassword, account_id: accountId });
+
+  const [ada, grace] = [freshEmail(), freshEmail()];
+  await join(ada);
+  await perform("requestMagicLink", { email: ada });
+  await perform("consumeMagicLink", { token: await mailed(ada) });
+  await perform("requestPasswordReset", { email: ada });
+  await perform("confirmPasswordReset", { token: await mailed(ada), password: goodPassword });
+  const { refresh_token } = await perform("refreshAuth", { refresh_token: (await logIn(ada)).refresh_token });
+  await perform("tokenOAuth", new URLSearchParams({ grant_type: "refresh_token", refresh_token }));
+
+  const { access_token: owner } = await logIn(ada);
+  const { otpauth_url } = await perform("enrolTotp", { password: goodPassword }, { bearer: owner });
+  const codeAt = authenticatorOf(otpauth_url);
+  await perform("confirmTotp", { code: codeAt(gateway.now()) }, { bearer: owner });
+  await perform("stepUp", { code: codeAt(gateway.now() + halfMinute) }, { bearer: owner });
+
+  await join(grace);
+  await perform("createInvite", { email: grace }, { bearer: owner });
+  const invited = (await logIn(grace)).access_token;
+  const member = await perform("acceptInvite", { token: await mailed(grace) }, { bearer: invited });
+  await perform("updateMember", { role: "admin" }, { bearer: owner, id: member.id });
+  await perform("leaveTeam", {}, { bearer: (await logIn(grace, member.account_id)).access_token });
+
+  const publishedAt = new Date(gateway.now());
+  const revision = { id: "second", url: "https://example.com/terms", publishedAt };
+  const effectiveAt = new Date(gateway.now() + fortnight);
+  await app.db.transaction((tx) => publishRevision(tx, app.mailer, { ...revision, effectiveAt }));
+  gateway.pass(fortnight);
+  const { revision_id } = await perform("getCurrentLegal");
+  await perform("acceptLegal", { revision_id }, { bearer: (await logIn(grace)).access_token });
+  return answers;
+}
+
+/** Who performs an operation, and on what. */
+interface Performance {
+  readonly bearer?: string | undefined;
+  readonly id?: string | undefined;
+}
+
+/** Makes what sends the request of an operation, which has to go well, and keeps its last answer. */
+function performerOf(url: string, document: OpenApiDocument, answers: Map<string, Answered>) {
+  const routes = Object.entries(document.paths).flatMap(([template, item]) =>
+    Object.entries(item).map(([verb, { operationId }]) => [operationId, { template, verb }] as const),
+  );
+  const routeOf = new Map(routes);
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  return async (operationId: string, body?: object, { bearer, id = "" }: Performance = {}): Promise<any> => {
+    const { template = "", verb = "" } = routeOf.get(operationId) ?? {};
+    const isForm = body instanceof URLSearchParams;
+    const response = await fetch(`${url}${template.replace("{id}", id)}`, {
+      method: verb.toUpperCase(),
+      headers: {
+        ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+        ...(body && !isForm && { "content-type": "application/json" }),
+      },
+      ...(body && { body: isForm ? body : JSON.stringify(body) }),
+    });
+    const answer = { status: response.status, headers: response.headers, text: await response.text() };
+    expect({ operationId, ok: response.ok, text: answer.text }).toMatchObject({ operationId, ok: true });
+    answers.set(operationId, answer);
+    return answer.text === "" ? {} : JSON.parse(answer.text);
+  };
+}
