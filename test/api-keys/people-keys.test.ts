@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
-import { doors, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { doors } from "../support/door-calls.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { restClient } from "../support/rest.ts";
 
 let gateway: PeopleGateway;

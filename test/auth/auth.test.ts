@@ -1,15 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { freshEmail, goodPassword, type Person, tokenOfMail } from "../support/people.ts";
-import {
-  type DoorName,
-  doors,
-  type Outcome,
-  type PeopleGateway,
-  type Shown,
-  startPeopleGateway,
-} from "../support/people-gateway.ts";
+import { type PeopleGateway, type Shown, startPeopleGateway } from "../support/people-gateway.ts";
 
 const { signUp, logIn, logOut, verifyEmail, requestMagicLink, consumeMagicLink, requestPasswordReset } =
   AuthService.method;

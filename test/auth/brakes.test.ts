@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { type DoorName, doors } from "../support/door-calls.ts";
 import { freshEmail, tokenOfMail } from "../support/people.ts";
-import { type DoorName, doors, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
 const { logIn, requestMagicLink, consumeMagicLink, requestPasswordReset } = AuthService.method;
 const password = "not the right password";

@@ -4,8 +4,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import type { Outcome } from "../support/door-calls.ts";
 import { tokenOfMail } from "../support/people.ts";
-import { type Outcome, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { RedisServer } from "../support/redis-server.ts";
 
 const { requestMagicLink, consumeMagicLink, refresh } = AuthService.method;

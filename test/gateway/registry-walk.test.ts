@@ -1,129 +1,211 @@
-import { type DescMethodUnary, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { requestExample } from "../../gateway/openapi/examples.ts";
-import { compileReader } from "../../src/platform/rest-json/reader.ts";
-import { builtServices } from "../contract/described-services.ts";
+import { allScopes } from "../../src/api-keys/scopes.ts";
+import { MfaService } from "../../src/gen/pilothouse/v1/mfa_pb.ts";
+import { publishRevision } from "../../src/legal/publish.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { strangeKey } from "../e2e/support/accounts.ts";
+import { authenticatorOf } from "../support/authenticator.ts";
+import type { DoorName, Outcome } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
-import { type DoorName, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
-import { restClient } from "../support/rest.ts";
+import { joinTeam, type Person } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+import { methodsAt, requestTo, type Things, type WalkedMethod, walkedMethods } from "./walk/methods.ts";
+import { rows } from "./walk/rows.ts";
 
 const workerToken = "a token of the tests alone";
+const fortnight = 14 * 86_400_000;
 
 let gateway: PeopleGateway;
 let worker: FakeWorker;
+/** Calls as the developer, whose account has all the things. */
+let rest: Rest;
+let made: Made;
 
 beforeAll(async () => {
   gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
-  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 10 });
+  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 50 });
   await worker.start();
-});
+  rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
+  made = await makeAll();
+}, 60_000);
 afterAll(async () => {
   worker?.die();
   await gateway?.[Symbol.asyncDispose]();
 });
 
-/** A method that asks for a bearer and answers one message. */
-interface GuardedMethod {
-  readonly name: string;
-  readonly method: DescMethodUnary;
-  /** The variables of its path: with them it is about one thing. */
-  readonly variables: readonly string[];
-  /** The field that is a raw body. It stays empty. */
-  readonly rawBody: string | undefined;
+const join = (role?: string): Promise<Person> => joinTeam(gateway.url, gateway.mailbox, rest, role);
+const createKey = async (by: Rest, scopes?: readonly string[]): Promise<string> =>
+  (await by("/v1/api-keys", { name: "walker", scopes })).body.key;
+
+/** What the walk needs of the developer's account. */
+interface Made {
+  readonly things: Things;
+  /** Keys that lack one scope each. */
+  readonly lacking: ReadonlyMap<string, string>;
+  readonly revoked: string;
 }
 
-const guarded: readonly GuardedMethod[] = builtServices
-  .flatMap(({ methods }) => methods)
-  .flatMap(({ kind, method, name, route, rules }) => {
-    if (kind !== "unary" || rules.public || !route) return [];
-    const variables = [...route.template.matchAll(/\{(\w+)\}/g)].flatMap(([, variable = ""]) => variable);
-    return [{ name, method: method as DescMethodUnary, variables, rawBody: route.rawBody?.name }];
-  });
-
-/** Identifiers of things of one account, by the service that has them. A new service with things has its line here. */
-type Things = Readonly<Record<string, string | undefined>>;
-
-/** Makes one of each thing that there is. */
-async function makeThings(): Promise<{ things: Things; narrow: string; ended: string }> {
-  const { accessToken, rest } = await gateway.signUp();
-  const [narrow, ended] = [
-    (await rest("/v1/api-keys", { name: "narrow", scopes: ["webhooks:read"] })).body,
-    (await rest("/v1/api-keys", { name: "ended" })).body,
-  ];
+async function makeAll(): Promise<Made> {
+  const { rest: asMember } = await join();
+  const key = (await rest("/v1/api-keys", { name: "thing" })).body;
+  const ended = (await rest("/v1/api-keys", { name: "ended" })).body;
   await rest(`/v1/api-keys/${ended.id}`, undefined, { method: "DELETE" });
   const session = (await rest("/v1/sessions", {})).body.id;
-  const profile = (await rest("/v1/profiles", { name: "Shop" })).body.id;
-  const [login] = (await restClient({ url: gateway.url, key: accessToken })("/v1/account/logins")).body.data;
+  const [login] = (await asMember("/v1/account/logins")).body.data;
   const [member] = (await rest("/v1/team/members")).body.data;
   const things = {
-    ApiKeyService: narrow.id,
+    ApiKeyService: key.id,
     FileService: session,
     LoginService: login.id,
-    ProfileService: profile,
+    ProfileService: (await rest("/v1/profiles", { name: "Shop" })).body.id,
     SessionService: session,
     TeamService: member.id,
   };
   expect(Object.entries(things).filter(([, id]) => typeof id !== "string")).toEqual([]);
-  return { things, narrow: narrow.key, ended: ended.key };
+  const lacking = new Map<string, string>();
+  for (const scope of allScopes)
+    lacking.set(
+      scope,
+      await createKey(
+        rest,
+        allScopes.filter((other) => other !== scope),
+      ),
+    );
+  return { things, lacking, revoked: ended.key };
 }
 
-/** A valid request about a thing, as the door takes it. */
-function requestTo(
-  { name, method, variables, rawBody = "" }: GuardedMethod,
-  things: Things,
-  door: DoorName,
-): JsonObject {
-  const leftOut = new Set([...variables, rawBody]);
-  const [service = ""] = name.split(".");
-  const id = things[service];
-  if (variables.length > 0 && id === undefined) throw new Error(`the walk has no thing of ${service}: give it one`);
-  const path = Object.fromEntries(variables.map((variable) => [variable, variable === "name" ? "a.txt" : (id ?? "")]));
-  const example = requestExample(method.input, leftOut);
-  if (door === "REST") return { ...Object(example), ...path };
-  const message = compileReader(method.input, leftOut)(example, []);
-  return { ...Object(toJson(method.input, message, { useProtoFieldName: true })), ...path };
-}
+const isGuarded = ({ needs }: WalkedMethod) => !needs.has("nothing");
+const scopeOf = ({ needs }: WalkedMethod) => [...needs].find((need) => need.includes(":"));
+
+type Answers = readonly (readonly [name: string, slug: string])[];
+const all = (slug: string, methods: readonly WalkedMethod[]): Answers => methods.map(({ name }) => [name, slug]);
+const named = (answers: Answers, slug: string) => answers.filter((answer) => answer[1] === slug).map(([name]) => name);
+
+test("every method has a row that says what its callers need", () => {
+  expect(Object.keys(rows).toSorted()).toEqual(walkedMethods.map(({ name }) => name).toSorted());
+});
 
 // On the main port gRPC is Connect's handler in another encoding.
 const walked: readonly DoorName[] = ["REST", "Connect", "gRPC on GRPC_PORT"];
 
-describe.each(walked)("over %s", (door) => {
-  let made: Awaited<ReturnType<typeof makeThings>>;
-  beforeAll(async () => {
-    made = await makeThings();
-  });
-
-  /** What is answered to every method, or to those about one thing, of whom it is asked by. */
-  async function answersTo(token: string | undefined, methods = guarded): Promise<[name: string, slug: string][]> {
-    const answers: [string, string][] = [];
-    for (const served of methods) {
-      const { slug } = await gateway.call(door, served.method, requestTo(served, made.things, door), { token });
-      answers.push([served.name, slug]);
-    }
-    return answers;
+/** What methods answer to a caller, each in its turn. */
+async function walk(
+  door: DoorName,
+  methods: readonly WalkedMethod[],
+  token: string | undefined | ((method: WalkedMethod) => string | undefined),
+  things?: Things,
+): Promise<(Outcome & { readonly name: string })[]> {
+  const outcomes = [];
+  for (const method of methods) {
+    const shown = { token: typeof token === "function" ? token(method) : token };
+    const outcome = await gateway.call(door, method.served.method, requestTo(method, door, things), shown);
+    outcomes.push({ ...outcome, name: method.name });
   }
-  const all = (slug: string, methods = guarded) => methods.map(({ name }) => [name, slug]);
+  return outcomes;
+}
+const slugsOf = (outcomes: Awaited<ReturnType<typeof walk>>): Answers => outcomes.map(({ name, slug }) => [name, slug]);
+
+describe.each(walked)("over %s", (door) => {
+  const methods = methodsAt(door);
+  const guarded = methods.filter(isGuarded);
+  const aboutOne = guarded.filter(({ variables }) => variables.length > 0);
 
   test("nobody is unauthorized at every method", async () => {
-    expect(await answersTo(undefined)).toEqual(all("unauthorized"));
+    expect(slugsOf(await walk(door, guarded, undefined, made.things))).toEqual(all("unauthorized", guarded));
   });
 
   test("a wrong key is invalid at every method", async () => {
-    expect(await answersTo(strangeKey())).toEqual(all("invalid-key"));
+    expect(slugsOf(await walk(door, guarded, strangeKey(), made.things))).toEqual(all("invalid-key", guarded));
+  });
+
+  test("what is public asks nobody who they are", async () => {
+    const open = methods.filter((method) => !isGuarded(method));
+    const slugs = slugsOf(await walk(door, open, strangeKey()));
+    expect(named(slugs, "invalid-key")).toEqual([]);
   });
 
   test("a revoked key is told so at every method", async () => {
-    expect(await answersTo(made.ended)).toEqual(all("revoked-key"));
+    expect(slugsOf(await walk(door, guarded, made.revoked, made.things))).toEqual(all("revoked-key", guarded));
   });
 
-  test("a key without the scope, or where a person has to act, is forbidden at every method", async () => {
-    expect(await answersTo(made.narrow)).toEqual(all("forbidden"));
+  test("a key that lacks the one scope is forbidden at every method, as is any key where a person has to act", async () => {
+    const keyOf = (method: WalkedMethod) => made.lacking.get(scopeOf(method) ?? "billing:write");
+    expect(slugsOf(await walk(door, guarded, keyOf, made.things))).toEqual(all("forbidden", guarded));
   });
 
   test("another account finds nothing of this one's at any method", async () => {
-    const { accessToken } = await gateway.signUp();
-    const aboutOne = guarded.filter(({ variables }) => variables.length > 0);
-    expect(await answersTo(accessToken, aboutOne)).toEqual(all("not-found", aboutOne));
+    const stranger = await gateway.signUp();
+    const found = await walk(door, aboutOne, stranger.accessToken, made.things);
+    expect(slugsOf(found)).toEqual(all("not-found", aboutOne));
+    const forKeys = aboutOne.filter(({ needs }) => !needs.has("a login"));
+    const key = await createKey(stranger.rest);
+    gateway.pass(60_000);
+    expect(slugsOf(await walk(door, forKeys, key, made.things))).toEqual(all("not-found", forKeys));
+  });
+
+  test("a removed member and the key that it made are revoked at every method", async () => {
+    const person = await join("admin");
+    const key = await createKey(person.rest);
+    const { data } = (await rest("/v1/team/members")).body;
+    const { id } = data.find((member: { user_id: string }) => member.user_id === person.userId);
+    expect((await rest(`/v1/team/members/${id}`, undefined, { method: "DELETE" })).status).toBe(204);
+    for (const token of [person.accessToken, key]) {
+      const isEnded = async () => (await restClient({ url: gateway.url, key: token })("/v1/sessions")).status === 401;
+      expect(await waitUntil(isEnded, { timeout: 5_000, every: 20 })).toBe(true);
+      expect(slugsOf(await walk(door, guarded, token, made.things))).toEqual(all("revoked-key", guarded));
+    }
+  });
+
+  test("a login without a step-up is asked for it at every method that needs one, and nowhere else", async () => {
+    const { email, password, accountId, accessToken: token } = await join("admin");
+    const { enrolTotp, confirmTotp } = MfaService.method;
+    const enrolled = await gateway.call("REST", enrolTotp, { password }, { token });
+    const code = authenticatorOf(enrolled.answer.otpauth_url)(gateway.now());
+    expect((await gateway.call("REST", confirmTotp, { code }, { token })).slug).toBe("");
+    const { body: login } = await rest("/v1/auth/login", { email, password, account_id: accountId });
+    const outcomes = await walk(door, guarded, login.access_token);
+    const asked = outcomes.filter(({ slug }) => slug === "mfa-step-up-required");
+    expect(asked.map(({ name }) => name)).toEqual(
+      guarded.filter(({ needs }) => needs.has("a step-up")).map(({ name }) => name),
+    );
+    for (const { extensions } of asked) expect(extensions).toEqual({ requires_mfa_step_up: "true" });
+    const withKey = await walk(
+      door,
+      guarded.filter(({ needs }) => needs.has("a step-up") && !needs.has("a login")),
+      gateway.app.developerKey,
+    );
+    expect(named(slugsOf(withKey), "mfa-step-up-required")).toEqual([]);
+  });
+});
+
+// The last ones: the account accepts no terms from here on.
+describe("with terms that are not accepted", () => {
+  const url = "https://example.com/terms";
+  let member: Person;
+
+  beforeAll(async () => {
+    const { db, mailer } = gateway.app;
+    const [publishedAt, effectiveAt] = [new Date(gateway.now()), new Date(gateway.now() + fortnight)];
+    await db.transaction((tx) => publishRevision(tx, mailer, { id: "first", url, publishedAt, effectiveAt }));
+    member = await join();
+    gateway.pass(fortnight);
+    // A gateway reads anew what is in force: it has two weeks to do so.
+    const isAsked = async () => (await rest("/v1/profiles")).status === 403;
+    expect(await waitUntil(isAsked, { timeout: 10_000, every: 50 })).toBe(true);
+  });
+
+  test.each(walked)("they are asked for at every method over %s, but where one does not need them", async (door) => {
+    const guarded = methodsAt(door).filter(isGuarded);
+    const { email, password, accountId } = member;
+    const { body: login } = await rest("/v1/auth/login", { email, password, account_id: accountId });
+    const bearerFor = ({ needs }: WalkedMethod) =>
+      needs.has("a login") ? login.access_token : gateway.app.developerKey;
+    const outcomes = await walk(door, guarded, bearerFor);
+    const asked = outcomes.filter(({ slug }) => slug === "legal-acceptance-required");
+    expect(asked.map(({ name }) => name)).toEqual(
+      guarded.filter(({ needs }) => !needs.has("no terms")).map(({ name }) => name),
+    );
+    for (const { extensions } of asked) expect(extensions).toEqual({ revision_id: "first", url });
   });
 });

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LegalService } from "../../src/gen/pilothouse/v1/legal_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { publishRevision } from "../../src/legal/publish.ts";
+import { doors } from "../support/door-calls.ts";
 import type { Person } from "../support/people.ts";
-import { doors, type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
 const { getCurrentLegal, acceptLegal } = LegalService.method;
 const url = "https://example.com/terms";

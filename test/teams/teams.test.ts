@@ -1,14 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
+import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { freshEmail, type Person, tokenOfMail } from "../support/people.ts";
-import {
-  type DoorName,
-  doors,
-  type Outcome,
-  type PeopleGateway,
-  startPeopleGateway,
-} from "../support/people-gateway.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
 const { createInvite, listInvites, revokeInvite, acceptInvite } = TeamService.method;
 const { listMembers, updateMember, removeMember, leave } = TeamService.method;

@@ -1,0 +1,176 @@
+import {
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  fromJson,
+  getOption,
+  type JsonValue,
+  type Message,
+  type MessageShape,
+  toJson,
+} from "@bufbuild/protobuf";
+import { ConnectError, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { expect } from "vitest";
+import { WebSocket } from "ws";
+import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { rules } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { httpRouteOf } from "../../src/http-route.ts";
+import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
+
+/** The doors of a gateway. Bidirectional methods have WebSocket for REST, and none by Connect over HTTP/1.1. */
+export const doors = ["REST", "Connect", "gRPC", "gRPC on GRPC_PORT"] as const;
+export type DoorName = (typeof doors)[number];
+
+/** What became of a call, alike for every door. */
+export interface Outcome {
+  /** Empty where it went well. */
+  readonly slug: string;
+  readonly extensions: Readonly<Record<string, unknown>>;
+  /** The answer, or the first one of a stream, as Connect's JSON has it; text where it is no JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly answer: any;
+  readonly headers: Headers;
+}
+
+type Sent = Readonly<Record<string, string>>;
+
+/** Calls a method of any kind, and breaks off after the first answer. */
+export type DoorCall = (door: DoorName, method: DescMethod, request: JsonValue, headers: Sent) => Promise<Outcome>;
+
+/** Makes what calls a gateway by each of its doors. */
+export function createDoorCall({ url, grpcAddress }: { readonly url: string; readonly grpcAddress: string }): DoorCall {
+  const transports: Record<Exclude<DoorName, "REST">, Transport> = {
+    Connect: createConnectTransport({ baseUrl: url, httpVersion: "1.1" }),
+    gRPC: createGrpcTransport({ baseUrl: url }),
+    "gRPC on GRPC_PORT": createGrpcTransport({ baseUrl: `http://${grpcAddress}` }),
+  };
+  return (door, method, request, headers) => {
+    if (door !== "REST") return callRpc(transports[door], method, request, headers);
+    return method.methodKind === "bidi_streaming"
+      ? callWebSocket(url, method, request, headers)
+      : callRest(url, method, request, headers);
+  };
+}
+
+/** Puts the fields that a path names into it, and gives the others. */
+function fillPath(template: string, request: JsonValue): { path: string; fields: Record<string, unknown> } {
+  const fields = new Map(Object.entries(Object(request)));
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name) => {
+    const value = String(fields.get(name));
+    fields.delete(name);
+    return encodeURIComponent(value);
+  });
+  return { path, fields: Object.fromEntries(fields) };
+}
+
+async function callRest(url: string, method: DescMethod, request: JsonValue, headers: Sent): Promise<Outcome> {
+  const route = httpRouteOf(method);
+  if (!route) throw new Error(`${method} is not to be had over REST`);
+  const { path, fields } = fillPath(route.template, request);
+  const { verb, hasBody } = route;
+  const over = new AbortController();
+  const response = await fetch(`${url}${path}`, {
+    method: verb,
+    headers: { ...headers, ...(hasBody && { "content-type": "application/json" }) },
+    signal: over.signal,
+    ...(hasBody && { body: JSON.stringify(fields) }),
+  });
+  const { headers: received } = response;
+  if (received.get("content-type")?.startsWith("text/event-stream")) {
+    over.abort();
+    return { slug: "", extensions: {}, answer: "", headers: received };
+  }
+  const text = await response.text();
+  const isJson = /[/+]json/.test(received.get("content-type") ?? "");
+  const answer = isJson ? JSON.parse(text) : text === "" ? {} : text;
+  return response.ok
+    ? { slug: "", extensions: {}, answer, headers: received }
+    : refusal(answer, response.status, received);
+}
+
+/** What a problem document says. */
+function refusal(problem: { readonly type: string }, status: number, headers: Headers): Outcome {
+  const slug = problem.type.split("/").at(-1) ?? "";
+  expect(isErrorSlug(slug) && errorTable[slug].status).toBe(status);
+  return { slug, extensions: knownExtensions(slug, { ...problem }), answer: problem, headers };
+}
+
+/** Opens a WebSocket, sends one message, and takes the first answer; what is refused at the handshake is an HTTP answer. */
+function callWebSocket(url: string, method: DescMethod, request: JsonValue, headers: Sent): Promise<Outcome> {
+  const { path, fields } = fillPath(getOption(method, rules).websocket, request);
+  const socket = new WebSocket(`${url.replace("http", "ws")}${path}`, { headers });
+  return new Promise<Outcome>((resolve, reject) => {
+    const none = new Headers();
+    socket.on("open", () => socket.send(JSON.stringify(fields)));
+    socket.on("message", (data) => {
+      const answer = JSON.parse(data.toString());
+      const { error } = answer;
+      resolve(error ? refusal(error, error.status, none) : { slug: "", extensions: {}, answer, headers: none });
+    });
+    socket.on("close", () => resolve({ slug: "", extensions: {}, answer: undefined, headers: none }));
+    socket.on("error", reject);
+    socket.on("unexpected-response", (_, response) => {
+      response.toArray().then((chunks) => {
+        const entries = Object.entries(response.headers).map(([name, value]): [string, string] => [
+          name,
+          String(value),
+        ]);
+        resolve(refusal(JSON.parse(Buffer.concat(chunks).toString()), response.statusCode ?? 0, new Headers(entries)));
+      }, reject);
+    });
+  }).finally(() => socket.terminate());
+}
+
+async function callRpc(transport: Transport, method: DescMethod, request: JsonValue, headers: Sent): Promise<Outcome> {
+  try {
+    const { message, header } = await firstAnswer(transport, method, request, headers);
+    const answer = message && toJson(method.output, message, { useProtoFieldName: true });
+    return { slug: "", extensions: {}, answer, headers: header };
+  } catch (thrown) {
+    const error = ConnectError.from(thrown);
+    const [info] = error.findDetails(ErrorInfoSchema);
+    if (!info) throw thrown;
+    const slug = info.reason;
+    expect(isErrorSlug(slug) && errorTable[slug].code).toBe(error.code);
+    return { slug, extensions: knownExtensions(slug, info.metadata), answer: undefined, headers: error.metadata };
+  }
+}
+
+/** Milliseconds for an answer. */
+const patience = 30_000;
+
+const isUnary = (method: DescMethod): method is DescMethodUnary => method.methodKind === "unary";
+
+async function firstAnswer(
+  transport: Transport,
+  method: DescMethod,
+  request: JsonValue,
+  headers: Sent,
+): Promise<{ message: Message | undefined; header: Headers }> {
+  const input: MessageShape<typeof method.input> = fromJson(method.input, request);
+  if (isUnary(method)) return transport.unary(method, undefined, patience, headers, input);
+  const over = new AbortController();
+  const stream = await transport.stream(
+    method as DescMethodStreaming,
+    over.signal,
+    patience,
+    headers,
+    (async function* () {
+      yield input;
+    })(),
+  );
+  try {
+    for await (const message of stream.message) return { message, header: stream.header };
+    return { message: undefined, header: stream.header };
+  } finally {
+    over.abort();
+  }
+}
+
+/** The extensions of a problem, as text: gRPC's metadata has nothing else. */
+function knownExtensions(slug: string, members: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if (!isErrorSlug(slug)) return {};
+  const names = Object.keys(extensionsOf(slug)).filter((name) => members[name] !== undefined);
+  return Object.fromEntries(names.map((name) => [name, String(members[name])]));
+}
