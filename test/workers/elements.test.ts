@@ -42,6 +42,8 @@ describe.each(["headless-shell", "chromium"])("an element in %s", (runtime) => {
   test.each([
     ["that a script moves, where it is", "#slides", "clicked slides"],
     ["that leaves when the mouse comes, and nothing in its place", "#dodges", "clicked dodges"],
+    ["that gives way to a frame when the mouse comes", "#gives-way", "clicked gives-way"],
+    ["once, though the page keeps the press from all others", "#silenced", "silenced 1"],
     ["that is made later", "#late", "clicked late"],
     ["below the fold of a box", "#deep-in-box", "clicked deep-in-box"],
     ["of a list that makes its rows anew when it is scrolled", "#row-11", "clicked row-11"],

@@ -58,7 +58,7 @@ export function aim(wish: Wish & Target): Promise<Seen<Point>> {
     const found = findReady(wish);
     if ("hindrance" in found) return found;
     const seen = pointAt(found.value, () => middleOf(found.value), look);
-    if ("value" in seen) guards.guard(found.value, wish);
+    if ("value" in seen) guards.guard({ expected: found.value, point: seen.value }, wish);
     return seen;
   });
 }
@@ -73,7 +73,7 @@ export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): 
   return waits.until<Point | null>(timeoutMs, () => {
     const { frame } = state;
     if (!frame?.isConnected) return { hindrance: "" };
-    if (!hitAt(outerPoint(frame, point))) return { value: null };
+    if (!sight.hitAt(outerPoint(frame, point))) return { value: null };
     const seen = pointAt(frame, () => outerPoint(frame, point), look);
     if ("value" in seen) guards.guard(undefined, wish);
     return seen;
@@ -138,7 +138,7 @@ export function newLook(isDoubtful: boolean): Look {
 export function pointAt(element: Element, place: () => Point | undefined, look: Look): Seen<Point> {
   if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
-  const hit = point && hitAt(point);
+  const hit = point && sight.hitAt(point);
   if (point && hit && guards.takes(element, hit)) return { value: point };
   if (bringIntoView(element, look)) return { hindrance: "is outside of the viewport", isUnsettled: true };
   return { hindrance: hit ? `is covered by ${sight.nameOf(hit)}` : "is outside of the viewport" };
@@ -217,19 +217,6 @@ export function outerPoint(frame: Element, { x, y }: Point): Point {
     x: box.x + (frame.clientLeft + Number.parseFloat(paddingLeft) + x) * scale.x,
     y: box.y + (frame.clientTop + Number.parseFloat(paddingTop) + y) * scale.y,
   };
-}
-
-/** The element at a point, open shadow roots included; undefined outside of the viewport. */
-export function hitAt({ x, y }: Point): Element | undefined {
-  let hit = Document.prototype.elementFromPoint.call(document, x, y);
-  for (let shadow = hit?.shadowRoot; hit && shadow; shadow = hit.shadowRoot) {
-    // The host is what a text hits that is slotted into its shadow root: what is around the slot is hit there.
-    const root = shadow;
-    const inner = root.elementsFromPoint(x, y).find((element) => element.getRootNode() === root);
-    if (!inner) break;
-    hit = inner;
-  }
-  return hit ?? undefined;
 }
 
 /** Does something to an element once it can be seen; what it is not ready for, `act` says itself. */

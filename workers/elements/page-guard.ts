@@ -1,3 +1,5 @@
+import type { Point } from "./page-aim.ts";
+
 /*
  * What looks on while an element is hit. These functions run in the page, beside those of `page-sight.ts`: `page-script.ts`
  * sends their source there, with what is declared here.
@@ -18,8 +20,18 @@ export interface Target {
 /** What a guard has seen of a stroke. */
 export type Verdict = "unseen" | "hit" | "missed";
 
+/** An element that is to be hit, and where. */
+export interface Mark {
+  readonly expected: Element;
+  readonly point: Point;
+}
+
 interface Guard {
   verdict: Verdict;
+  /** What a press is to hit in this document itself; undefined where that is a frame, and for a move. */
+  readonly pressed: Mark | undefined;
+  /** The presses that the document had had before. */
+  readonly presses: number;
   remove(): void;
 }
 
@@ -37,8 +49,9 @@ export function takes(element: Element, hit: Element): boolean {
  * does it count when the element has moved away between press and release. Only what has listened at the window itself, and
  * for longer, hears of it all the same.
  */
-export function guard(expected: Element | undefined, wish: Target & { timeoutMs: number }): void {
+export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number }): void {
   release();
+  const expected = mark?.expected;
   const { stroke, timeoutMs, isDoubtful } = wish;
   const endsAt = performance.now() + timeoutMs;
   let box: DOMRect | undefined;
@@ -71,6 +84,8 @@ export function guard(expected: Element | undefined, wish: Target & { timeoutMs:
   const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
   const own: Guard = {
     verdict: "unseen",
+    pressed: stroke === "press" && mark && !isFrame(sight.hitAt(mark.point)) ? mark : undefined,
+    presses: presses(),
     remove() {
       clearTimeout(timer);
       for (const type of types) removeEventListener(type, onEvent, options);
@@ -79,10 +94,39 @@ export function guard(expected: Element | undefined, wish: Target & { timeoutMs:
   state.guard = own;
 }
 
-/** Takes the guard away; says what it has seen, and the title that the stroke has left the document with. */
-export function release(): { readonly verdict: Verdict; readonly title: string } {
-  const { verdict = "unseen" } = state.guard ?? {};
-  state.guard?.remove();
+/** What a stroke has come to in a document. */
+export interface Released {
+  readonly verdict: Verdict;
+  /** The point of the document whose press has not come to it, though what is to be hit lies there. */
+  readonly lostAt?: Point;
+  /** The title that the stroke has left the document with. */
+  readonly title: string;
+}
+
+/** Takes the guard away; says what has become of the stroke. */
+export function release(): Released {
+  const last = state.guard;
   state.guard = undefined;
-  return { verdict, title: sight.title() };
+  last?.remove();
+  const { verdict = "unseen", pressed } = last ?? {};
+  const hasNone = verdict === "unseen" && presses() === last?.presses;
+  return { ...(pressed && hasNone ? findPress(pressed) : { verdict }), title: sight.title() };
+}
+
+/** Of a press that the document has not had: a frame has, which the page has moved there, or the browser has lost it. */
+export function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
+  const hit = sight.hitAt(point);
+  if (!hit || !takes(expected, hit)) return { verdict: "missed" };
+  return isFrame(hit)
+    ? { verdict: "unseen" }
+    : { verdict: "unseen", lostAt: { x: point.x + scrollX, y: point.y + scrollY } };
+}
+
+/** Presses that the document has had, whoever has listened (Event Timing API, EventCounts). */
+export function presses(): number {
+  return performance.eventCounts.get("pointerdown") ?? 0;
+}
+
+export function isFrame(element: Element | undefined): boolean {
+  return element !== undefined && Element.prototype.matches.call(element, "iframe, frame, object, embed, fencedframe");
 }

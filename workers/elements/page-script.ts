@@ -6,7 +6,11 @@ import * as texts from "./page-text.ts";
 import * as waits from "./page-wait.ts";
 
 /** What our script does in a document. */
-export type PageScript = typeof aiming & typeof guards & typeof scrolling & typeof waits & Pick<typeof sight, "title">;
+export type PageScript = typeof aiming &
+  typeof guards &
+  typeof scrolling &
+  typeof waits &
+  Pick<typeof sight, "hitAt" | "title">;
 
 /** The script: an expression that makes it, in which the functions of each file see each other and what they declare. */
 export const pageScript = `(() => {
@@ -16,7 +20,7 @@ export const pageScript = `(() => {
   const waits = ${sourceOf(waits)};
   const guards = ${sourceOf(guards)};
   const aiming = ${sourceOf(aiming)};
-  return { title: sight.title, ...waits, ...guards, ...aiming, ...${sourceOf(scrolling)} };
+  return { hitAt: sight.hitAt, title: sight.title, ...waits, ...guards, ...aiming, ...${sourceOf(scrolling)} };
 })()`;
 
 function sourceOf(functions: object): string {

@@ -14,7 +14,7 @@ declare const aiming: typeof import("./page-aim.ts");
  * the frame that shows there.
  */
 export function scrolled(at: Point = { x: innerWidth / 2, y: innerHeight / 2 }): Scrolled {
-  const hit = aiming.hitAt(at);
+  const hit = sight.hitAt(at);
   let offsets = `${scrollX},${scrollY}`;
   for (let around = hit; around; around = sight.shownIn(around)) offsets += `;${around.scrollLeft},${around.scrollTop}`;
   return { at, offsets, inner: hit instanceof HTMLIFrameElement ? innerPoint(hit, at) : null };

@@ -192,3 +192,16 @@ export function nameOf(element: Element): string {
   });
   return `<${read(Element.prototype, "localName", element)}${attributes.join("")}>`;
 }
+
+/** The element at a point, open shadow roots included; undefined outside of the viewport. */
+export function hitAt({ x, y }: { x: number; y: number }): Element | undefined {
+  let hit = Document.prototype.elementFromPoint.call(document, x, y);
+  for (let shadow = hit?.shadowRoot; hit && shadow; shadow = hit.shadowRoot) {
+    // The host is what a text hits that is slotted into its shadow root: what is around the slot is hit there.
+    const root = shadow;
+    const inner = root.elementsFromPoint(x, y).find((element) => element.getRootNode() === root);
+    if (!inner) break;
+    hit = inner;
+  }
+  return hit ?? undefined;
+}

@@ -1,7 +1,7 @@
 import { fail } from "../../src/platform/errors.ts";
 import type { Aim } from "./aim.ts";
 import type { Point } from "./page-aim.ts";
-import type { Stroke } from "./page-guard.ts";
+import type { Released, Stroke } from "./page-guard.ts";
 import type { Seen, Wish } from "./page-wait.ts";
 import { callIfKnown, callPage, type ElementScene } from "./page-world.ts";
 import { reach, type Way } from "./reach.ts";
@@ -19,7 +19,7 @@ interface Blow {
 
 /** What a stroke has come to. */
 interface Outcome {
-  /** Something else was hit, of which the page has not heard then. */
+  /** Something else was hit, of which the page has not heard then, or nothing at all. */
   readonly hasMissed: boolean;
   /** The title of the page afterwards; undefined where its document has gone. */
   readonly title: string | undefined;
@@ -63,7 +63,7 @@ async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> 
     const seen = await pointOf(scene, way, { selector: aim.selector, timeoutMs, ...attempt });
     if ("value" in seen) return { value: { point: seen.value, release: () => release(scene, way) } };
     isOutside = way.outer.length > 0;
-    if (isOutside) await release(scene, way);
+    if (isOutside) await takeAway(scene, way);
     return seen;
   });
   // A button that is pressed when the command's time is up would be pressed behind its answer.
@@ -85,8 +85,32 @@ async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & 
   return seen;
 }
 
-async function release(scene: ElementScene, { inner, outer }: Way): Promise<Outcome> {
-  const said = await Promise.all([inner, ...outer].map((frame) => callIfKnown(scene, frame, "release")));
+async function release(scene: ElementScene, way: Way): Promise<Outcome> {
+  const said = await takeAway(scene, way);
   // A document that was left by the stroke was hit. The last one is the page's own.
-  return { hasMissed: said.some((each) => each?.verdict === "missed"), title: said.at(-1)?.title };
+  const { lostAt, title } = said.at(-1) ?? {};
+  const isLost = lostAt !== undefined && !(await isInFrame(scene, lostAt));
+  return { hasMissed: isLost || said.some((each) => each?.verdict === "missed"), title };
+}
+
+function takeAway(scene: ElementScene, { inner, outer }: Way): Promise<(Released | undefined)[]> {
+  return Promise.all([inner, ...outer].map((frame) => callIfKnown(scene, frame, "release")));
+}
+
+/**
+ * Whether a point of the page's document is in some frame, be it in a closed shadow root: what hits that, the document
+ * never has. So it is taken to be where the browser does not say.
+ */
+async function isInFrame(
+  { sessionPage: { cdp, targetId }, progress }: ElementScene,
+  { x, y }: Point,
+): Promise<boolean> {
+  try {
+    const place = { x: Math.floor(x), y: Math.floor(y), includeUserAgentShadowDOM: true };
+    const { backendNodeId, frameId } = await progress.race(cdp.send("DOM.getNodeForLocation", place));
+    const { node } = await progress.race(cdp.send("DOM.describeNode", { backendNodeId }));
+    return frameId !== targetId || node.frameId !== undefined;
+  } catch {
+    return true;
+  }
 }
