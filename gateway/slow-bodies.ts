@@ -69,6 +69,8 @@ function endOf(request: IncomingMessage, response: ServerResponse): () => void {
   const { stream } = response;
   const { session } = stream;
   return () => {
+    // The client has ended it meanwhile, and may have begun other requests.
+    if (stream.closed) return;
     session?.close();
     stream.close(constants.NGHTTP2_CANCEL);
   };

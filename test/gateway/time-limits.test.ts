@@ -8,6 +8,7 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createConnectionCap } from "../../gateway/connection-cap.ts";
 import { blockListOf } from "../../gateway/peer.ts";
+import { lingerMs } from "../../gateway/slow-bodies.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
@@ -75,6 +76,32 @@ describe("under TLS", () => {
     await once(stream, "close");
     expect(stream.rstCode).not.toBe(0);
     await ended;
+  });
+
+  test("a request that is ended after its answer leaves the connection to others", async () => {
+    const session = connectHttp2(gateway.url, { rejectUnauthorized: false });
+    const ask = async (body: string): Promise<unknown> => {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/v1/things/t/break",
+        "content-type": "application/json",
+      });
+      stream.write(body);
+      const [headers] = await once(stream, "response");
+      const closed = once(stream.resume(), "close");
+      stream.end();
+      await closed;
+      return headers[":status"];
+    };
+    try {
+      expect(await ask("{")).toBe(401);
+      // From a client that goes on sending, the connection would be taken by then.
+      const goaway = once(session, "goaway", { signal: AbortSignal.timeout(lingerMs + 500) });
+      await expect(goaway).rejects.toThrow("aborted");
+      expect(await ask("")).toBe(401);
+    } finally {
+      session.destroy();
+    }
   });
 
   test("a connection that says nothing ends", async () => {
