@@ -61,6 +61,8 @@ function beginElsewhere(method: "PUT" | "GET", path: string): ChildProcess {
     if (method === "GET") asked.end();
     else asked.write(Buffer.alloc(${mebibyte}));
     asked.on("response", (response) => response.pause());
+    // A socket that is not read does not keep a process.
+    setInterval(() => undefined, 60_000);
   `;
   const client = spawn(process.execPath, ["--eval", script, `${url}${path}`, method, `Bearer ${key}`], {
     stdio: ["ignore", "ignore", "inherit"],
