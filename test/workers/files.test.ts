@@ -35,7 +35,11 @@ beforeEach(() => {
 
 async function open(runtime = "headless-shell"): Promise<DrivenSession> {
   const session = await worker.open({ runtime });
-  onTestFinished(() => session.destroy());
+  onTestFinished(async () => {
+    await session.destroy();
+    // Its slot is cleared behind the answer: the next test is not to be given the room meanwhile.
+    await expect.poll(() => worker.sessions.held, { timeout: 10_000 }).toEqual([]);
+  });
   return session;
 }
 
