@@ -12,7 +12,7 @@ const longestKey = 255;
 export type RunOnce = (call: GatewayCall, request: Message, run: () => Promise<Message>) => Promise<Message>;
 
 /** Makes the policy behind the Idempotency-Key header. */
-export function createIdempotency({ idempotency, sealer }: App): RunOnce {
+export function createIdempotency({ idempotency }: App): RunOnce {
   return (call, request, run) => {
     const { served, idempotencyKey: key } = call;
     if (key !== undefined && (served.keepsAnswers || served.rules.idempotency === Idempotency.WORKER)) assertKey(key);
@@ -23,7 +23,6 @@ export function createIdempotency({ idempotency, sealer }: App): RunOnce {
     };
     if (key === undefined) return idempotency.once(work);
     const { input, output, parent, name } = served.method;
-    if (served.answersSecrets) sealer.assertReady();
     const hash = createHash("sha256").update(`${parent.typeName}/${name}\n`).update(toBinary(input, request)).digest();
     const { principal } = call;
     // Only who has made a request gets its answer again: a key, or a user by any login.

@@ -17,7 +17,7 @@ export function isLasting(thrown: unknown): thrown is Failure {
   return thrown instanceof Failure && errorTable[thrown.slug].status < 500 && thrown.slug !== "rate-limited";
 }
 
-/** Writes and reads what came of requests: sealed, where there is a key to seal it by. */
+/** Writes and reads what came of requests, sealed. */
 export function createOutcomes(sealer: Sealer) {
   const contextOf = ({ accountId, key }: Pick<KeyedRequest, "accountId" | "key">) => ({
     accountId,
@@ -30,12 +30,12 @@ export function createOutcomes(sealer: Sealer) {
       output: DescMessage,
       outcome: Message | Failure,
     ): StoredOutcome {
-      const sealed = sealer.isReady;
-      const seal = (bytes: Uint8Array) => (sealed ? sealer.seal(bytes, contextOf(request)) : Buffer.from(bytes));
-      if (!(outcome instanceof Failure)) return { answer: seal(toBinary(output, outcome)), failure: null, sealed };
+      const seal = (bytes: Uint8Array) => sealer.seal(bytes, contextOf(request));
+      if (!(outcome instanceof Failure))
+        return { answer: seal(toBinary(output, outcome)), failure: null, sealed: true };
       const { slug, detail, extensions, errors } = outcome;
       const stored: StoredFailure = { slug, extensions, errors, ...(detail !== undefined && { detail }) };
-      return { answer: null, failure: seal(Buffer.from(JSON.stringify(stored))), sealed };
+      return { answer: null, failure: seal(Buffer.from(JSON.stringify(stored))), sealed: true };
     },
     /** Undefined while there is no outcome. */
     read(

@@ -19,7 +19,7 @@ interface IdempotencyKeysTable {
   answer: Buffer | null;
   /** JSON of a failure that is kept. */
   failure: Buffer | null;
-  /** `answer` and `failure` are sealed: always, where there are SECRETS_KEYS. */
+  /** `answer` and `failure` are sealed: those of earlier releases need not be. */
   sealed: Generated<boolean>;
   created_at: Stamp;
 }

@@ -45,7 +45,7 @@ export interface Config {
   readonly queueMs: number;
   /** `host:port` that customers' proxies are asked for before a session begins with one. */
   readonly proxyCheck: string;
-  /** Keys that seal what is kept secret, the newest first; in embedded mode none means one of our own in DATA_DIR. */
+  /** Keys that seal what is kept secret, the newest first. None, in embedded mode alone: one of our own in DATA_DIR. */
   readonly secretsKeys: readonly SecretsKey[];
   /** Where mails go; in embedded mode none means that they stay in the outbox. */
   readonly smtpUrl: string | undefined;
@@ -109,6 +109,13 @@ function readRole(read: EnvironmentReader, hasOthers: boolean): Role {
   return role;
 }
 
+/** A gateway that made a key of its own could not read what the next one has sealed. */
+function readSecretsKeys(read: EnvironmentReader, embedded: boolean): SecretsKey[] {
+  const keys = parseSecretsKeys(read.text("SECRETS_KEYS") ?? "");
+  if (embedded || keys.length > 0) return keys;
+  throw new ConfigError("SECRETS_KEYS", "is needed beside DATABASE_URL: `id:key`, the key 32 random bytes in base64");
+}
+
 const isSender = (value: string): boolean => /^([^<>\r\n"]+ )?<[^\s@<>]+@[^\s@<>]+>$|^[^\s@<>]+@[^\s@<>]+$/.test(value);
 
 /** Whoever signs up needs a mail; who deploys without may close sign-up. */
@@ -163,7 +170,7 @@ export function readConfig(
     corsOrigins: read.list("CORS_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     proxyCheck: readProxyCheck(read, publicUrl),
-    secretsKeys: parseSecretsKeys(read.text("SECRETS_KEYS") ?? ""),
+    secretsKeys: readSecretsKeys(read, embedded),
     ...readMail(read, embedded),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };

@@ -9,8 +9,6 @@ export interface Profiles {
   readonly uses: ProfileUses;
   readonly saves: ProfileSaves;
   readonly restore: RestoreProfile;
-  /** Throws `feature-unavailable` when nothing can be sealed here, and so no profile be kept. */
-  assertOffered(): void;
   stop(): Promise<void>;
 }
 
@@ -27,7 +25,6 @@ export function createProfiles(parts: ProfilesParts): Profiles {
     uses,
     saves,
     restore: createProfileRestore(parts),
-    assertOffered: () => parts.sealer.assertReady(),
     stop: () => saves.stop(),
   };
 }

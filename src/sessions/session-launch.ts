@@ -249,8 +249,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
 
   return async (order) => {
     const began = performance.now();
-    const { runtime, profileId, proxy } = order.plan.browser;
-    if (profileId !== "") profiles.assertOffered();
+    const { runtime, proxy } = order.plan.browser;
     if (proxy) await checkProxy({ proxy, runtime, traceparent: order.caller.traceparent });
     const id = order.caller.ids.next("ses");
     const first = (order.caller.resumes && (await takeOver(order, id))) || (await waitForPlace(order, id));

@@ -8,6 +8,7 @@ import type { Outcome } from "../support/door-calls.ts";
 import { tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { testSecretsKeys } from "../support/secrets-keys.ts";
 
 const { requestMagicLink, consumeMagicLink, refresh } = AuthService.method;
 const times = 100;
@@ -20,10 +21,12 @@ beforeAll(async () => {
   const sockets = encodeURIComponent(join(database.directory, "postgres", "run"));
   const env = {
     ...{ DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${sockets}`, REDIS_URL: redis.url },
-    ...{ WORKER_TOKEN: randomBytes(32).toString("hex"), SECRETS_KEYS: `one:${randomBytes(32).toString("base64")}` },
+    ...{ WORKER_TOKEN: randomBytes(32).toString("hex"), SECRETS_KEYS: testSecretsKeys },
     HOST: "127.0.0.1",
   };
-  gateways = [await startPeopleGateway(env), await startPeopleGateway(env)];
+  // Whichever of them has the lane sends the mail.
+  const first = await startPeopleGateway(env);
+  gateways = [first, await startPeopleGateway({ ...env, SMTP_URL: first.mailbox.url })];
 }, 90_000);
 afterAll(async () => {
   for (const gateway of gateways) await gateway[Symbol.asyncDispose]();

@@ -11,6 +11,7 @@ import { FakeWorker } from "../support/fake-worker.ts";
 import { freePorts } from "../support/free-port.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { type Answer, type Rest, restClient } from "../support/rest.ts";
+import { testSecretsKeys } from "../support/secrets-keys.ts";
 import { type HoldPoint, StatementProxy } from "../support/statement-proxy.ts";
 
 const token = "a token of the tests alone";
@@ -65,7 +66,7 @@ function gatewayOf(ports: Record<string, number>, url: string, more: Record<stri
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const env = { HOST: "127.0.0.1", DATA_DIR: join(database.directory, "gateways"), WORKER_TOKEN: token, ...variables };
   const program = "gateway/main.ts";
-  const shared = { DATABASE_URL: url, REDIS_URL: redis.url, SIGNUP: "closed" };
+  const shared = { DATABASE_URL: url, REDIS_URL: redis.url, SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" };
   return new DeployedProcess({
     program,
     env: { ...env, ...shared, ...more },

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { startTestDatabase } from "../support/database.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
+import { testSecretsKeys } from "../support/secrets-keys.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
 test("the sessions of a worker end in as many round trips as one", async () => {
@@ -12,6 +13,7 @@ test("the sessions of a worker end in as many round trips as one", async () => {
   const address = `postgres://localhost/postgres?user=postgres&host=${encodeURIComponent(between.directory)}`;
   await using running = await startSessionsApp({
     ...{ DATABASE_URL: address, HOST: "127.0.0.1", FLEET_PORT: "0", SIGNUP: "closed" },
+    SECRETS_KEYS: testSecretsKeys,
   });
   const worker = await running.worker({ slots: 100 });
   const call = await running.caller();

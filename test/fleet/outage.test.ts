@@ -10,6 +10,7 @@ import {
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
+import { testSecretsKeys } from "../support/secrets-keys.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
 /** Longer than a lease. */
@@ -23,6 +24,7 @@ test("should end no session when PostgreSQL is away for longer than a lease", as
     HOST: "127.0.0.1",
     FLEET_PORT: "0",
     SIGNUP: "closed",
+    SECRETS_KEYS: testSecretsKeys,
   });
   const { sessions } = running;
   const worker = await running.worker();

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { readConfig } from "../../src/platform/config.ts";
 
 const user = { uid: 1000, home: "/home/ada" };
-const external = { DATABASE_URL: "postgres://db/x", WORKER_TOKEN: "0123456789abcdef", SIGNUP: "closed" };
+const secrets = { SECRETS_KEYS: `one:${"A".repeat(43)}=`, WORKER_TOKEN: "0123456789abcdef" };
+const external = { DATABASE_URL: "postgres://db/x", SIGNUP: "closed", ...secrets };
 
 test("should be embedded, on loopback, without a DATABASE_URL", () => {
   expect(readConfig({}, user)).toMatchObject({
@@ -112,4 +113,12 @@ test("should send mails as whom it is told, or in embedded mode not at all", () 
 
 test("should ask for a WORKER_TOKEN where workers come over the network", () => {
   expect(() => readConfig({ DATABASE_URL: "postgres://db/x" }, user)).toThrow(/WORKER_TOKEN accepts a secret/);
+});
+
+test("should ask for the same SECRETS_KEYS on all gateways, and make one by itself in embedded mode alone", () => {
+  expect(readConfig(external, user).secretsKeys).toHaveLength(1);
+  expect(readConfig({}, user).secretsKeys).toEqual([]);
+  expect(() => readConfig({ ...external, SECRETS_KEYS: "" }, user)).toThrow(
+    /^SECRETS_KEYS is needed beside DATABASE_URL: `id:key`/,
+  );
 });

@@ -7,6 +7,7 @@ import { readConfig } from "../../src/platform/config.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { testSecretsKeys } from "../support/secrets-keys.ts";
 
 const accountId = "acc_jobs";
 const tenMinutes = 600_000;
@@ -35,7 +36,7 @@ async function liveTenMinutes(role: string): Promise<void> {
     ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: database.directory, WORKER_TOKEN: "a token of the tests alone" },
     DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${host}`,
     REDIS_URL: redis.url,
-    SIGNUP: "closed",
+    ...{ SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" },
   });
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const app = createApp(config, { log: silentLog });

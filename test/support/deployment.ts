@@ -11,6 +11,7 @@ import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 import { freePorts } from "./free-port.ts";
 import { RedisServer } from "./redis-server.ts";
 import { type Rest, restClient } from "./rest.ts";
+import { testSecretsKeys } from "./secrets-keys.ts";
 
 /** What to deploy. */
 export interface DeploymentOptions {
@@ -84,7 +85,8 @@ export class Deployment implements AsyncDisposable {
 
   /** What a process needs to reach the shared servers. */
   get sharedEnv(): Record<string, string> {
-    return { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url, WORKER_TOKEN: token, SIGNUP: "closed" };
+    const servers = { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url };
+    return { ...servers, WORKER_TOKEN: token, SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" };
   }
 
   /** Makes a key of an account of its own. */

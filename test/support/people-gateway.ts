@@ -35,7 +35,8 @@ export async function startPeopleGateway(env: Readonly<Record<string, string>> =
   const [mailbox, dataDir] = await Promise.all([startMailbox(), makeDataDirectory()]);
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
-  const more = { DATA_DIR: dataDir, SMTP_URL: mailbox.url, TRUSTED_PROXIES: "127.0.0.1", ...env };
+  const mail = { SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>" };
+  const more = { DATA_DIR: dataDir, ...mail, TRUSTED_PROXIES: "127.0.0.1", ...env };
   let passed = 0;
   const now = () => Date.now() + passed;
   const config = readConfig({ ...variables, ...more });

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Deployment } from "../support/deployment.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
@@ -16,7 +15,6 @@ beforeAll(async () => {
     workers: 0,
     gatewayEnv: {
       ...{ SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>", TRUSTED_PROXIES: "127.0.0.1" },
-      SECRETS_KEYS: `test:${randomBytes(32).toString("base64")}`,
       SIGNUP: "open",
     },
   });

@@ -1,5 +1,4 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { fail } from "../errors.ts";
 import { ensureSecretsFile, type SecretsKey } from "./secrets-keys.ts";
 
 /** Whose secret it is and what for: what was sealed for one opens for no other. */
@@ -18,16 +17,12 @@ export interface DataKey {
 
 /**
  * Seals what is kept secret at rest, by AES-256-GCM: each secret by a key of its own, which a key of SECRETS_KEYS seals.
- * So that keys can be rotated by sealing the small keys anew. Without keys every method throws `feature-unavailable`.
+ * So that keys can be rotated by sealing the small keys anew.
  */
 export interface Sealer {
   /** Reads the keys. */
   start(): Promise<void>;
   stop(): void;
-  /** Says whether there is a key. */
-  readonly isReady: boolean;
-  /** Throws `feature-unavailable` when there is no key. */
-  assertReady(): void;
   seal(plain: Uint8Array, context: SecretContext): Buffer;
   open(sealed: Uint8Array, context: SecretContext): Buffer;
   /** Makes the key of a secret that comes in parts, and what to keep of it. */
@@ -37,7 +32,7 @@ export interface Sealer {
   rewrap(sealed: Uint8Array, context: SecretContext): Buffer | undefined;
 }
 
-/** Where the keys come from: those of the configuration, else those of a file, else there are none. */
+/** Where the keys come from: those of the configuration, else those of a file. */
 export interface SealerOptions {
   readonly keys: readonly SecretsKey[];
   readonly file: string | undefined;
@@ -112,7 +107,7 @@ export function createSealer({ keys: given, file }: SealerOptions): Sealer {
 
   function newest(): SecretsKey {
     const [key] = keys;
-    if (!key) throw fail("feature-unavailable", {}, { detail: "this deployment has no SECRETS_KEYS" });
+    if (!key) throw new Error("there is no key to seal by before the start");
     return key;
   }
 
@@ -126,10 +121,6 @@ export function createSealer({ keys: given, file }: SealerOptions): Sealer {
       if (keys.length === 0 && file !== undefined) keys = await ensureSecretsFile(file);
     },
     stop: () => undefined,
-    get isReady() {
-      return keys.length > 0;
-    },
-    assertReady: () => void newest(),
     seal(plain, context) {
       const { dataKey, sealed } = make(context);
       return Buffer.concat([sealed, dataKey.sealPart(0, true, plain)]);
