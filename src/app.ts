@@ -3,7 +3,6 @@ import type { Registry } from "prom-client";
 import { type ApiKeys, createApiKeys } from "./api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
 import { createAuditLog } from "./audit/audit-log.ts";
-import { createLinkRequests, type LinkRequests } from "./auth/link-requests.ts";
 import { type Brakes, createBrakes } from "./brakes/brakes.ts";
 import type { AuditLog } from "./call.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
@@ -19,7 +18,7 @@ import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { createRedisSeats } from "./limits/redis-seats.ts";
 import { createSeats, type Seats } from "./limits/seats.ts";
 import { createLogins, type Logins } from "./logins/logins.ts";
-import { createNetworkBrakes } from "./logins/network-brakes.ts";
+import { type CountTry, createNetworkBrakes } from "./logins/network-brakes.ts";
 import { createMailer, type Mailer } from "./mail/mailer.ts";
 import { createPasswordProof, type ProvePassword } from "./passwords/password-proof.ts";
 import { createPasswords, type Passwords } from "./passwords/passwords.ts";
@@ -69,7 +68,7 @@ export interface AppParts {
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;
   readonly logins: Logins;
-  readonly linkRequests: LinkRequests;
+  readonly countTry: CountTry;
   readonly fleet: Fleet;
   readonly sessions: Sessions;
   readonly profiles: Profiles;
@@ -120,13 +119,12 @@ function createSharedState({ redisUrl, role }: Config, log: Log, registry: Regis
 }
 
 /** What people sign up, log in and prove who they are with. */
-function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "log" | "metrics" | "mailer">) {
+function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "metrics">) {
   const brakes = createBrakes(parts);
   const countTry = createNetworkBrakes({ ...parts, brakes });
   const passwords = createPasswords(parts.metrics);
   const provePassword = createPasswordProof({ brakes, countTry, passwords });
-  const linkRequests = createLinkRequests({ ...parts, countTry });
-  return { brakes, passwords, provePassword, linkRequests, logins: createLogins(parts) };
+  return { brakes, countTry, passwords, provePassword, logins: createLogins(parts) };
 }
 
 /** Builds the app of a gateway; nothing is started yet. */
@@ -153,7 +151,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const work = createWork({ bus, clock });
   const mailer = createMailer({ config, db, clock, ids, sealer, work });
-  const people = createPeople({ db, bus, ids, clock, log, metrics, mailer });
+  const people = createPeople({ db, bus, ids, clock, metrics });
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
@@ -199,7 +197,6 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       sessionRoutes,
       events,
       connections,
-      people.linkRequests,
       profiles,
       fleet,
       mailer,

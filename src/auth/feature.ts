@@ -1,6 +1,7 @@
 import { deleteLapsedUsers } from "../accounts/users.ts";
 import { defineService } from "../feature.ts";
 import { AuthService } from "../gen/pilothouse/v1/auth_pb.ts";
+import { createLinkRequests, type LinkRequestsParts } from "./link-requests.ts";
 import { deleteExpiredMailTokens } from "./mail-tokens.ts";
 import { type AuthServiceParts, createAuthService } from "./service.ts";
 import { authMigrations } from "./tables.ts";
@@ -11,18 +12,23 @@ const sweepEvery = 600_000;
 export const auth = defineService({
   service: AuthService,
   migrations: authMigrations,
-  create: (parts: AuthServiceParts) => ({
-    methods: createAuthService(parts),
-    jobs: [
-      {
-        async run() {
-          const now = parts.clock.now();
-          await deleteLapsedUsers(parts.db, now);
-          await deleteExpiredMailTokens(parts.db, now);
+  create(parts: Omit<AuthServiceParts, "linkRequests"> & LinkRequestsParts) {
+    const linkRequests = createLinkRequests(parts);
+    const { db, clock } = parts;
+    return {
+      methods: createAuthService({ ...parts, linkRequests }),
+      works: linkRequests.works,
+      jobs: [
+        {
+          async run() {
+            const now = clock.now();
+            await deleteLapsedUsers(db, now);
+            await deleteExpiredMailTokens(db, now);
+          },
+          every: sweepEvery,
+          complaint: "sign-ups and links that have lapsed cannot be swept at the moment",
         },
-        every: sweepEvery,
-        complaint: "sign-ups and links that have lapsed cannot be swept at the moment",
-      },
-    ],
-  }),
+      ],
+    };
+  },
 });

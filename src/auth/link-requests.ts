@@ -1,65 +1,81 @@
-import { findUserByEmail } from "../accounts/users.ts";
+import { findUserByEmail, type UserRow } from "../accounts/users.ts";
 import type { Client } from "../logins/client.ts";
 import type { CountTry } from "../logins/network-brakes.ts";
+import type { Mail } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Part } from "../platform/lifetime.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { Work } from "../work/work.ts";
+import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { makeMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 
 const most = { strangers: 5, knownNetwork: 5, what: "links were asked for this address" };
 
-/** A link that somebody asks for. */
+/** A link that somebody asks for at an address, whether it has a user or not. */
 export interface LinkRequest {
-  readonly kind: "magic-link" | "password-reset";
+  readonly kind: "verify-email" | "magic-link" | "password-reset";
   /** The canonical address. */
   readonly email: string;
-  readonly client: Client;
 }
 
 /**
- * Sends the links that are asked for. The request is answered before anybody knows whether the address has a user, so that
- * neither the answer nor the time that it takes tells. Throws `rate-limited` alike for both.
+ * Sends the links that are asked for, as leased work: the request is answered before anybody looks whether there is a user to
+ * send one to, so that neither the answer nor the time or the load that it takes tells.
  */
-export interface LinkRequests extends Part {
-  take(request: LinkRequest): Promise<void>;
+export interface LinkRequests {
+  ask(request: LinkRequest): Promise<void>;
+  /** The same for whoever gives the address of a user. Throws `rate-limited`, also for an address of nobody. */
+  askAsUser(request: LinkRequest & { readonly client: Client }): Promise<void>;
+  /** What sends them. */
+  readonly works: readonly WorkKind<LinkRequest>[];
 }
 
-/** Makes what sends the links of a gateway. */
-export function createLinkRequests(parts: {
+const second = 1_000;
+
+export interface LinkRequestsParts {
   readonly db: Database;
   readonly clock: Clock;
-  readonly log: Log;
   readonly countTry: CountTry;
   readonly mailer: Mailer;
-}): LinkRequests {
-  const { db, clock, log, countTry, mailer } = parts;
-  const mails = createAuthMails(mailer);
-  const running = new Set<Promise<void>>();
+  readonly work: Work;
+}
 
-  async function send({ kind, email }: LinkRequest): Promise<void> {
-    const user = await findUserByEmail(db, email, clock.now());
-    if (!user) return;
-    await db.transaction(async (tx) => {
-      const token = await makeMailToken(tx, kind, { userId: user.id, email }, clock.now());
-      await mailer.send(tx, kind === "magic-link" ? mails.magicLink(user, token) : mails.passwordReset(user, token));
-    });
+/** Makes what sends links. */
+export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
+  const { db, clock, countTry, mailer, work } = parts;
+  const mails = createAuthMails(mailer);
+  const write: Readonly<Record<LinkRequest["kind"], (user: UserRow, token: string) => Mail>> = {
+    "verify-email": mails.verification,
+    "magic-link": mails.magicLink,
+    "password-reset": mails.passwordReset,
+  };
+
+  async function send(tx: Tx, { kind, email }: LinkRequest): Promise<void> {
+    const user = await findUserByEmail(tx, email, clock.now());
+    if (!user || (kind === "verify-email" && user.email_verified_at)) return;
+    const token = await makeMailToken(tx, kind, { userId: user.id, email }, clock.now());
+    await mailer.send(tx, write[kind](user, token));
   }
 
+  const sending = defineWork<LinkRequest>({
+    kind: "link",
+    width: 4,
+    schedule: [second, 5 * second, 30 * second, 120 * second],
+    timeout: 10 * second,
+    run: ({ data }) => db.transaction((tx) => send(tx, data)),
+  });
+
+  const ask = (data: LinkRequest): Promise<void> =>
+    db.transaction(async (tx) => work.enqueue(tx, sending, { lane: "links", data }));
+
   return {
-    async take(request) {
-      const { kind, email, client } = request;
+    ask,
+    async askAsUser({ kind, email, client: { network } }) {
       const user = await findUserByEmail(db, email, clock.now());
-      await countTry({ kind, email, userId: user?.id, network: client.network, ...most });
-      const sending = send(request)
-        .catch((error: unknown) => log.warn({ err: error }, "a link that was asked for cannot be sent"))
-        .finally(() => running.delete(sending));
-      running.add(sending);
+      await countTry({ kind, email, userId: user?.id, network, ...most });
+      await ask({ kind, email });
     },
-    async stop() {
-      await Promise.all(running);
-    },
+    works: [sending],
   };
 }

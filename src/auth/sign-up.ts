@@ -24,7 +24,7 @@ const most = { signUps: 100, mails: 5 };
 
 /** Makes the methods by which people come to be users. */
 export function createSignUp(parts: AuthServiceParts) {
-  const { config, db, ids, clock, brakes, passwords, mailer } = parts;
+  const { config, db, ids, clock, brakes, passwords, mailer, linkRequests } = parts;
   const mails = createAuthMails(mailer);
   const verify = createVerification(parts);
 
@@ -35,9 +35,9 @@ export function createSignUp(parts: AuthServiceParts) {
   }
 
   /** The mail of a sign-up that is pending may have been lost; nobody shall fill a mailbox by it. */
-  async function sendAgain(user: UserRow): Promise<void> {
-    const counted = await brakes.count([{ name: `verify-email ${user.email}`, limit: most.mails }]);
-    if (counted) await db.transaction((tx) => sendVerification(tx, user));
+  async function sendAgain(email: string): Promise<void> {
+    const counted = await brakes.count([{ name: `verify-email ${email}`, limit: most.mails }]);
+    if (counted) await linkRequests.ask({ kind: "verify-email", email });
   }
 
   return {
@@ -48,7 +48,8 @@ export function createSignUp(parts: AuthServiceParts) {
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");
       const found = await findUserByEmail(db, email, clock.now());
-      if (found && !found.email_verified_at) await sendAgain(found);
+      // Whether it is verified is told neither in words nor by time.
+      if (found) await sendAgain(email);
       if (found) throw fail("email-already-registered");
       const passwordHash = await passwords.hash(request.password);
       const name = request.name ?? email.split("@", 1)[0] ?? email;

@@ -4,7 +4,7 @@ import { type DoorName, doors } from "../support/door-calls.ts";
 import { freshEmail, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
-const { logIn, requestMagicLink, consumeMagicLink, requestPasswordReset } = AuthService.method;
+const { signUp, logIn, requestMagicLink, consumeMagicLink, requestPasswordReset } = AuthService.method;
 const password = "not the right password";
 
 let gateway: PeopleGateway;
@@ -49,6 +49,32 @@ test("strangers have 20 tries an hour at an address, known or not, on all doors;
   expect((await gateway.call("REST", consumeMagicLink, { token }, { from: "192.0.2.9" })).slug).toBe("");
   gateway.pass(3_600_000);
   expect((await gateway.call("REST", logIn, right, { from: "198.51.0.8" })).slug).toBe("");
+});
+
+/** How often somebody has looked whom to send a link. */
+async function countLooks(): Promise<number> {
+  const metric = await gateway.app.metrics.getSingleMetric("pilothouse_work_attempts_total")?.get();
+  const ofLinks = metric?.values.filter(({ labels }) => labels.kind === "link") ?? [];
+  return ofLinks.reduce((sum, { value }) => sum + value, 0);
+}
+
+test("who asks for a link is answered before anybody looks whom to send it, a user or nobody", async () => {
+  const pending = { email: freshEmail(), password };
+  await gateway.call("REST", signUp, pending);
+  const known = { email: (await gateway.signUp()).email, password };
+  const cases = [
+    [requestMagicLink, { email: known.email }],
+    [requestMagicLink, { email: freshEmail() }],
+    [requestPasswordReset, { email: known.email }],
+    [requestPasswordReset, { email: freshEmail() }],
+    [signUp, pending],
+    [signUp, known],
+  ] as const;
+  for (const [method, request] of cases) {
+    const before = await countLooks();
+    await gateway.call("REST", method, request);
+    await expect.poll(countLooks, { timeout: 20_000 }).toBe(before + 1);
+  }
 });
 
 test("links can be asked for 5 times an hour at an address, whether it has a user or not", async () => {
