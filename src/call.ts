@@ -42,6 +42,9 @@ export interface LoginPrincipal extends Caller {
   readonly steppedUpAt: number | undefined;
 }
 
+/** Milliseconds for which a step-up is good. */
+export const steppedUpFor = 600_000;
+
 /** Who makes a call. */
 export type Principal = KeyPrincipal | LoginPrincipal;
 

@@ -1,8 +1,6 @@
+import { steppedUpFor } from "../../src/call.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
-
-/** Milliseconds for which a second factor is good once it was shown. */
-const goodFor = 600_000;
 
 /** Asks the login of a user with a second factor to have shown it just now. API keys are not asked. */
 export const stepUp: AdmissionPolicy = {
@@ -14,7 +12,7 @@ export const stepUp: AdmissionPolicy = {
   admit({ principal }, { clock }) {
     if (principal.kind !== "login" || !principal.hasSecondFactor) return;
     const { steppedUpAt } = principal;
-    if (steppedUpAt === undefined || clock.now() - steppedUpAt >= goodFor) {
+    if (steppedUpAt === undefined || clock.now() - steppedUpAt >= steppedUpFor) {
       throw fail("mfa-step-up-required", { requires_mfa_step_up: true });
     }
   },

@@ -63,6 +63,16 @@ export interface NamedAccount extends Entitlement {
 const selectNamed = (db: Queryable) =>
   db.sql.selectFrom("accounts").select(["id", "name", "tier", "overrides", "created_at"]);
 
+/** Finds an account that is there. */
+export async function findAccount(db: Queryable, id: string): Promise<NamedAccount> {
+  return selectNamed(db).where("id", "=", id).executeTakeFirstOrThrow();
+}
+
+/** Gives an account another name. */
+export async function renameAccount(tx: Tx, id: string, name: string): Promise<void> {
+  await tx.sql.updateTable("accounts").set({ name }).where("id", "=", id).execute();
+}
+
 /** Finds the accounts that have this identifier or this name. */
 export async function findAccounts(db: Queryable, name: string): Promise<NamedAccount[]> {
   return selectNamed(db)

@@ -1,6 +1,6 @@
 import type { Selectable } from "kysely";
 import type { Id } from "../platform/ids.ts";
-import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import { isTaken, type Queryable, type Tx } from "../platform/postgres/database.ts";
 import { insertMembership } from "./memberships.ts";
 import { insertAccount } from "./store.ts";
 import type { UsersTable } from "./tables.ts";
@@ -33,6 +33,13 @@ export async function findUserByEmail(db: Queryable, email: string, now: number)
 export async function findUser(db: Queryable, id: string): Promise<UserRow | undefined> {
   const found = db.sql.selectFrom("users").selectAll().where("id", "=", id);
   return await found.where("email_verified_at", "is not", null).executeTakeFirst();
+}
+
+/** Finds the user of a login. */
+export async function findUserOfLogin(db: Queryable, { userId }: { readonly userId: string }): Promise<UserRow> {
+  const user = await findUser(db, userId);
+  if (!user) throw new Error("a login outlives its user");
+  return user;
 }
 
 /** Somebody who signs up. */
@@ -104,8 +111,31 @@ export async function verifyUser(tx: Tx, id: string, verification: Verification)
   return { user, madeAccountId: accountId ?? undefined };
 }
 
-/** Keeps another password of a user. */
-export async function updatePassword(tx: Tx, id: string, passwordHash: string): Promise<void> {
+/** Gives a user another name. */
+export async function renameUser(tx: Tx, id: string, name: string): Promise<void> {
+  await tx.sql.updateTable("users").set({ name }).where("id", "=", id).execute();
+}
+
+/**
+ * Gives a user another address, of which it is known that the user has it; gives the user as it was, or undefined when
+ * another user has the address, and the transaction can only be given up. A sign-up with it that is pending goes: it was
+ * never verified.
+ */
+export async function moveUser(tx: Tx, id: string, email: string): Promise<UserRow | undefined> {
+  const user = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
+  if (!user) return undefined;
+  await tx.sql.deleteFrom("users").where("email", "=", email).where("email_verified_at", "is", null).execute();
+  try {
+    await tx.sql.updateTable("users").set({ email }).where("id", "=", id).execute();
+    return user;
+  } catch (error) {
+    if (isTaken(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Keeps another password of a user; null: there is none. */
+export async function updatePassword(tx: Tx, id: string, passwordHash: string | null): Promise<void> {
   await tx.sql.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", id).execute();
 }
 

@@ -75,8 +75,8 @@ export async function lockKey(tx: Tx, id: string, accountId: string): Promise<Ap
 }
 
 /** Counts the keys of an account that are good and have not been rotated. */
-export async function countKeys(tx: Tx, accountId: string, now: Date): Promise<number> {
-  const { count } = await tx.sql
+export async function countKeys(db: Queryable, accountId: string, now: Date): Promise<number> {
+  const { count } = await db.sql
     .selectFrom("api_keys")
     .select(sql<number>`count(*)::int`.as("count"))
     .where("account_id", "=", accountId)

@@ -1,5 +1,6 @@
 import { Html, html } from "../platform/html.ts";
 import { type Mail, unlinked } from "./mail.ts";
+import { isOptional } from "./preferences.ts";
 
 /** The style of every mail: programs that ignore it show a page without style, which reads as well. */
 export const mailStyle = `
@@ -29,9 +30,7 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 /** Why the mail was sent, and what may be done about it. */
 function footOf({ to, kind }: Mail, publicUrl: string): string {
   const sent = `Sent to ${to} by Pilothouse at ${new URL(publicUrl).host}.`;
-  return unlinked(
-    kind === "security" ? sent : `${sent} Your e-mail preferences say whether you get mails of this kind.`,
-  );
+  return unlinked(isOptional(kind) ? `${sent} Your e-mail preferences say whether you get mails of this kind.` : sent);
 }
 
 /** Writes a mail as plain text. */

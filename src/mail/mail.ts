@@ -1,3 +1,5 @@
+import type { OptionalMailKind } from "./preferences.ts";
+
 /** What a mail says; the mailer gives it its looks. */
 export interface Mail {
   /** Address of the one who gets it. */
@@ -7,8 +9,8 @@ export interface Mail {
   readonly lines: readonly string[];
   /** The one link. */
   readonly button?: { readonly label: string; readonly url: string };
-  /** What it is about: security mails are always sent, the others as the user prefers. */
-  readonly kind: "security" | "account" | "product";
+  /** What it is about. Mails on security, and those on the account that somebody has caused, are always sent. */
+  readonly kind: "security" | "account" | OptionalMailKind;
   /** The user whose preferences it obeys; without one it is always sent. */
   readonly userId?: string;
 }

@@ -11,6 +11,7 @@ import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { checkedMail, type Mail } from "./mail.ts";
 import { createOutbox, type Outbox } from "./outbox.ts";
 import { createPost, postWidth } from "./post.ts";
+import { isOptional, readPreferences } from "./preferences.ts";
 import { deleteMail, deleteOldMails, findMail, insertMail, type StoredMail } from "./store.ts";
 
 /** The pages that links in mails lead to. */
@@ -20,13 +21,14 @@ export type LinkPage =
   | "password-reset"
   | "invite"
   | "email-change"
-  | "undo-email-change";
+  | "undo-email-change"
+  | "account-restore";
 
 /** Sends mails. */
 export interface Mailer extends Part {
   /**
-   * Writes a mail in the transaction of its cause; it is sent after the commit, and never after a rollback. Better last in
-   * the transaction: until the commit no other mail is written.
+   * Writes a mail in the transaction of its cause; it is sent after the commit, and never after a rollback. Of a kind that
+   * its user does not want none is written. Better last in the transaction: until the commit no other mail is written.
    */
   send(tx: Tx, mail: Mail): Promise<void>;
   /** Address of a page of ours that does what the token is for, at the press of a button. The token stays in the browser. */
@@ -95,8 +97,16 @@ export function createMailer({ config, db, clock, ids, sealer, work }: MailerPar
     },
   });
 
+  /** What its user can do without is not missed, either, where no mails are sent at all. */
+  async function isWanted(tx: Tx, { kind, userId }: Mail): Promise<boolean> {
+    if (!isOptional(kind)) return true;
+    if (!post && !outbox) return false;
+    return userId === undefined || (await readPreferences(tx, userId))[kind];
+  }
+
   return {
     async send(tx, mail) {
+      if (!(await isWanted(tx, mail))) return;
       if (!post && !outbox) throw fail("feature-unavailable", {}, { detail: "this deployment sends no mails" });
       const id = ids.next("eml");
       const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));

@@ -11,9 +11,20 @@ interface MailsTable {
   created_at: Stamp;
 }
 
+/** Which mails users want who have said so. */
+interface MailPreferencesTable {
+  user_id: string;
+  product_updates: boolean;
+  usage_alerts: boolean;
+  webhook_failures: boolean;
+  team_activity: boolean;
+  updated_at: Date;
+}
+
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
     mails: MailsTable;
+    mail_preferences: MailPreferencesTable;
   }
 }
 
@@ -27,5 +38,15 @@ export const mailMigrations: Migrations = {
       created_at timestamptz not null default now()
     )`,
     "create index mails_created on mails (created_at)",
+  ],
+  "036-mail-preferences": [
+    `create table mail_preferences (
+      user_id text primary key references users (id) on delete cascade,
+      product_updates boolean not null,
+      usage_alerts boolean not null,
+      webhook_failures boolean not null,
+      team_activity boolean not null,
+      updated_at timestamptz not null
+    )`,
   ],
 };

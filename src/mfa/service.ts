@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { findUser, type UserRow } from "../accounts/users.ts";
+import { findUserOfLogin, type UserRow } from "../accounts/users.ts";
 import type { Brakes } from "../brakes/brakes.ts";
-import { type Call, type LoginPrincipal, loginOf } from "../call.ts";
+import { type Call, loginOf, steppedUpFor } from "../call.ts";
 import {
   type ConfirmTotpRequest,
   ConfirmTotpResponseSchema,
@@ -34,8 +34,8 @@ import {
 } from "./store.ts";
 import { counterOfCode, describeSeed, hashRecoveryCode, newRecoveryCodes, newSeed } from "./totp.ts";
 
-/** Milliseconds for which an enrolment that has begun waits for a code, and for which a step-up is good. */
-const tenMinutes = 600_000;
+/** Milliseconds for which an enrolment that has begun waits for a code. */
+const enrolmentWaits = 600_000;
 
 /** Codes that a user may try in an hour. */
 const mostTries = 10;
@@ -58,12 +58,6 @@ const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 export function createMfaService(parts: MfaServiceParts): ServiceImplementation<typeof MfaService> {
   const { db, bus, clock, sealer, brakes, provePassword, logins, mailer } = parts;
   const contextOf = (userId: string) => ({ accountId: userId, purpose: "totp" });
-
-  async function userOf({ userId }: LoginPrincipal): Promise<UserRow> {
-    const user = await findUser(db, userId);
-    if (!user) throw new Error("a login outlives its user");
-    return user;
-  }
 
   /** Runs a try at a code; it counts unless it succeeds. */
   async function tryCode<T>({ id }: UserRow, run: (tx: Tx) => Promise<T>): Promise<T> {
@@ -88,7 +82,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
   return {
     async stepUp(call: Call, { code }: StepUpRequest) {
       const login = loginOf(call);
-      const user = await userOf(login);
+      const user = await findUserOfLogin(db, login);
       const { totp_seed: sealed, totp_enrolled_at: enrolledAt } = user;
       if (!sealed || !enrolledAt) throw conflict("the user has no second factor");
       const now = clock.now();
@@ -97,13 +91,12 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
         await logins.stepUp(tx, login, new Date(now));
         call.audit(tx, { subject: login.loginId, data: { recovery_code: code.includes("-") } });
         const recoveryCodesLeft = await countRecoveryCodes(tx, user.id);
-        return create(StepUpResponseSchema, { expiresAt: timestampFromMs(now + tenMinutes), recoveryCodesLeft });
+        return create(StepUpResponseSchema, { expiresAt: timestampFromMs(now + steppedUpFor), recoveryCodesLeft });
       });
     },
 
     async enrolTotp(call: Call, { password }: EnrolTotpRequest) {
-      sealer.assertReady();
-      const user = await userOf(loginOf(call));
+      const user = await findUserOfLogin(db, loginOf(call));
       await provePassword({ user, email: user.email, password, client: clientOf(call) });
       const seed = newSeed();
       const now = clock.now();
@@ -113,16 +106,17 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
         call.audit(tx, { subject: user.id });
       });
       const { secret, url } = describeSeed(seed, user.email);
-      return create(TotpEnrolmentSchema, { secret, otpauthUrl: url, expiresAt: timestampFromMs(now + tenMinutes) });
+      return create(TotpEnrolmentSchema, { secret, otpauthUrl: url, expiresAt: timestampFromMs(now + enrolmentWaits) });
     },
 
     async confirmTotp(call: Call, { code }: ConfirmTotpRequest) {
       const login = loginOf(call);
-      const user = await userOf(login);
+      const user = await findUserOfLogin(db, login);
       const { totp_seed: sealed, totp_begun_at: begunAt } = user;
       const now = clock.now();
       const nothingBegun = () => conflict("no enrolment was begun within 10 minutes");
-      if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= tenMinutes) throw nothingBegun();
+      if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentWaits)
+        throw nothingBegun();
       return tryCode(user, async (tx) => {
         const seed = sealer.open(sealed, contextOf(user.id));
         const counter = counterOfCode(seed, code, now);
@@ -141,7 +135,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
     },
 
     async removeTotp(call: Call) {
-      const user = await userOf(loginOf(call));
+      const user = await findUserOfLogin(db, loginOf(call));
       await db.transaction(async (tx) => {
         if (!(await removeFactor(tx, user.id)))
           throw fail("not-found", {}, { detail: "the user has no second factor" });

@@ -1,5 +1,5 @@
 import { type Selectable, type SqlBool, sql } from "kysely";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import type { ProfilesTable } from "./tables.ts";
 
 /** A profile as its row says it, with the session that has it. */
@@ -22,8 +22,8 @@ const activeSession = sql<string | null>`(
 )`.as("active_session_id");
 
 /** Counts the profiles of an account. */
-export async function countProfiles(tx: Tx, accountId: string): Promise<number> {
-  const { count } = await tx.sql
+export async function countProfiles(db: Queryable, accountId: string): Promise<number> {
+  const { count } = await db.sql
     .selectFrom("profiles")
     .select(sql<number>`count(*)::int`.as("count"))
     .where("account_id", "=", accountId)
@@ -32,8 +32,8 @@ export async function countProfiles(tx: Tx, accountId: string): Promise<number> 
 }
 
 /** Sums up what the profiles of an account hold, in bytes; without one of them, if it is named. */
-export async function sumStorage(tx: Tx, accountId: string, except = ""): Promise<number> {
-  const { bytes } = await tx.sql
+export async function sumStorage(db: Queryable, accountId: string, except = ""): Promise<number> {
+  const { bytes } = await db.sql
     .selectFrom("profiles")
     .select(sql<string>`coalesce(sum(size_bytes), 0)`.as("bytes"))
     .where("account_id", "=", accountId)

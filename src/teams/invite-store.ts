@@ -102,6 +102,18 @@ export async function acceptInvite(
     .executeTakeFirst();
 }
 
+const revokeOpen = (tx: Tx, now: Date) =>
+  tx.sql
+    .updateTable("invites")
+    .set({ revoked_at: now })
+    .where("accepted_at", "is", null)
+    .where("revoked_at", "is", null);
+
+/** Revokes the open invites to an address: nobody who has it now is meant by them. */
+export async function revokeInvitesTo(tx: Tx, email: string, now: Date): Promise<void> {
+  await revokeOpen(tx, now).where("email", "=", email).execute();
+}
+
 /** Revokes the open invites of a user to an account, to roles that it cannot invite to any more. */
 export async function lapseInvites(
   tx: Tx,

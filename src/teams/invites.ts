@@ -8,6 +8,7 @@ import { fail } from "../platform/errors.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
+import { tellActivity } from "./activity.ts";
 import {
   acceptInvite,
   findSends,
@@ -120,6 +121,7 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
       });
       const member = await findMember(tx, accountId, { userId: user.id });
       if (!member) throw new Error("a membership that was inserted is not there");
+      await tellActivity(tx, mailer, member, "joined");
       return member;
     },
   };

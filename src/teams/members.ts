@@ -1,10 +1,12 @@
 import { lockAccount } from "../accounts/store.ts";
 import type { Role } from "../accounts/tables.ts";
 import type { Principal } from "../call.ts";
+import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import { tellActivity } from "./activity.ts";
 import { lapseInvites } from "./invite-store.ts";
 import { countOwners, deleteMember, findMember, type MemberRow, updateRole } from "./member-store.ts";
 
@@ -32,7 +34,9 @@ const noMember = () => fail("not-found", {}, { detail: "no member has this id" }
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
 /** Makes what changes the members of accounts. */
-export function createMembers({ bus, clock }: { readonly bus: Bus; readonly clock: Clock }): Members {
+export function createMembers(parts: { readonly bus: Bus; readonly clock: Clock; readonly mailer: Mailer }): Members {
+  const { bus, clock, mailer } = parts;
+
   /** Finds a member whose account is locked, so that of two owners who go at once one stays. */
   async function lock(tx: Tx, by: Principal, id: string): Promise<{ member: MemberRow; role: Role }> {
     await lockAccount(tx, by.accountId);
@@ -59,6 +63,7 @@ export function createMembers({ bus, clock }: { readonly bus: Bus; readonly cloc
     await assertOwnerStays(tx, member);
     await deleteMember(tx, member.id);
     await settle(tx, member);
+    await tellActivity(tx, mailer, member, "left");
     return member;
   }
 

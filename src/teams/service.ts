@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import type { Call, LoginPrincipal } from "../call.ts";
+import { toRole } from "../accounts/role-message.ts";
+import { type Call, loginOf } from "../call.ts";
 import {
   type CreateTeamInviteRequest,
   type ListTeamInvitesRequest,
@@ -20,7 +21,7 @@ import { listInvites } from "./invite-store.ts";
 import { createInvites, type InvitesParts } from "./invites.ts";
 import { listMembers } from "./member-store.ts";
 import { createMembers } from "./members.ts";
-import { toInviteMessage, toInviteStatus, toMemberMessage, toRole } from "./team-messages.ts";
+import { toInviteMessage, toInviteStatus, toMemberMessage } from "./team-messages.ts";
 
 export interface TeamServiceParts extends InvitesParts {
   readonly db: Database;
@@ -30,12 +31,6 @@ export interface TeamServiceParts extends InvitesParts {
 const defaultPage = 20;
 
 const [inviteId, memberId] = [idPattern("inv"), idPattern("mem")];
-
-/** The login of a call that takes no key. */
-function loginOf({ principal }: Call): LoginPrincipal {
-  if (principal.kind !== "login") throw new Error("the option login_only lets nobody else in");
-  return principal;
-}
 
 /** Makes the implementation of TeamService. */
 export function createTeamService(parts: TeamServiceParts): ServiceImplementation<typeof TeamService> {

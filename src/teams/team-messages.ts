@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { Role } from "../accounts/tables.ts";
-import { TeamRole, TeamRoleSchema } from "../gen/pilothouse/v1/account_pb.ts";
+import { toRoleMessage } from "../accounts/role-message.ts";
 import {
   type TeamInvite,
   TeamInviteSchema,
@@ -15,12 +14,8 @@ import { type InviteRow, type InviteStatus, statusOf } from "./invite-store.ts";
 import type { MemberRow } from "./member-store.ts";
 
 // The boundary between the names in rows and in the contract, which are the same but for their case.
-const upper = <Name extends string>(name: Name) => name.toUpperCase() as Uppercase<Name>;
-const roleNames = enumNames(TeamRoleSchema) as Map<TeamRole, Role>;
+const upper = (name: InviteStatus) => name.toUpperCase() as Uppercase<InviteStatus>;
 const statusNames = enumNames(TeamInviteStatusSchema) as Map<TeamInviteStatus, InviteStatus>;
-
-/** The role that a message means; undefined when it does not say one. */
-export const toRole = (role: TeamRole): Role | undefined => roleNames.get(role);
 
 /** The status that a message means; undefined when it does not say one. */
 export const toInviteStatus = (status: TeamInviteStatus): InviteStatus | undefined => statusNames.get(status);
@@ -30,7 +25,7 @@ export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
   return create(TeamInviteSchema, {
     id: row.id,
     email: row.email,
-    role: TeamRole[upper(row.role)],
+    role: toRoleMessage(row.role),
     status: TeamInviteStatus[upper(statusOf(row, now))],
     createdAt: timestampFromDate(row.created_at),
     expiresAt: timestampFromDate(row.expires_at),
@@ -47,7 +42,7 @@ export function toMemberMessage(row: MemberRow): TeamMember {
     userId: row.user_id,
     email: row.email,
     name: row.name,
-    role: TeamRole[upper(row.role)],
+    role: toRoleMessage(row.role),
     mfaEnrolled: row.has_second_factor,
     createdAt: timestampFromDate(row.created_at),
   });

@@ -1,0 +1,45 @@
+import type { Selectable } from "kysely";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import type { Schema } from "../platform/postgres/schema.ts";
+
+/** What a user can do without. */
+export type OptionalMailKind = "product_updates" | "usage_alerts" | "webhook_failures" | "team_activity";
+
+/** Which mails a user gets besides those that are always sent. */
+export type MailPreferences = Readonly<Record<OptionalMailKind, boolean>>;
+
+/** Of who has never said anything. */
+const defaults: MailPreferences = {
+  product_updates: false,
+  usage_alerts: true,
+  webhook_failures: true,
+  team_activity: true,
+};
+
+/** Says whether users may do without mails of a kind. */
+export function isOptional(kind: string): kind is OptionalMailKind {
+  return Object.hasOwn(defaults, kind);
+}
+
+/** The preferences of a user, and when they were changed. */
+export type KeptPreferences = MailPreferences & { readonly updated_at?: Date };
+
+/** Reads the preferences of a user. */
+export async function readPreferences(db: Queryable, userId: string): Promise<KeptPreferences> {
+  const row: Selectable<Schema["mail_preferences"]> | undefined = await db.sql
+    .selectFrom("mail_preferences")
+    .selectAll()
+    .where("user_id", "=", userId)
+    .executeTakeFirst();
+  return row ?? defaults;
+}
+
+/** Keeps the preferences of a user in place of those before. */
+export async function keepPreferences(tx: Tx, userId: string, preferences: MailPreferences, at: Date): Promise<void> {
+  const row = { ...preferences, updated_at: at };
+  await tx.sql
+    .insertInto("mail_preferences")
+    .values({ ...row, user_id: userId })
+    .onConflict((conflict) => conflict.column("user_id").doUpdateSet(row))
+    .execute();
+}

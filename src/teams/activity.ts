@@ -1,0 +1,26 @@
+import { findAccount } from "../accounts/store.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import { listManagers, type MemberRow } from "./member-store.ts";
+
+const sentences = {
+  joined: { subject: "Somebody joined your team", done: "has joined" },
+  left: { subject: "Somebody left your team", done: "has left, or was removed from," },
+} as const;
+
+/** Tells the owners and admins of an account who has joined or left it, as far as they want to know. */
+export async function tellActivity(
+  tx: Tx,
+  mailer: Mailer,
+  member: MemberRow,
+  what: keyof typeof sentences,
+): Promise<void> {
+  const { subject, done } = sentences[what];
+  const { name: accountName } = await findAccount(tx, member.account_id);
+  const who = `${member.name} (${member.email})`;
+  for (const { user_id: userId, email: to, name } of await listManagers(tx, member.account_id)) {
+    if (userId === member.user_id) continue;
+    const lines = [`Hello ${name},`, `${who} ${done} the account ${accountName}.`];
+    await mailer.send(tx, { to, userId, kind: "team_activity", subject, lines });
+  }
+}

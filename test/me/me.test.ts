@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
+import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
+import { doors, type Outcome } from "../support/door-calls.ts";
+import { type Person, tokenOfMail } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+
+const { getMe, updateMe, getEmailPreferences, updateEmailPreferences } = AccountService.method;
+const { createInvite, acceptInvite, leave } = TeamService.method;
+
+let gateway: PeopleGateway;
+let ada: Person;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+  ada = await gateway.signUp({ name: "Ada", accountName: "Engines" });
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+type Method = Parameters<PeopleGateway["call"]>[1];
+const get = (method: Method, token: string | undefined, request = {}): Promise<Outcome> =>
+  gateway.call("REST", method, request, { token });
+
+/** Makes somebody new a member of an account; gives the person, and a login to that account. */
+async function join(owner: Person): Promise<{ person: Person; token: string }> {
+  const person = await gateway.signUp();
+  await get(createInvite, owner.accessToken, { email: person.email });
+  await get(acceptInvite, person.accessToken, { token: await tokenOfMail(gateway.mailbox, person.email) });
+  const { email, password } = person;
+  const { answer } = await get(AuthService.method.logIn, undefined, { email, password, account_id: owner.accountId });
+  return { person, token: answer.access_token };
+}
+
+async function makeKey(scopes: readonly string[]): Promise<{ id: string; key: string }> {
+  return (await get(ApiKeyService.method.create, ada.accessToken, { name: "a program", scopes })).answer;
+}
+
+describe.each(doors)("over %s", (door) => {
+  test("a login is told who it is, and what its account has", async () => {
+    const { answer } = await gateway.call(door, getMe, {}, { token: ada.accessToken });
+    expect(answer).toMatchObject({
+      account: { id: ada.accountId, created_at: expect.any(String) },
+      user: { id: ada.userId, email: ada.email, name: "Ada", email_verified: true },
+      memberships: [{ account_id: ada.accountId, account_name: "Engines" }],
+    });
+    expect(answer.scopes).toContain("team:write");
+    const used = answer.account.quotas.map(({ quota, limit }: Record<string, unknown>) => [quota, Number(limit)]);
+    expect(Object.fromEntries(used)).toMatchObject({ session_minutes: 60, profiles: 1, concurrent_sessions: 1 });
+  });
+
+  test("a name is changed, and preferences are replaced as a whole", async () => {
+    const { accessToken: token, accountId } = await gateway.signUp({ name: "Grace", accountName: "Compilers" });
+    const names = { name: "Grace H.", account_name: "Cobol" };
+    const request = door === "REST" ? names : { ...names, update_mask: "name,accountName" };
+    const { answer } = await gateway.call(door, updateMe, request, { token });
+    expect(answer).toMatchObject({ user: { name: "Grace H." }, account: { id: accountId, name: "Cobol" } });
+    const kept = await gateway.call(door, updateEmailPreferences, { product_updates: true }, { token });
+    expect(kept.answer).toMatchObject({ product_updates: true, updated_at: expect.any(String) });
+    const { answer: read } = await gateway.call(door, getEmailPreferences, {}, { token });
+    expect(read).toEqual(kept.answer);
+    expect(read.usage_alerts ?? false).toBe(false);
+  });
+});
+
+test("a key is told whose it is and what it may do, and not where else its maker belongs", async () => {
+  const { id, key } = await makeKey(["account:read"]);
+  const { answer } = await get(getMe, key);
+  expect(answer).toMatchObject({ api_key_id: id, role: "owner", user: { id: ada.userId } });
+  expect(answer).toMatchObject({ scopes: ["account:read"], memberships: [] });
+  const ofNobody = await get(getMe, gateway.app.developerKey);
+  expect(ofNobody.answer).toMatchObject({ user: null, role: null, account: { tier: "enterprise" } });
+});
+
+test("what an account uses of its quotas is counted", async () => {
+  const person = await gateway.signUp();
+  await get(ApiKeyService.method.create, person.accessToken, { name: "a program" });
+  expect((await person.rest("/v1/profiles", { name: "Shop" })).status).toBe(201);
+  const { quotas } = (await get(getMe, person.accessToken)).answer.account;
+  expect(quotas).toMatchObject([
+    { quota: "session_minutes", used: 0, limit: 60, resets_at: expect.stringMatching(/-01T00:00:00/) },
+    { quota: "profile_storage_bytes", used: 0 },
+    { quota: "profiles", used: 1, limit: 1 },
+    { quota: "api_keys", used: 1, limit: 2 },
+    { quota: "concurrent_sessions", used: 0, limit: 1 },
+  ]);
+});
+
+test("who may not give a name is told so, and no name is cleared", async () => {
+  const { token } = await join(ada);
+  const { developerKey } = gateway.app;
+  const { key } = await makeKey(["account:read"]);
+  const cases = {
+    "a member names the account": [token, { account_name: "Mine" }, "forbidden"],
+    "a member names itself": [token, { name: "Grace" }, ""],
+    "a key of no user names it": [developerKey, { name: "Nobody" }, "forbidden"],
+    "a key that only reads": [key, { account_name: "Mine" }, "forbidden"],
+    "a name that is cleared": [ada.accessToken, { name: null }, "validation-failed"],
+    "an account's name that is cleared": [ada.accessToken, { account_name: null }, "validation-failed"],
+    "nothing that is changed": [ada.accessToken, {}, ""],
+  } as const;
+  for (const [name, [shown, request, slug]] of Object.entries(cases))
+    expect([name, (await get(updateMe, shown, request)).slug]).toEqual([name, slug]);
+  expect((await get(getMe, ada.accessToken)).answer.account.name).toBe("Engines");
+});
+
+test("a key of no user gets no mails", async () => {
+  expect((await get(getEmailPreferences, gateway.app.developerKey)).slug).toBe("not-found");
+  expect((await get(updateEmailPreferences, gateway.app.developerKey, {})).slug).toBe("not-found");
+});
+
+test("mails follow the preferences, but those on security come all the same", async () => {
+  const owner = await gateway.signUp();
+  const nextSubject = async () => (await gateway.mailbox.next(owner.email)).subject;
+  const before = await get(getEmailPreferences, owner.accessToken);
+  expect(before.answer).toMatchObject({ product_updates: false, team_activity: true, updated_at: null });
+  const { token } = await join(owner);
+  expect(await nextSubject()).toBe("Somebody joined your team");
+  await get(leave, token);
+  expect(await nextSubject()).toBe("Somebody left your team");
+  await get(updateEmailPreferences, owner.accessToken, {});
+  await join(owner);
+  await get(AuthService.method.requestMagicLink, undefined, { email: owner.email });
+  expect(await nextSubject()).toBe("Your link to log in");
+});
