@@ -5,6 +5,7 @@ import { archetypes } from "./archetypes/feature.ts";
 import { audit } from "./audit/feature.ts";
 import { auth } from "./auth/feature.ts";
 import { brakes } from "./brakes/feature.ts";
+import { credentials } from "./credentials/feature.ts";
 import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
 import { files } from "./files/feature.ts";
@@ -14,6 +15,7 @@ import { legal } from "./legal/feature.ts";
 import { limits } from "./limits/feature.ts";
 import { logins } from "./logins/feature.ts";
 import { mail } from "./mail/feature.ts";
+import { me } from "./me/feature.ts";
 import { mfa } from "./mfa/feature.ts";
 import { oauth } from "./oauth/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
@@ -39,11 +41,13 @@ export const features: readonly Feature<AppParts>[] = [
   legal,
   oauth,
   teams,
+  credentials,
   fleet,
   limits,
   sessions,
   profiles,
   files,
+  me,
 ];
 
 /** The migrations of all features. */

@@ -11,6 +11,9 @@ export const validFor: Readonly<Record<MailTokenKind, number>> = {
   "verify-email": 1_440 * minute,
   "magic-link": 15 * minute,
   "password-reset": 30 * minute,
+  "email-change": 1_440 * minute,
+  "undo-email-change": 4_320 * minute,
+  "account-restore": 10_080 * minute,
 };
 
 /** Five bits a character: 200 random bits. */
@@ -20,6 +23,10 @@ const tokenLength = 40;
 export interface MailTokenOwner {
   readonly userId: string;
   readonly email: string;
+  /** The login that has asked for it, if that was one. */
+  readonly loginId?: string | null;
+  /** The account that it is about, if that is one. */
+  readonly accountId?: string | null;
 }
 
 /** What is wrong with a token that is malformed, used or expired: which of it, nobody is told. */
@@ -29,11 +36,10 @@ export const invalidMailToken = (): Failure =>
 /** Makes the token of a link. */
 export async function makeMailToken(tx: Tx, kind: MailTokenKind, owner: MailTokenOwner, now: number): Promise<string> {
   const token = randomText(tokenLength);
-  const expiresAt = new Date(now + validFor[kind]);
-  await tx.sql
-    .insertInto("mail_tokens")
-    .values({ hash: hashSecret(token), kind, user_id: owner.userId, email: owner.email, expires_at: expiresAt })
-    .execute();
+  const { userId: user_id, email, loginId: login_id = null, accountId: account_id = null } = owner;
+  const expires_at = new Date(now + validFor[kind]);
+  const row = { hash: hashSecret(token), kind, user_id, email, login_id, account_id, expires_at };
+  await tx.sql.insertInto("mail_tokens").values(row).execute();
   return token;
 }
 
@@ -62,14 +68,22 @@ export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, n
     .where("hash", "=", hashSecret(token))
     .where("kind", "=", kind)
     .where("expires_at", ">", new Date(now))
-    .returning(["user_id as userId", "email"])
+    .returning(["user_id as userId", "email", "login_id as loginId", "account_id as accountId"])
     .executeTakeFirst();
   if (!row) throw invalidMailToken();
   return row;
 }
 
-/** Makes the links of a user that were not followed yet good for nothing. */
+/** What whoever has taken a user over could else take away by any further change. */
+const waysBack: readonly MailTokenKind[] = ["undo-email-change", "account-restore"];
+
+/** Makes the links of a user that were not followed yet good for nothing, but for those that undo something. */
 export async function dropMailTokens(tx: Tx, userId: string): Promise<void> {
+  await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "not in", waysBack).execute();
+}
+
+/** The same, but for none. */
+export async function dropAllMailTokens(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).execute();
 }
 

@@ -16,6 +16,13 @@ export interface AuthMails {
   passwordReset(user: Recipient, token: string): Mail;
   passwordChanged(user: Recipient): Mail;
   newDevice(user: Recipient, client: Client): Mail;
+  /** To the new address, of which nobody knows yet whose it is. */
+  emailChange(user: Recipient, token: string): Mail;
+  /** To the user who has the address that another one wants. */
+  emailTaken(user: Recipient): Mail;
+  /** To the old address. */
+  emailChanged(user: Recipient, newEmail: string, token: string): Mail;
+  emailRestored(user: Recipient, token: string): Mail;
 }
 
 /** Makes the mails; what people have named themselves stands in them as plain text. */
@@ -66,6 +73,45 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
         `somebody has logged in with ${family} from ${address}, from where you have not logged in before.`,
         "If it was not you, set another password: it ends all logins.",
       ],
+    }),
+    emailChange: (user, token) => ({
+      ...security(user),
+      subject: "Confirm your new e-mail address",
+      lines: [
+        `Hello ${user.name},`,
+        "somebody wants to log in to Pilothouse with this address from now on. The link confirms it, and is good for 24 hours.",
+        notYou,
+      ],
+      button: { label: "Confirm the address", url: link("email-change", token) },
+    }),
+    emailTaken: (user) => ({
+      ...security(user),
+      subject: "Somebody wanted your e-mail address",
+      lines: [
+        `Hello ${user.name},`,
+        "another user of Pilothouse has asked to log in with this address from now on. It is yours, so nothing has changed.",
+        "If that was you: log in with this address, or ask for a link to set another password.",
+      ],
+    }),
+    emailChanged: (user, newEmail, token) => ({
+      ...security(user),
+      subject: "Your e-mail address was changed",
+      lines: [
+        `Hello ${user.name},`,
+        `your login has the address ${newEmail} from now on, in place of this one.`,
+        "If it was not you, undo it: the link is good for 72 hours. It ends all logins, and drops the password.",
+      ],
+      button: { label: "Undo the change", url: link("undo-email-change", token) },
+    }),
+    emailRestored: (user, token) => ({
+      ...security(user),
+      subject: "Your e-mail address is yours again",
+      lines: [
+        `Hello ${user.name},`,
+        "the change of your address was undone. All logins have ended, and the old password is good for nothing.",
+        "The link sets another one, once, within 30 minutes. Later, ask for a new link.",
+      ],
+      button: { label: "Set another password", url: link("password-reset", token) },
     }),
   };
 }

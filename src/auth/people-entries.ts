@@ -3,7 +3,7 @@ import type { AuditLog, AuditRecord, Call } from "../call.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
 /** An entry of what a user has done who shows no bearer. */
-type Done = Pick<AuditRecord, "accountId" | "action" | "subject">;
+type Done = Pick<AuditRecord, "accountId" | "action" | "subject" | "data">;
 
 /** Writes an entry of the audit log for a user whom a public method has come to know. */
 export function recordByUser(

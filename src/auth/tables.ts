@@ -1,7 +1,14 @@
+import type { Generated } from "kysely";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
 /** What a link in a mail is for. */
-export type MailTokenKind = "verify-email" | "magic-link" | "password-reset";
+export type MailTokenKind =
+  | "verify-email"
+  | "magic-link"
+  | "password-reset"
+  | "email-change"
+  | "undo-email-change"
+  | "account-restore";
 
 /** Tokens of links in mails; of each only the hash. */
 interface MailTokensTable {
@@ -11,6 +18,10 @@ interface MailTokensTable {
   /** Where the mail went: whoever follows the link has that mailbox. */
   email: string;
   expires_at: Date;
+  /** The login that has asked for it. */
+  login_id: Generated<string | null>;
+  /** The account that it is about, if that is one. */
+  account_id: Generated<string | null>;
 }
 
 declare module "../platform/postgres/schema.ts" {
@@ -31,4 +42,5 @@ export const authMigrations: Migrations = {
     "create index mail_tokens_user on mail_tokens (user_id)",
     "create index mail_tokens_age on mail_tokens (expires_at)",
   ],
+  "037-mail-token-causes": ["alter table mail_tokens add column login_id text, add column account_id text"],
 };

@@ -31,6 +31,8 @@ const expectedStepUps = new Set([
   "POST /v1/billing/portal-session",
   "DELETE /v1/auth/mfa/totp",
   "DELETE /v1/account/logins/{id}",
+  "POST /v1/auth/password/change",
+  "POST /v1/auth/email-change/request",
 ]);
 
 /** The interface has them as links in mails, hence GET, but they change something. */

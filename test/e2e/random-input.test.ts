@@ -21,10 +21,12 @@ const requestsAfter = 100;
 // Commands of one session queue, so more at a time would only wait.
 const atATime = 4;
 
-/** What an operation's method is told by its options, which the document says in words alone. */
+/** What an operation's method is told by its options, which the document says in words alone; and who gets mails. */
 const forPeople = new Set(
   builtServices.flatMap(({ methods }) =>
-    methods.filter(({ rules }) => rules.loginOnly).map(({ method }) => operationIdOf(method)),
+    methods
+      .filter(({ rules, name }) => rules.loginOnly || name.endsWith("EmailPreferences"))
+      .map(({ method }) => operationIdOf(method)),
   ),
 );
 

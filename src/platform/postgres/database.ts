@@ -101,6 +101,11 @@ function isUnstorable(error: unknown): boolean {
   return error instanceof pg.DatabaseError && unstorable.has(error.code ?? "");
 }
 
+/** Says whether a statement has failed because another row has what may be there once (SQLSTATE 23505). */
+export function isTaken(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === "23505";
+}
+
 /** Rethrows what has a documented failure as that, and anything else as it is. */
 function rethrow(error: unknown): never {
   if (isUnstorable(error))

@@ -10,6 +10,7 @@ import type { Answered } from "./described.ts";
 export const doneByHand: readonly string[] = [
   ...["signUp", "verifyEmail", "logIn", "requestMagicLink", "consumeMagicLink", "requestPasswordReset"],
   ...["confirmPasswordReset", "refreshAuth", "tokenOAuth", "enrolTotp", "confirmTotp", "stepUp"],
+  ...["changePassword", "requestEmailChange", "confirmEmailChange", "undoEmailChange"],
   ...["createInvite", "acceptInvite", "updateMember", "leaveTeam", "getCurrentLegal", "acceptLegal"],
 ];
 
@@ -53,6 +54,14 @@ export async function carryOutByHand(
   const member = await perform("acceptInvite", { token: await mailed(grace) }, { bearer: invited });
   await perform("updateMember", { role: "admin" }, { bearer: owner, id: member.id });
   await perform("leaveTeam", {}, { bearer: (await logIn(grace, member.account_id)).access_token });
+
+  const [before, after] = [freshEmail(), freshEmail()];
+  await join(before);
+  const { access_token: bearer } = await logIn(before);
+  await perform("changePassword", { current_password: goodPassword, password: goodPassword }, { bearer });
+  await perform("requestEmailChange", { email: after, password: goodPassword }, { bearer });
+  await perform("confirmEmailChange", { token: await mailed(after) });
+  await perform("undoEmailChange", { token: await mailed(before) });
 
   const publishedAt = new Date(gateway.now());
   const revision = { id: "second", url: "https://example.com/terms", publishedAt };
