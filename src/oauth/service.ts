@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { keyBearers } from "../api-keys/key-bearer.ts";
 import { parseToken } from "../api-keys/token.ts";
 import type { Brakes } from "../brakes/brakes.ts";
-import type { Call } from "../call.ts";
+import type { AuditLog, Call } from "../call.ts";
 import {
   type OAuthService,
   type TokenRequest,
@@ -36,11 +36,12 @@ export interface OAuthServiceParts {
   readonly clock: Clock;
   readonly brakes: Brakes;
   readonly logins: Logins;
+  readonly audit: AuditLog;
 }
 
 /** Makes the implementation of OAuthService. */
 export function createOAuthService(parts: OAuthServiceParts): ServiceImplementation<typeof OAuthService> {
-  const { db, ids, clock, brakes, logins } = parts;
+  const { db, ids, clock, brakes, logins, audit } = parts;
   const [keys, access] = [keyBearers(db), loginBearers(db)];
 
   async function findKey({ id, secret }: ClientCredentials): Promise<Credential> {
@@ -63,7 +64,15 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const [id, secret, now] = [ids.next("tok"), newTokenSecret(), clock.now()];
     const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
     const row = { id, key_id: client.id, secret_hash: hashSecret(secret), scopes, expires_at: new Date(ends) };
-    await db.sql.insertInto("key_tokens").values(row).execute();
+    await db.transaction(async (tx) => {
+      tx.send(tx.sql.insertInto("key_tokens").values(row));
+      const { requestId, clientAddress } = call;
+      audit.record(tx, {
+        ...{ accountId: principal.accountId, actor: { kind: "key", id: client.id, name: principal.name } },
+        ...{ action: "key_token.create", subject: id, data: { scopes } },
+        ...{ requestId, clientAddress, userAgent: call.header("user-agent") },
+      });
+    });
     return create(TokenResponseSchema, {
       ...{ accessToken: writeKeyToken({ id, secret }), tokenType: "Bearer" },
       ...{ expiresIn: Math.floor((ends - now) / 1_000), scope: scopes.join(" ") },

@@ -68,13 +68,11 @@ async function callRest(url: string, method: DescMethod, request: JsonValue, hea
   const route = httpRouteOf(method);
   if (!route) throw new Error(`${method} is not to be had over REST`);
   const { path, fields } = fillPath(route.template, request);
-  const { verb, hasBody } = route;
   const over = new AbortController();
   const response = await fetch(`${url}${path}`, {
-    method: verb,
-    headers: { ...headers, ...(hasBody && { "content-type": "application/json" }) },
-    signal: over.signal,
-    ...(hasBody && { body: JSON.stringify(fields) }),
+    method: route.verb,
+    ...{ headers, signal: over.signal },
+    ...(route.hasBody && bodyOf(method, fields, headers)),
   });
   const { headers: received } = response;
   if (received.get("content-type")?.startsWith("text/event-stream")) {
@@ -87,6 +85,11 @@ async function callRest(url: string, method: DescMethod, request: JsonValue, hea
   return response.ok
     ? { slug: "", extensions: {}, answer, headers: received }
     : refusal(answer, response.status, received);
+}
+
+function bodyOf(method: DescMethod, fields: Record<string, unknown>, headers: Sent): RequestInit {
+  if (getOption(method, rules).formBody) return { body: new URLSearchParams(Object(fields)) };
+  return { body: JSON.stringify(fields), headers: { ...headers, "content-type": "application/json" } };
 }
 
 /** What a problem document says. */

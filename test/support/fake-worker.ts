@@ -171,7 +171,10 @@ export class FakeWorker {
       takeProfile: async function* () {
         yield* [];
       },
-      putFile: async () => create(PutFileAnswerSchema),
+      async putFile(_call, requests) {
+        for await (const _ of requests);
+        return create(PutFileAnswerSchema);
+      },
       getFile: async function* () {
         yield* [];
       },

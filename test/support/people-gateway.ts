@@ -16,6 +16,8 @@ export interface Shown {
   /** Address of the client; by default each call has another one, of one network. */
   readonly from?: string;
   readonly userAgent?: string;
+  /** What the client calls its request. */
+  readonly requestId?: string;
 }
 
 /** A gateway in this process whose users get their mails, and whose time tests own. */
@@ -62,8 +64,9 @@ export async function startPeopleGateway(env: Readonly<Record<string, string>> =
   };
 }
 
-function headersOf({ token, from, userAgent = "tests/1" }: Shown): Record<string, string> {
+function headersOf({ token, from, userAgent = "tests/1", requestId }: Shown): Record<string, string> {
   return {
+    ...(requestId !== undefined && { "x-request-id": requestId }),
     "x-forwarded-for": from ?? `2001:db8:1:${randomBytes(2).toString("hex")}::1`,
     "user-agent": userAgent,
     ...(token !== undefined && { authorization: `Bearer ${token}` }),

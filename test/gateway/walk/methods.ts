@@ -1,4 +1,4 @@
-import { type JsonObject, toJson } from "@bufbuild/protobuf";
+import { type DescMethod, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { requestExample } from "../../../gateway/openapi/examples.ts";
 import { compileReader } from "../../../src/platform/rest-json/reader.ts";
 import type { ServedMethod } from "../../../src/registry.ts";
@@ -53,8 +53,18 @@ export function requestTo({ name, served, variables }: WalkedMethod, door: DoorN
   const id = things ? things[service] : "none";
   if (variables.length > 0 && id === undefined) throw new Error(`the walk has no thing of ${service}: give it one`);
   const path = Object.fromEntries(variables.map((variable) => [variable, variable === "name" ? "a.txt" : (id ?? "")]));
-  const example = requestExample(method.input, leftOut);
-  if (door === "REST") return { ...Object(example), ...path };
-  const message = compileReader(method.input, leftOut)(example, []);
-  return { ...Object(toJson(method.input, message, { useProtoFieldName: true })), ...path };
+  return forDoor(door, method, { ...requestExample(method.input, leftOut), ...path });
+}
+
+/** A request in the JSON of REST, as a door takes it. */
+export function forDoor(door: DoorName, { input }: DescMethod, request: object): JsonObject {
+  if (door === "REST") return Object(request);
+  const raw = input.fields.filter(({ message: kind }) => kind?.typeName === "google.api.HttpBody");
+  const message = compileReader(input, new Set(raw.map(({ name }) => name)))(request, []);
+  const mask = input.fields.find(({ message: kind }) => kind?.typeName === "google.protobuf.FieldMask");
+  const changed = Object.keys(request).filter((name) => name !== "id");
+  return {
+    ...Object(toJson(input, message, { useProtoFieldName: true })),
+    ...(mask && { [mask.name]: changed.join(",") }),
+  };
 }

@@ -1,0 +1,178 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { authenticatorOf } from "../../support/authenticator.ts";
+import type { Mailbox } from "../../support/mailbox.ts";
+import { freshEmail, goodPassword, joinTeam, type Person, signUp, tokenOfMail } from "../../support/people.ts";
+import { type Rest, restClient } from "../../support/rest.ts";
+
+/** Where writes are prepared. */
+export interface WriteScene {
+  readonly url: string;
+  readonly mailbox: Mailbox;
+  /** A key of an account of the highest tier. */
+  readonly key: string;
+  now(): number;
+  /** Publishes new terms, and gives their revision. */
+  publishTerms(): Promise<string>;
+}
+
+/** A call that changes something, ready to be made. */
+export interface Write {
+  readonly request: JsonObject;
+  /** Whoever makes it. */
+  readonly token?: string | undefined;
+  /** The one entry that it has. */
+  readonly action: string;
+  /** Opens the log that has the entry, once the call was made. */
+  log(): Promise<Rest>;
+}
+
+type Prepare = (scene: WriteScene) => Promise<Write>;
+
+const halfMinute = 30_000;
+
+const restOf = ({ url }: WriteScene, key: string): Rest => restClient({ url, key });
+const ownRest = (scene: WriteScene): Rest => restOf(scene, scene.key);
+
+/** A call by the key, whose account's log has it. */
+function byKey(action: string, prepare: (rest: Rest, scene: WriteScene) => Promise<JsonObject>): Prepare {
+  return async (scene) => {
+    const rest = ownRest(scene);
+    return { request: await prepare(rest, scene), token: scene.key, action, log: async () => rest };
+  };
+}
+
+/** A call by the login of a member of that account. */
+function byMember(action: string, prepare: (person: Person, scene: WriteScene) => Promise<JsonObject>): Prepare {
+  return async (scene) => {
+    const person = await joinTeam(scene.url, scene.mailbox, ownRest(scene));
+    const request = await prepare(person, scene);
+    return { request, token: person.accessToken, action, log: async () => ownRest(scene) };
+  };
+}
+
+/** A call of somebody who shows a token from a mail, or a password; the log is that of their own account. */
+function byNobody(action: string, prepare: (scene: WriteScene, email: string) => Promise<JsonObject>): Prepare {
+  return async (scene) => {
+    const email = freshEmail();
+    const log = async () => {
+      const { body } = await restOf(scene, "")("/v1/auth/login", { email, password: goodPassword });
+      return restOf(scene, body.access_token);
+    };
+    return { request: await prepare(scene, email), action, log };
+  };
+}
+
+/** The same, by somebody who has signed up. */
+function bySignedUp(action: string, prepare: (person: Person, scene: WriteScene) => Promise<JsonObject>): Prepare {
+  return byNobody(action, async (scene, email) => prepare(await signUp(scene.url, scene.mailbox, { email }), scene));
+}
+
+const made = async (rest: Rest, path: string, body: object = {}): Promise<JsonObject> => {
+  const { id, key } = (await rest(path, body)).body;
+  return { id, key };
+};
+const aboutOne = (path: string, body?: object) => async (rest: Rest) => {
+  const { id = "" } = await made(rest, path, body);
+  return { id };
+};
+const session = aboutOne("/v1/sessions");
+const apiKey = aboutOne("/v1/api-keys", { name: "walk" });
+const profile = aboutOne("/v1/profiles", { name: "walk" });
+
+/** Enrols a second factor that is not confirmed yet, and gives the app that shows its codes. */
+async function beginEnrolment({ rest, password }: Person) {
+  return authenticatorOf((await rest("/v1/auth/mfa/totp", { password })).body.otpauth_url);
+}
+async function enrol(person: Person, { now }: WriteScene) {
+  const codeAt = await beginEnrolment(person);
+  await person.rest("/v1/auth/mfa/totp/confirm", { code: codeAt(now()) });
+  return codeAt;
+}
+
+async function invite(rest: Rest, email: string): Promise<JsonObject> {
+  const { id } = (await rest("/v1/team/invites", { email })).body;
+  return { id };
+}
+async function membership(rest: Rest, scene: WriteScene): Promise<JsonObject> {
+  const { userId } = await joinTeam(scene.url, scene.mailbox, rest);
+  const { data } = (await rest("/v1/team/members")).body;
+  return { id: data.find(({ user_id }: { user_id: string }) => user_id === userId).id };
+}
+
+/** Each method that changes something, ready to be called. One that is new has its line here. */
+export const writes: Readonly<Record<string, Prepare>> = {
+  "ApiKeyService.Create": byKey("api_key.create", async () => ({ name: "walk" })),
+  "ApiKeyService.Rotate": byKey("api_key.rotate", apiKey),
+  "ApiKeyService.Revoke": byKey("api_key.revoke", apiKey),
+  "AuthService.VerifyEmail": byNobody("account.create", async ({ url, mailbox }, email) => {
+    await restClient({ url, key: "" })("/v1/auth/signup", { email, password: goodPassword });
+    return { token: await tokenOfMail(mailbox, email) };
+  }),
+  "AuthService.LogIn": bySignedUp("login.create", async ({ email, password }) => ({ email, password })),
+  "AuthService.ConsumeMagicLink": bySignedUp("login.create", async ({ email, rest }, { mailbox }) => {
+    await rest("/v1/auth/magic-link/request", { email });
+    return { token: await tokenOfMail(mailbox, email) };
+  }),
+  "AuthService.ConfirmPasswordReset": bySignedUp("user.reset_password", async ({ email, rest }, { mailbox }) => {
+    await rest("/v1/auth/password-reset/request", { email });
+    return { token: await tokenOfMail(mailbox, email), password: goodPassword };
+  }),
+  "AuthService.LogOut": byMember("login.end", async () => ({})),
+  "LoginService.End": byMember("login.end", async ({ rest, email, password, accountId: account_id }) => {
+    await rest("/v1/auth/login", { email, password, account_id });
+    const { data } = (await rest("/v1/account/logins")).body;
+    return { id: data.find(({ current }: { current: boolean }) => !current).id };
+  }),
+  "MfaService.EnrolTotp": byMember("totp.begin", async ({ password }) => ({ password })),
+  "MfaService.ConfirmTotp": byMember("totp.create", async (person, { now }) => ({
+    code: (await beginEnrolment(person))(now()),
+  })),
+  "MfaService.StepUp": byMember("login.step_up", async (person, scene) => ({
+    code: (await enrol(person, scene))(scene.now() + halfMinute),
+  })),
+  "MfaService.RemoveTotp": byMember("totp.delete", async (person, scene) => {
+    await enrol(person, scene);
+    return {};
+  }),
+  "LegalService.AcceptLegal": byKey("legal.accept", async (_, { publishTerms }) => ({
+    revision_id: await publishTerms(),
+  })),
+  "OAuthService.Token": byKey("key_token.create", async (rest) => {
+    const { id, key } = await made(rest, "/v1/api-keys", { name: "walk" });
+    return { grant_type: "client_credentials", client_id: id ?? "", client_secret: key ?? "" };
+  }),
+  "TeamService.CreateInvite": byKey("team_invite.create", async () => ({ email: freshEmail() })),
+  "TeamService.RevokeInvite": byKey("team_invite.revoke", (rest) => invite(rest, freshEmail())),
+  "TeamService.AcceptInvite": async (scene) => {
+    const { email, accessToken: token } = await signUp(scene.url, scene.mailbox);
+    const rest = ownRest(scene);
+    await invite(rest, email);
+    const request = { token: await tokenOfMail(scene.mailbox, email) };
+    return { request, token, action: "team_invite.accept", log: async () => rest };
+  },
+  "TeamService.UpdateMember": byKey("team_member.update", async (rest, scene) => ({
+    ...(await membership(rest, scene)),
+    role: "admin",
+  })),
+  "TeamService.RemoveMember": byKey("team_member.remove", membership),
+  "TeamService.Leave": byMember("team_member.leave", async () => ({})),
+  "SessionService.Create": byKey("session.create", async () => ({})),
+  "SessionService.Destroy": byKey("session.destroy", session),
+  "SessionService.CreateCdpUrl": byKey("cdp_url.create", session),
+  "SessionService.DeleteCdpUrls": byKey("cdp_url.delete", async (rest) => {
+    const { id = "" } = await session(rest);
+    await rest(`/v1/sessions/${id}/cdp-url`, {});
+    return { id };
+  }),
+  "ProfileService.Create": byKey("profile.create", async () => ({ name: "walk" })),
+  "ProfileService.Update": byKey("profile.update", async (rest) => ({ ...(await profile(rest)), description: "new" })),
+  "ProfileService.Delete": byKey("profile.delete", profile),
+  "FileService.Put": byKey("file.put", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
+  "FileService.Delete": byKey("file.delete", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
+};
+
+/** What changes nothing that the log is about: what is done to a page; mails that are asked for; a login that goes on. */
+export const unlogged: readonly string[] = [
+  ...["SessionService.Navigate", "SessionService.Interact", "SessionService.Wait", "SessionService.Capture"],
+  ...["AuthService.SignUp", "AuthService.RequestMagicLink", "AuthService.RequestPasswordReset", "AuthService.Refresh"],
+];
