@@ -13,7 +13,7 @@ import { ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { WebSocket } from "ws";
-import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { rules } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { httpRouteOf } from "../../src/http-route.ts";
 import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
@@ -27,7 +27,9 @@ export interface Outcome {
   /** Empty where it went well. */
   readonly slug: string;
   readonly extensions: Readonly<Record<string, unknown>>;
-  /** The answer, or the first one of a stream, as Connect's JSON has it; text where it is no JSON. */
+  /** Seconds after which it may go well, where the answer says so. */
+  readonly retryAfter?: number | undefined;
+  /** The answer, or the first one of a stream, as Connect's JSON has it, or the problem; text where it is no JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
   readonly answer: any;
   readonly headers: Headers;
@@ -96,7 +98,9 @@ function bodyOf(method: DescMethod, fields: Record<string, unknown>, headers: Se
 function refusal(problem: { readonly type: string }, status: number, headers: Headers): Outcome {
   const slug = problem.type.split("/").at(-1) ?? "";
   expect(isErrorSlug(slug) && errorTable[slug].status).toBe(status);
-  return { slug, extensions: knownExtensions(slug, { ...problem }), answer: problem, headers };
+  const told = headers.get("retry-after");
+  const retryAfter = told === null ? undefined : Number(told);
+  return { slug, extensions: knownExtensions(slug, { ...problem }), retryAfter, answer: problem, headers };
 }
 
 /** Opens a WebSocket, sends one message, and takes the first answer; what is refused at the handshake is an HTTP answer. */
@@ -134,9 +138,13 @@ async function callRpc(transport: Transport, method: DescMethod, request: JsonVa
     const error = ConnectError.from(thrown);
     const [info] = error.findDetails(ErrorInfoSchema);
     if (!info) throw thrown;
+    expect(info.domain).toBe("pilothouse");
     const slug = info.reason;
     expect(isErrorSlug(slug) && errorTable[slug].code).toBe(error.code);
-    return { slug, extensions: knownExtensions(slug, info.metadata), answer: undefined, headers: error.metadata };
+    const [retry] = error.findDetails(RetryInfoSchema);
+    const retryAfter = retry && Number(retry.retryDelay?.seconds);
+    const extensions = knownExtensions(slug, info.metadata);
+    return { slug, extensions, retryAfter, answer: error, headers: error.metadata };
   }
 }
 

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { errorTable } from "../../src/platform/error-table.ts";
+import type { DoorName } from "../support/door-calls.ts";
+import { FakeWorker } from "../support/fake-worker.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { forDoor } from "./walk/methods.ts";
+import { refusals } from "./walk/refusals.ts";
+
+const workerToken = "a token of the tests alone";
+
+/** What sessions, their browsers and later parts refuse, and what the walk over the registry meets at every method. */
+const elsewhere: readonly string[] = [
+  ...["legal-acceptance-required", "validation-failed", "method-not-allowed", "internal", "feature-unavailable"],
+  ...["profile-in-use", "session-destroyed", "session-timeout", "proxy-validation-failed", "capacity-unavailable"],
+  ...["driver-error", "driver-not-integrated", "pair-mode-conflict", "pair-mode-invalid-transition"],
+  ...["bundled-llm-budget-exhausted", "bundled-llm-consent-required", "byok-llm-required"],
+];
+
+let gateway: PeopleGateway;
+let worker: FakeWorker;
+beforeAll(async () => {
+  gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
+  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 20 });
+  await worker.start();
+}, 60_000);
+afterAll(async () => {
+  worker?.die();
+  await gateway?.[Symbol.asyncDispose]();
+});
+
+test("every error of the table is met here, or is known to be met elsewhere", () => {
+  const met = new Set([...refusals.map(({ slug }) => slug), ...elsewhere]);
+  expect([...met].toSorted()).toEqual(Object.keys(errorTable).toSorted());
+});
+
+describe.each<DoorName>(["REST", "gRPC on GRPC_PORT"])("over %s", (door) => {
+  test.each(refusals)("$why is $slug", async ({ slug, extensions = {}, comesAgain, prepare }) => {
+    const { method, request = {}, shown } = await prepare(gateway);
+    const refused = await gateway.call(door, method, forDoor(door, method, request), shown);
+    expect({ slug: refused.slug, extensions: refused.extensions }).toEqual({ slug, extensions });
+    expect(String(refused.retryAfter)).toBe(String(comesAgain && refused.extensions.retry_after_seconds));
+    if (door !== "REST") return;
+    const { status, title } = errorTable[slug];
+    expect(refused.headers.get("content-type")).toBe("application/problem+json");
+    expect(refused.answer).toMatchObject({
+      ...{ status, title, type: `${gateway.app.config.errorsBase}/${slug}` },
+      instance: refused.headers.get("x-request-id"),
+    });
+  });
+});
