@@ -14,7 +14,11 @@ export interface NewRevision {
 }
 
 /** Publishes a revision, and tells the owners of all accounts by mail. Throws a RangeError for one that comes too soon. */
-export async function publishRevision(tx: Tx, mailer: Mailer, { id, url, publishedAt, effectiveAt }: NewRevision) {
+export async function publishRevision(
+  tx: Tx,
+  mailer: Pick<Mailer, "send">,
+  { id, url, publishedAt, effectiveAt }: NewRevision,
+) {
   if (effectiveAt.getTime() - publishedAt.getTime() < notice)
     throw new RangeError("a revision comes into force 14 days after its mail, or later");
   await insertRevision(tx, { id, url, published_at: publishedAt, effective_at: effectiveAt });

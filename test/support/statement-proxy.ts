@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 /** Where a request is to be held: before one of its statements, or when that was carried out and is not yet answered. */
 export interface HoldPoint {
-  /** Counts from 1. */
-  readonly statement: number;
+  /** Its number, from 1, or what it begins with. */
+  readonly statement: number | RegExp;
   readonly when: "before" | "after";
 }
 
@@ -99,9 +99,11 @@ export class StatementProxy implements AsyncDisposable {
 
   #count(text: string): HoldPoint["when"] | undefined {
     this.#seen.push(text);
-    if (this.#seen.length !== this.#point?.statement) return undefined;
+    const { statement, when } = this.#point ?? {};
+    const isReached = statement instanceof RegExp ? statement.test(text) : this.#seen.length === statement;
+    if (!isReached) return undefined;
     this.#held.resolve();
-    return this.#point.when;
+    return when;
   }
 }
 

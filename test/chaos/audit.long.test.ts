@@ -1,0 +1,131 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { publishRevision } from "../../src/legal/publish.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { forDoor, walkedMethods } from "../gateway/walk/methods.ts";
+import { type WriteScene, writes } from "../gateway/walk/writes.ts";
+import { silentLog } from "../support/database.ts";
+import { DeployedProcess } from "../support/deployed-process.ts";
+import { Deployment } from "../support/deployment.ts";
+import { createDoorCall, type DoorCall } from "../support/door-calls.ts";
+import { freePorts } from "../support/free-port.ts";
+import { type Mailbox, startMailbox } from "../support/mailbox.ts";
+import { StatementProxy } from "../support/statement-proxy.ts";
+
+const fortnight = 14 * 86_400_000;
+
+let mailbox: Mailbox;
+let deployment: Deployment;
+let database: Database;
+let proxy: StatementProxy;
+/** The gateway that is killed: its statements pass the proxy. */
+let doomed: DeployedProcess;
+let callDoomed: DoorCall;
+let callSurvivor: DoorCall;
+/** By way of the gateway that goes on. */
+let scene: WriteScene;
+
+beforeAll(async () => {
+  mailbox = await startMailbox();
+  const gatewayEnv = {
+    ...{ SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>", TRUSTED_PROXIES: "127.0.0.1" },
+    ...{ SECRETS_KEYS: `test:${randomBytes(32).toString("base64")}`, SIGNUP: "open" },
+  };
+  deployment = await Deployment.start({ gateways: [{}], workers: 0, gatewayEnv });
+  await deployment.fakeWorker(0, { slots: 100 });
+  database = openDatabase({ url: deployment.postgres.url }, silentLog);
+  const socket = join(deployment.dataDir, "postgres", "run", ".s.PGSQL.5432");
+  proxy = await StatementProxy.start(socket, /^/, /^$/);
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
+  doomed = new DeployedProcess({
+    program: "gateway/main.ts",
+    env: {
+      ...{ ...deployment.sharedEnv, ...gatewayEnv, HOST: "127.0.0.1", ROLE: "api" },
+      ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
+      ...{ DATA_DIR: join(deployment.dataDir, "doomed") },
+      DATABASE_URL: `postgres://postgres@127.0.0.1:${proxy.port}/postgres`,
+    },
+    internalPort: ports.INTERNAL_PORT,
+  });
+  callDoomed = createDoorCall({ url: `http://127.0.0.1:${ports.PORT}`, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
+  const { url, grpcAddress } = deployment.gateway(0);
+  callSurvivor = createDoorCall({ url, grpcAddress });
+  let published = 0;
+  scene = {
+    ...{ url, mailbox, key: deployment.key, now: Date.now },
+    async publishTerms() {
+      published += 1;
+      const [id, now] = [`revision ${published}`, Date.now()];
+      const revision = {
+        id,
+        url: "https://example.com/terms",
+        publishedAt: new Date(now),
+        effectiveAt: new Date(now + fortnight),
+      };
+      await database.transaction((tx) => publishRevision(tx, { send: async () => undefined }, revision));
+      return id;
+    },
+  };
+}, 120_000);
+beforeEach(() => doomed.start(), 60_000);
+afterEach(() => doomed.kill());
+afterAll(async () => {
+  await proxy?.[Symbol.asyncDispose]();
+  await database?.close();
+  await deployment?.[Symbol.asyncDispose]();
+  await mailbox?.[Symbol.asyncDispose]();
+}, 60_000);
+
+const ownTables = /^\s*(insert into|update|delete from) "?(brakes|idempotency_keys)\b/i;
+
+/** What is said to PostgreSQL outside of a transaction and changes more than a count of tries, or that a request runs. */
+function changesOutside(statements: readonly string[]): string[] {
+  let isInside = false;
+  return statements.filter((text) => {
+    if (/^(begin|commit)/i.test(text)) isInside = /^begin/i.test(text);
+    return !isInside && /^\s*(insert|update|delete)/i.test(text) && !ownTables.test(text);
+  });
+}
+
+/** A caller that this write has ended is not answered again. */
+const endsCaller = (name: string): boolean => name === "TeamService.Leave";
+const timeout = 90_000;
+
+test.each(Object.entries(writes))(
+  "%s has one entry when its gateway is killed right after the commit",
+  {
+    timeout,
+  },
+  async (name, prepare) => {
+    const { request, token, action, log } = await prepare(scene);
+    const served = walkedMethods.find((method) => method.name === name)?.served;
+    if (!served) throw new Error(`the registry has no method ${name}`);
+    const { method, keepsAnswers } = served;
+    const requestIds = [`${name}-cut-off`, `${name}-again`] as const;
+    const headersOf = (requestId: string) => ({
+      "x-request-id": requestId,
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(keepsAnswers && { "idempotency-key": name }),
+    });
+    const sent = forDoor("REST", method, request);
+    const held = proxy.hold({ statement: /^commit/i, when: "after" });
+    const answer = callDoomed("REST", method, sent, headersOf(requestIds[0])).then(
+      ({ slug }) => `answered ${slug}`,
+      () => "broken",
+    );
+    expect(await Promise.race([held, answer])).toBeUndefined();
+    await doomed.kill();
+    expect([await answer, changesOutside(proxy.seen)]).toEqual(["broken", []]);
+    const rest = await log();
+    const entries = async (): Promise<{ request_id: string }[]> => {
+      const { data } = (await rest(`/v1/account/audit-log?limit=20&action=${action}`)).body;
+      return data.filter((entry: { request_id: string }) => requestIds.some((id) => id === entry.request_id));
+    };
+    // PostgreSQL has the commit, and carries it out in its own time.
+    await expect.poll(entries, { timeout: 10_000 }).toMatchObject([{ action, request_id: requestIds[0] }]);
+    if (!keepsAnswers) return;
+    const { slug } = await callSurvivor("REST", method, sent, headersOf(requestIds[1]));
+    expect([slug, await entries()]).toMatchObject([endsCaller(name) ? "revoked-key" : "", [{ action }]]);
+  },
+);
