@@ -1,5 +1,7 @@
 import { type DescMethod, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { protoCamelCase } from "@bufbuild/protobuf/reflect";
 import { requestExample } from "../../../gateway/openapi/examples.ts";
+import type { FieldFault } from "../../../src/platform/errors.ts";
 import { compileReader } from "../../../src/platform/rest-json/reader.ts";
 import type { ServedMethod } from "../../../src/registry.ts";
 import { builtServices } from "../../contract/described-services.ts";
@@ -59,12 +61,15 @@ export function requestTo({ name, served, variables }: WalkedMethod, door: DoorN
 /** A request in the JSON of REST, as a door takes it. */
 export function forDoor(door: DoorName, { input }: DescMethod, request: object): JsonObject {
   if (door === "REST") return Object(request);
+  const faults: FieldFault[] = [];
   const raw = input.fields.filter(({ message: kind }) => kind?.typeName === "google.api.HttpBody");
-  const message = compileReader(input, new Set(raw.map(({ name }) => name)))(request, []);
+  const message = compileReader(input, new Set(raw.map(({ name }) => name)))(request, faults);
+  if (faults.length > 0) throw new Error(`no request of ${input.name}: ${JSON.stringify(faults)}`);
   const mask = input.fields.find(({ message: kind }) => kind?.typeName === "google.protobuf.FieldMask");
   const changed = Object.keys(request).filter((name) => name !== "id");
+  // ProtoJSON has the paths of a mask in camel case, whatever the names of fields are in.
   return {
     ...Object(toJson(input, message, { useProtoFieldName: true })),
-    ...(mask && { [mask.name]: changed.join(",") }),
+    ...(mask && { [mask.name]: changed.map(protoCamelCase).join(",") }),
   };
 }

@@ -29,6 +29,7 @@ export interface Write {
 type Prepare = (scene: WriteScene) => Promise<Write>;
 
 const halfMinute = 30_000;
+const anotherPassword = "four wheels and a steady hand";
 
 const restOf = ({ url }: WriteScene, key: string): Rest => restClient({ url, key });
 const ownRest = (scene: WriteScene): Rest => restOf(scene, scene.key);
@@ -89,6 +90,13 @@ async function enrol(person: Person, { now }: WriteScene) {
   return codeAt;
 }
 
+/** Asks for another address for somebody, and gives it. */
+async function askForAddress({ rest, password }: Person): Promise<string> {
+  const email = freshEmail();
+  await rest("/v1/auth/email-change/request", { email, password });
+  return email;
+}
+
 async function invite(rest: Rest, email: string): Promise<JsonObject> {
   const { id } = (await rest("/v1/team/invites", { email })).body;
   return { id };
@@ -101,6 +109,10 @@ async function membership(rest: Rest, scene: WriteScene): Promise<JsonObject> {
 
 /** Each method that changes something, ready to be called. One that is new has its line here. */
 export const writes: Readonly<Record<string, Prepare>> = {
+  "AccountService.UpdateMe": byKey("account.update", async () => ({ account_name: "Engines" })),
+  "AccountService.UpdateEmailPreferences": byMember("user.update_email_preferences", async () => ({
+    product_updates: true,
+  })),
   "ApiKeyService.Create": byKey("api_key.create", async () => ({ name: "walk" })),
   "ApiKeyService.Rotate": byKey("api_key.rotate", apiKey),
   "ApiKeyService.Revoke": byKey("api_key.revoke", apiKey),
@@ -133,6 +145,22 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "MfaService.RemoveTotp": byMember("totp.delete", async (person, scene) => {
     await enrol(person, scene);
     return {};
+  }),
+  "CredentialsService.ChangePassword": byMember("user.change_password", async ({ password }) => ({
+    current_password: password,
+    password: anotherPassword,
+  })),
+  "CredentialsService.RequestEmailChange": byMember("user.request_email_change", async ({ password }) => ({
+    email: freshEmail(),
+    password,
+  })),
+  "CredentialsService.ConfirmEmailChange": byMember("user.change_email", async (person, { mailbox }) => ({
+    token: await tokenOfMail(mailbox, await askForAddress(person)),
+  })),
+  "CredentialsService.UndoEmailChange": byMember("user.undo_email_change", async (person, { mailbox }) => {
+    const token = await tokenOfMail(mailbox, await askForAddress(person));
+    await person.rest("/v1/auth/email-change/confirm", { token });
+    return { token: await tokenOfMail(mailbox, person.email) };
   }),
   "LegalService.AcceptLegal": byKey("legal.accept", async (_, { publishTerms }) => ({
     revision_id: await publishTerms(),
