@@ -4,8 +4,11 @@ import { StartRefused } from "../src/platform/start-refused.ts";
 import { type AdminCommand, parserOptions } from "./admin/command.ts";
 import { copyEmbedded } from "./admin/copy-database.ts";
 import { createKey } from "./admin/create-key.ts";
+import { disableAccount, enableAccount } from "./admin/disable-account.ts";
 import { listAll } from "./admin/list-accounts.ts";
 import { endOverride, setOverride } from "./admin/override.ts";
+import { publishTerms } from "./admin/publish-terms.ts";
+import { removeMfa } from "./admin/remove-mfa.ts";
 import { setTier } from "./admin/set-tier.ts";
 
 const commands: Readonly<Record<string, AdminCommand>> = {
@@ -14,6 +17,10 @@ const commands: Readonly<Record<string, AdminCommand>> = {
   "set-tier": setTier,
   override: setOverride,
   "end-override": endOverride,
+  "disable-account": disableAccount,
+  "enable-account": enableAccount,
+  "remove-mfa": removeMfa,
+  "publish-terms": publishTerms,
   "copy-database": copyEmbedded,
 };
 

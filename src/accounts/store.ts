@@ -43,9 +43,15 @@ export async function findEntitlement(db: Queryable, id: string): Promise<Entitl
   return selectEntitlement(db, id).executeTakeFirstOrThrow();
 }
 
+/** What an account is entitled to, unless it is disabled. */
+export interface AccountState extends Entitlement {
+  /** Since when its bearers are revoked, and nothing runs in it. */
+  readonly disabled_at: Date | null;
+}
+
 /** Locks an account against others who would count what it has, and tells what it is entitled to now. */
-export async function lockAccount(tx: Tx, id: string): Promise<Entitlement> {
-  return selectEntitlement(tx, id).forNoKeyUpdate().executeTakeFirstOrThrow();
+export async function lockAccount(tx: Tx, id: string): Promise<AccountState> {
+  return selectEntitlement(tx, id).select("disabled_at").forNoKeyUpdate().executeTakeFirstOrThrow();
 }
 
 /** Makes an account. */
@@ -54,14 +60,14 @@ export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: stri
 }
 
 /** An account as operators name and see it. */
-export interface NamedAccount extends Entitlement {
+export interface NamedAccount extends AccountState {
   readonly id: string;
   readonly name: string;
   readonly created_at: Date;
 }
 
 const selectNamed = (db: Queryable) =>
-  db.sql.selectFrom("accounts").select(["id", "name", "tier", "overrides", "created_at"]);
+  db.sql.selectFrom("accounts").select(["id", "name", "tier", "overrides", "created_at", "disabled_at"]);
 
 /** Finds an account that is there. */
 export async function findAccount(db: Queryable, id: string): Promise<NamedAccount> {
@@ -88,6 +94,18 @@ export async function listAccounts(db: Queryable): Promise<NamedAccount[]> {
 /** Sets the tier of an account. */
 export async function setTier(tx: Tx, id: string, tier: string): Promise<void> {
   await tx.sql.updateTable("accounts").set({ tier }).where("id", "=", id).execute();
+}
+
+/** Disables an account, or enables it again; false when it is so already. */
+export async function setDisabled(tx: Tx, id: string, disabledAt: Date | null): Promise<boolean> {
+  const row = await tx.sql
+    .updateTable("accounts")
+    .set({ disabled_at: disabledAt })
+    .where("id", "=", id)
+    .where("disabled_at", disabledAt ? "is" : "is not", null)
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** Sets what the operator has arranged for an account, which is locked. */

@@ -10,9 +10,24 @@ export async function listRevisions(db: Queryable): Promise<RevisionRow[]> {
   return await db.sql.selectFrom("terms_revisions").selectAll().orderBy("effective_at").execute();
 }
 
-/** Publishes a revision. */
-export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<void> {
-  await tx.sql.insertInto("terms_revisions").values(revision).execute();
+/** Publishes a revision; false when there is one of its name, or one that comes into force at the same time. */
+export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<boolean> {
+  const inserted = tx.sql
+    .insertInto("terms_revisions")
+    .values(revision)
+    .onConflict((conflict) => conflict.doNothing());
+  return (await inserted.returning("id").executeTakeFirst()) !== undefined;
+}
+
+/** Locks the revisions that nobody was told of, the soonest first. */
+export async function lockUntold(tx: Tx): Promise<RevisionRow[]> {
+  const untold = tx.sql.selectFrom("terms_revisions").selectAll().where("told_at", "is", null);
+  return await untold.orderBy("effective_at").forUpdate().skipLocked().execute();
+}
+
+/** Notes that owners were told of a revision, and when it comes into force. */
+export async function noteTold(tx: Tx, { id, told_at, effective_at }: RevisionRow): Promise<void> {
+  await tx.sql.updateTable("terms_revisions").set({ told_at, effective_at }).where("id", "=", id).execute();
 }
 
 /** Says whether an account has accepted a revision that comes into force at a time, or one that comes after it. */

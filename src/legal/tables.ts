@@ -6,6 +6,8 @@ interface TermsRevisionsTable {
   url: string;
   published_at: Date;
   effective_at: Date;
+  /** When owners were told of it by mail. */
+  told_at: Date | null;
 }
 
 /** Which account has accepted which revision. */
@@ -36,5 +38,9 @@ export const legalMigrations: Migrations = {
     accepted_at timestamptz not null,
     primary key (account_id, revision_id)
   )`,
+  ],
+  "040-terms-told": [
+    "alter table terms_revisions add column told_at timestamptz",
+    "update terms_revisions set told_at = published_at",
   ],
 };

@@ -1,12 +1,12 @@
 import type { Override } from "../accounts/entitlement.ts";
-import { lockAccount, setOverrides, setTier } from "../accounts/store.ts";
+import { lockAccount, setDisabled, setOverrides, setTier } from "../accounts/store.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { lookBy } from "./store.ts";
 import type { TierName } from "./tiers.ts";
 
-/** Changes what accounts are entitled to: at once where the bus reaches, else within 5 s, when no cache is older. */
+/** Changes what accounts may do: at once where the bus reaches, else within 5 s, when no cache is older. */
 export interface Arrangements {
   /** Gives an account another tier; gives the one that it had. */
   setTier(tx: Tx, accountId: string, tier: TierName): Promise<string>;
@@ -14,12 +14,14 @@ export interface Arrangements {
   override(tx: Tx, accountId: string, override: Override): Promise<void>;
   /** Ends an override before its time; false when there is none. */
   endOverride(tx: Tx, accountId: string, limit: string): Promise<boolean>;
+  /** Revokes the bearers of an account, and has its sessions end; or lets it go on without them. False when that is so already. */
+  setDisabled(tx: Tx, accountId: string, isDisabled: boolean): Promise<boolean>;
 }
 
-/** Makes what changes entitlements. */
+/** Makes what changes accounts. */
 export function createArrangements({ clock, bus }: { readonly clock: Clock; readonly bus: Bus }): Arrangements {
   function tell(tx: Tx, accountId: string): void {
-    // The sessions that run may have other minutes left than was thought.
+    // The sessions that run may have other minutes left than was thought, or none.
     lookBy(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));
   }
@@ -45,5 +47,12 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
       await replace(tx, accountId, override.limit, [override]);
     },
     endOverride: (tx, accountId, limit) => replace(tx, accountId, limit, []),
+    async setDisabled(tx, accountId, isDisabled) {
+      // A create that is under way has inserted its session by then, or finds the account disabled.
+      await lockAccount(tx, accountId);
+      const isChanged = await setDisabled(tx, accountId, isDisabled ? new Date(clock.now()) : null);
+      if (isChanged) tell(tx, accountId);
+      return isChanged;
+    },
   };
 }

@@ -23,11 +23,12 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { factorMail } from "./mails.ts";
+import { removeWithMail } from "./removal.ts";
 import {
   beginEnrolment,
+  cancelRemoval,
   countRecoveryCodes,
   endEnrolment,
-  removeFactor,
   replaceRecoveryCodes,
   takeCounter,
   useRecoveryCode,
@@ -88,6 +89,8 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const now = clock.now();
       return tryCode(user, async (tx) => {
         await take(tx, user, sealed, code);
+        // It is not lost.
+        await cancelRemoval(tx, user.id);
         await logins.stepUp(tx, login, new Date(now));
         call.audit(tx, { subject: login.loginId, data: { recovery_code: code.includes("-") } });
         const recoveryCodesLeft = await countRecoveryCodes(tx, user.id);
@@ -137,11 +140,9 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
     async removeTotp(call: Call) {
       const user = await findUserOfLogin(db, loginOf(call));
       await db.transaction(async (tx) => {
-        if (!(await removeFactor(tx, user.id)))
+        if (!(await removeWithMail(parts, tx, user)))
           throw fail("not-found", {}, { detail: "the user has no second factor" });
-        tx.afterCommit(() => bus.publish("bearer-changed", user.id));
         call.audit(tx, { subject: user.id });
-        await mailer.send(tx, factorMail("removed", user));
       });
       return create(EmptySchema);
     },

@@ -42,9 +42,40 @@ export async function takeCounter(tx: Tx, userId: string, counter: number): Prom
   return row !== undefined;
 }
 
+/** Has the second factor of a user removed in a while; false when there is none. */
+export async function orderRemoval(tx: Tx, userId: string): Promise<boolean> {
+  const user = tx.sql.selectFrom("users").select("id").where("id", "=", userId).forUpdate();
+  const enrolled = await user.where("totp_enrolled_at", "is not", null).executeTakeFirst();
+  if (!enrolled) return false;
+  await tx.sql
+    .insertInto("factor_removals")
+    .values({ user_id: userId, due_at: null })
+    .onConflict((conflict) => conflict.column("user_id").doNothing())
+    .execute();
+  return true;
+}
+
+/** Forgets that the second factor of a user was to be removed. */
+export async function cancelRemoval(tx: Tx, userId: string): Promise<void> {
+  await tx.sql.deleteFrom("factor_removals").where("user_id", "=", userId).execute();
+}
+
+/** Says when removals are due that nobody was told of; gives their users. Of many at once one gateway gets each. */
+export async function tellRemovals(tx: Tx, dueAt: Date): Promise<string[]> {
+  const untold = tx.sql.updateTable("factor_removals").set({ due_at: dueAt }).where("due_at", "is", null);
+  return (await untold.returning("user_id").execute()).map(({ user_id }) => user_id);
+}
+
+/** Takes the removals that are due; gives their users. */
+export async function takeDueRemovals(tx: Tx, now: Date): Promise<string[]> {
+  const due = tx.sql.deleteFrom("factor_removals").where("due_at", "<=", now);
+  return (await due.returning("user_id").execute()).map(({ user_id }) => user_id);
+}
+
 /** Removes the second factor of a user; false when there is none. */
 export async function removeFactor(tx: Tx, userId: string): Promise<boolean> {
   await tx.sql.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
+  await cancelRemoval(tx, userId);
   const row = await tx.sql
     .updateTable("users")
     .set({ totp_seed: null, totp_begun_at: null, totp_enrolled_at: null, totp_counter: null })

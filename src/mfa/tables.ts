@@ -7,9 +7,17 @@ interface RecoveryCodesTable {
   hash: Buffer;
 }
 
+/** Second factors that the operator removes, of users who have lost them. */
+interface FactorRemovalsTable {
+  user_id: string;
+  /** A day after the mail that tells of it; null until that is written. */
+  due_at: Date | null;
+}
+
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
     recovery_codes: RecoveryCodesTable;
+    factor_removals: FactorRemovalsTable;
   }
 }
 
@@ -19,6 +27,12 @@ export const mfaMigrations: Migrations = {
     user_id text not null references users (id) on delete cascade,
     hash bytea not null,
     primary key (user_id, hash)
+  )`,
+  ],
+  "040-factor-removals": [
+    `create table factor_removals (
+    user_id text primary key references users (id) on delete cascade,
+    due_at timestamptz
   )`,
   ],
 };

@@ -1,5 +1,5 @@
 import type { Entitlement } from "../accounts/entitlement.ts";
-import { lockAccount } from "../accounts/store.ts";
+import { type AccountState, lockAccount } from "../accounts/store.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { amountsToldOf, tellThresholds } from "../limits/quota-events.ts";
@@ -25,13 +25,13 @@ export interface SessionQuotaParts extends SessionEndParts {
   readonly limits: Limits;
 }
 
-/** The month's minutes of accounts: no session of an account begins or goes on that has none left. */
+/** The month's minutes of accounts: no session of an account begins or goes on that has none left, or is disabled. */
 export interface SessionQuota {
   /**
-   * Throws `tier-limit` when an account has no minutes left. Else the account, which is locked, is looked at when one
-   * more session may have used them up.
+   * Throws `tier-limit` when an account has no minutes left, and `revoked-key` when it was disabled a moment ago. Else the
+   * account, which is locked, is looked at when one more session may have used them up.
    */
-  admit(tx: Tx, accountId: string, account: Entitlement): Promise<void>;
+  admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
   readonly job: RepeatedWork;
 }
 
@@ -61,7 +61,8 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     return Math.min(monthAt(clock.now()).endsAt, ...ends);
   }
 
-  async function admit(tx: Tx, accountId: string, account: Entitlement): Promise<void> {
+  async function admit(tx: Tx, accountId: string, account: AccountState): Promise<void> {
+    if (account.disabled_at) throw fail("revoked-key");
     const quota = quotaOf(account);
     if (!Number.isFinite(quota)) return;
     const [now, month] = [clock.now(), monthAt(clock.now())];
@@ -91,6 +92,11 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
       const [now, month, quota] = [clock.now(), monthAt(clock.now()), quotaOf(account)];
       if (!(await takeLook(tx, accountId, now))) return;
       const usage = await findUsage(tx, accountId, month);
+      if (account.disabled_at) {
+        const ids = usage.running.map(({ id }) => id);
+        await endSessions(parts, tx, ids, { reason: "destroyed" });
+        return setLook(tx, accountId, undefined);
+      }
       const minutes = { used: usage.usedMs / aMinute, limit: quota / aMinute };
       const state = { accountId, tier: account.tier, quota: "session_minutes", ...minutes, month } as const;
       await tellThresholds(events, tx, { ...state, isMonthly: true });

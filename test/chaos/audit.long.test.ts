@@ -63,7 +63,7 @@ beforeAll(async () => {
         publishedAt: new Date(now),
         effectiveAt: new Date(now + fortnight),
       };
-      await database.transaction((tx) => publishRevision(tx, { send: async () => undefined }, revision));
+      await database.transaction((tx) => publishRevision(tx, revision));
       return id;
     },
   };

@@ -27,7 +27,7 @@ beforeAll(async () => {
       published += 1;
       const [id, publishedAt] = [`revision ${published}`, new Date(now())];
       const revision = { id, url: "https://example.com/terms", publishedAt, effectiveAt: new Date(now() + 14 * day) };
-      await app.db.transaction((tx) => publishRevision(tx, app.mailer, revision));
+      await app.db.transaction((tx) => publishRevision(tx, revision));
       return id;
     },
   };

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allScopes } from "../../src/api-keys/scopes.ts";
 import { MfaService } from "../../src/gen/pilothouse/v1/mfa_pb.ts";
-import { publishRevision } from "../../src/legal/publish.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { strangeKey } from "../e2e/support/accounts.ts";
 import { authenticatorOf } from "../support/authenticator.ts";
@@ -10,11 +9,11 @@ import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, type Person } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Rest, restClient } from "../support/rest.ts";
+import { bringTermsIntoForce } from "../support/terms.ts";
 import { methodsAt, requestTo, type Things, type WalkedMethod, walkedMethods } from "./walk/methods.ts";
 import { rows } from "./walk/rows.ts";
 
 const workerToken = "a token of the tests alone";
-const fortnight = 14 * 86_400_000;
 
 let gateway: PeopleGateway;
 let worker: FakeWorker;
@@ -185,11 +184,8 @@ describe("with terms that are not accepted", () => {
   let member: Person;
 
   beforeAll(async () => {
-    const { db, mailer } = gateway.app;
-    const [publishedAt, effectiveAt] = [new Date(gateway.now()), new Date(gateway.now() + fortnight)];
-    await db.transaction((tx) => publishRevision(tx, mailer, { id: "first", url, publishedAt, effectiveAt }));
     member = await join();
-    gateway.pass(fortnight);
+    await bringTermsIntoForce(gateway, { id: "first", url });
     // A gateway reads anew what is in force: it has two weeks to do so.
     const isAsked = async () => (await rest("/v1/profiles")).status === 403;
     expect(await waitUntil(isAsked, { timeout: 10_000, every: 50 })).toBe(true);

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LegalService } from "../../src/gen/pilothouse/v1/legal_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
-import { publishRevision } from "../../src/legal/publish.ts";
 import { doors } from "../support/door-calls.ts";
 import type { Person } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
@@ -19,26 +18,25 @@ beforeAll(async () => {
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 /** Publishes as the operator does, so many days ahead. */
-const publish = (id: string, days: number): Promise<void> => {
-  const { db, mailer } = gateway.app;
-  const [publishedAt, effectiveAt] = [new Date(gateway.now()), new Date(gateway.now() + days * day)];
-  return db.transaction((tx) => publishRevision(tx, mailer, { id, url, publishedAt, effectiveAt }));
+const publish = (revision: string, days: number): Promise<string> => {
+  const effective = new Date(gateway.now() + days * day).toISOString();
+  return gateway.admin("publish-terms", ...["--revision", revision, "--url", url, "--effective", effective]);
 };
 
 test("there are no terms before the operator publishes some, 14 days ahead", async () => {
   expect((await gateway.call("REST", getCurrentLegal, {})).slug).toBe("not-found");
-  await expect(publish("too-soon", 13)).rejects.toThrow("14 days");
+  await expect(publish("too-soon", 13)).rejects.toThrow("force 14 days after its mail");
 });
 
 describe.each(doors)("over %s", (door) => {
   test("a revision is asked for from the day on which it comes into force, until it is accepted", async () => {
-    const id = `of ${door}`;
-    await publish(id, 14);
+    const id = door.replaceAll(" ", "-");
+    await publish(id, 14.01);
     expect((await gateway.mailbox.next(ada.email)).subject).toBe("Our terms change");
     const list = (token: string) => gateway.call(door, ProfileService.method.list, {}, { token });
     const early = await gateway.signUp();
     expect((await list(early.accessToken)).extensions).not.toMatchObject({ revision_id: id });
-    gateway.pass(14 * day);
+    gateway.pass(14.02 * day);
     expect((await gateway.call(door, getCurrentLegal, {})).answer).toMatchObject({ revision_id: id, url });
     const late = await gateway.signUp();
     const shown = { token: late.accessToken };

@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { endProcess } from "../../src/platform/process-control.ts";
+import { admin } from "./admin.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
 import { DeployedProcess } from "./deployed-process.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
@@ -96,12 +95,7 @@ export class Deployment implements AsyncDisposable {
 
   /** Runs a command of the operator, and gives what it prints. */
   async admin(...args: readonly string[]): Promise<string> {
-    const env = { ...process.env, DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url };
-    const { stdout } = await promisify(execFile)(process.execPath, ["tools/admin.ts", ...args], {
-      env,
-      timeout: 60_000,
-    });
-    return stdout.trim();
+    return admin({ DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url }, ...args);
   }
 
   /** Starts a worker without browsers, which calls one of the gateways. */

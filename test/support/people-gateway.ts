@@ -4,6 +4,7 @@ import type { DescMethod, JsonValue } from "@bufbuild/protobuf";
 import { Gateway } from "../../gateway/gateway.ts";
 import { type App, createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
+import { admin } from "./admin.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
 import { createDoorCall, type DoorName, type Outcome } from "./door-calls.ts";
 import { freePorts } from "./free-port.ts";
@@ -27,6 +28,8 @@ export interface PeopleGateway extends AsyncDisposable {
   readonly mailbox: Mailbox;
   call(door: DoorName, method: DescMethod, request: JsonValue, shown?: Shown): Promise<Outcome>;
   signUp(choice?: PersonChoice): Promise<Person>;
+  /** Runs a command of the operator beside it. */
+  admin(...args: readonly string[]): Promise<string>;
   /** Lets time pass, in milliseconds. */
   pass(milliseconds: number): void;
   now(): number;
@@ -52,6 +55,7 @@ export async function startPeopleGateway(env: Readonly<Record<string, string>> =
     ...{ url, app, mailbox, now },
     call: (door, method, request, shown = {}) => call(door, method, request, headersOf(shown)),
     signUp: (choice) => signUp(url, mailbox, choice),
+    admin: (...args) => admin({ DATABASE_URL: "", DATA_DIR: dataDir }, ...args),
     pass(milliseconds) {
       passed += milliseconds;
     },

@@ -68,6 +68,12 @@ const refused: [args: string, why: RegExp][] = [
   ["override --account a --limit profiles --value -1", /--value/],
   ["override --account a --limit global --value 0", /--value accepts a whole number from 1/],
   ["override --account a --limit profiles --value 5 --until tomorrow", /--until accepts a time to come/],
+  ["disable-account --account nobody", /no account nobody/],
+  ["remove-mfa", /--user accepts/],
+  ["remove-mfa --user nobody@example.com", /no user nobody@example.com/],
+  ["publish-terms --revision a/b", /--revision accepts/],
+  ["publish-terms --revision a --url javascript:0", /--url accepts/],
+  ["publish-terms --revision a --url https://example.com", /--effective accepts a time to come/],
 ];
 
 test.each(refused)("should refuse %s in one sentence", (args, why) => {
@@ -78,13 +84,12 @@ test.each(refused)("should refuse %s in one sentence", (args, why) => {
 });
 
 test("should not change the tier of an account that is there", async () => {
-  const { sql } = database.db;
-  await sql.insertInto("accounts").values({ id: "acc_here", name: "here", tier: "free" }).execute();
+  const { accountId } = await ownerOf(admin("create-key", "--account", "here").stdout.trim());
   expect(admin("create-key", "--account", "here", "--tier", "enterprise").stderr).toMatch(
     /already, with the tier free/,
   );
-  const made = await sql.selectFrom("api_keys").select("id").where("account_id", "=", "acc_here").execute();
-  expect(made).toEqual([]);
+  const made = database.db.sql.selectFrom("api_keys").select("id").where("account_id", "=", accountId);
+  expect(await made.execute()).toHaveLength(1);
 });
 
 const entries = async (subject: string) => {
@@ -118,6 +123,40 @@ test("should change what an account may do, list it, and write each change into 
     ["account.set_tier", { before: "free", tier: "personal" }],
     ["account.override", expect.objectContaining({ limit: "global", value: 500 })],
     ["account.end_override", { limit: "global" }],
+  ]);
+});
+
+test("should disable an account and enable it again, and write both into its audit log", async () => {
+  const key = admin("create-key", "--account", "Halted").stdout.trim();
+  const { accountId } = await ownerOf(key);
+  const lookUp = () => bearers.lookUpAfresh(bearers.read(`Bearer ${key}`));
+  const disable = ["disable-account", "--account", "Halted", "--reason", "unpaid"];
+  expect(admin(...disable).stdout).toBe(`Halted (${accountId}) is disabled.\n`);
+  await expect(lookUp()).rejects.toThrow("Revoked key");
+  expect(admin(...disable).stderr).toMatch(/is disabled already/);
+  expect(admin("list-accounts").stdout).toMatch(/"name":"Halted".*"disabled_at":"20/);
+  expect(admin("enable-account", "--account", accountId).status).toBe(0);
+  expect((await lookUp()).accountId).toBe(accountId);
+  expect((await entries(accountId)).slice(1)).toEqual([
+    { action: "account.disable", data: { reason: "unpaid" }, actor_kind: "operator" },
+    { action: "account.enable", data: {}, actor_kind: "operator" },
+  ]);
+});
+
+test("should publish a revision of the terms once, and write it into the audit log of every account", async () => {
+  const { accountId } = await ownerOf(admin("create-key", "--account", "Bound").stdout.trim());
+  const publish = (revision: string, effective: string) =>
+    admin("publish-terms", "--revision", revision, "--url", "https://example.com/terms", "--effective", effective);
+  expect(publish("soon", "13d").stderr).toMatch(/--effective: .*14 days/);
+  expect(publish("2030", "2130-01-01T00:00:00Z").stdout).toMatch(/comes into force at 2130-01-01T00:00:00.000Z/);
+  for (const again of [publish("2030", "200d"), publish("2031", "2130-01-01T00:00:00Z")])
+    expect(again.stderr).toMatch(/there is a revision .* already, or one/);
+  expect((await entries(accountId)).slice(1)).toEqual([
+    {
+      action: "legal.publish",
+      data: { url: "https://example.com/terms", effective_at: "2130-01-01T00:00:00.000Z" },
+      actor_kind: "operator",
+    },
   ]);
 });
 

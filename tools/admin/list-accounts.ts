@@ -13,8 +13,8 @@ export const listAll: AdminCommand = {
     asOperator(async ({ db }) => {
       const limits = createLimits(systemClock);
       const lines = (await listAccounts(db)).map((account) => {
-        const { id, name, tier, created_at } = account;
-        return JSON.stringify({ id, name, tier, created_at, overrides: limits.overrides(account) });
+        const { id, name, tier, created_at, disabled_at } = account;
+        return JSON.stringify({ id, name, tier, created_at, disabled_at, overrides: limits.overrides(account) });
       });
       return lines.join("\n");
     }),

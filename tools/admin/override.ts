@@ -6,9 +6,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import { type AdminCommand, type Given, nameList } from "./command.ts";
 import { accountOf, asOperator } from "./operator.ts";
-
-/** Milliseconds of the units in which a time from now can be given. */
-const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+import { readTime } from "./read-time.ts";
 
 /** The largest number of the contract's 32-bit fields: a capacity beyond it could not be shown. */
 const largest = 2 ** 32 - 1;
@@ -28,18 +26,6 @@ function readNumber(option: string, text: string | undefined, least: number, mos
   throw new StartRefused(`--${option} accepts a whole number from ${least} to ${most}, not ${text ?? "nothing"}`);
 }
 
-/** Reads a time that is still to come: ISO 8601, or how long from now. */
-function readTime(text: string | undefined): string {
-  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text ?? "") ?? [];
-  const isIso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/.test(text ?? "");
-  const now = systemClock.now();
-  const at = unit === undefined ? Date.parse(isIso ? (text ?? "") : "") : now + Number(count) * (units[unit] ?? 0);
-  if (at > now) return new Date(at).toISOString();
-  throw new StartRefused(
-    `--until accepts a time to come, such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now, not ${text ?? "nothing"}`,
-  );
-}
-
 function readOverride(given: Given): Override {
   const limit = readLimit(given.limit);
   const refill = given["refill-per-minute"];
@@ -50,7 +36,7 @@ function readOverride(given: Given): Override {
     // Bytes are the only amounts that may be larger than 32 bits.
     value: readNumber("value", given.value, isBucket(limit) ? 1 : 0, limit.endsWith("_bytes") ? 2 ** 50 : largest),
     ...(isBucket(limit) && { refillPerMinute: readNumber("refill-per-minute", refill, 1) }),
-    expiresAt: readTime(given.until),
+    expiresAt: readTime("until", given.until).toISOString(),
     ...(given.reason !== undefined && { reason: given.reason }),
   };
 }

@@ -1,9 +1,9 @@
 import { expect } from "vitest";
 import type { OpenApiDocument } from "../../../gateway/openapi/model.ts";
-import { publishRevision } from "../../../src/legal/publish.ts";
 import { authenticatorOf } from "../../support/authenticator.ts";
 import { freshEmail, goodPassword, tokenOfMail } from "../../support/people.ts";
 import type { PeopleGateway } from "../../support/people-gateway.ts";
+import { bringTermsIntoForce } from "../../support/terms.ts";
 import type { Answered } from "./described.ts";
 
 /** Operations that refuse every random request: they take a password, a token of a mail, a code, or an e-mail address. */
@@ -15,14 +15,13 @@ export const doneByHand: readonly string[] = [
 ];
 
 const halfMinute = 30_000;
-const fortnight = 14 * 86_400_000;
 
 /** Carries each of them out, in an order in which that can be done, and gives their answers. */
 export async function carryOutByHand(
   gateway: PeopleGateway,
   document: OpenApiDocument,
 ): Promise<ReadonlyMap<string, Answered>> {
-  const { mailbox, app } = gateway;
+  const { mailbox } = gateway;
   const answers = new Map<string, Answered>();
   const perform = performerOf(gateway.url, document, answers);
   const mailed = (email: string) => tokenOfMail(mailbox, email);
@@ -63,11 +62,7 @@ export async function carryOutByHand(
   await perform("confirmEmailChange", { token: await mailed(after) });
   await perform("undoEmailChange", { token: await mailed(before) });
 
-  const publishedAt = new Date(gateway.now());
-  const revision = { id: "second", url: "https://example.com/terms", publishedAt };
-  const effectiveAt = new Date(gateway.now() + fortnight);
-  await app.db.transaction((tx) => publishRevision(tx, app.mailer, { ...revision, effectiveAt }));
-  gateway.pass(fortnight);
+  await bringTermsIntoForce(gateway, { id: "second", url: "https://example.com/terms" });
   const { revision_id } = await perform("getCurrentLegal");
   await perform("acceptLegal", { revision_id }, { bearer: (await logIn(grace)).access_token });
   return answers;

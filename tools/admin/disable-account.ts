@@ -1,0 +1,40 @@
+import { createArrangements } from "../../src/limits/arrangements.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { StartRefused } from "../../src/platform/start-refused.ts";
+import type { AdminCommand, Given } from "./command.ts";
+import { accountOf, asOperator } from "./operator.ts";
+
+function change({ account, reason }: Given, isDisabled: boolean): Promise<string> {
+  const state = isDisabled ? "disabled" : "enabled";
+  return asOperator(({ db, bus, audit }) =>
+    db.transaction(async (tx) => {
+      const { id, name } = await accountOf(tx, account);
+      const isChanged = await createArrangements({ clock: systemClock, bus }).setDisabled(tx, id, isDisabled);
+      if (!isChanged) throw new StartRefused(`${name} (${id}) is ${state} already`);
+      const action = isDisabled ? "account.disable" : "account.enable";
+      const data = reason === undefined ? {} : { reason };
+      audit.record(tx, { accountId: id, actor: { kind: "operator" }, action, subject: id, data });
+      return `${name} (${id}) is ${state}.`;
+    }),
+  );
+}
+
+export const disableAccount: AdminCommand = {
+  help: `disable-account --account <name or id> [options]
+
+  revokes the keys and logins of an account and ends its sessions, within 5 s, until it is enabled
+
+  --reason <text>         what it is for; the account can read it in its audit log`,
+  options: ["account", "reason"],
+  run: (given) => change(given, true),
+};
+
+export const enableAccount: AdminCommand = {
+  help: `enable-account --account <name or id> [options]
+
+  lets an account that was disabled go on, with the keys and logins that it had
+
+  --reason <text>         what it is for; the account can read it in its audit log`,
+  options: ["account", "reason"],
+  run: (given) => change(given, false),
+};
