@@ -8,7 +8,8 @@ import type { ApiKeys } from "./api-keys.ts";
 import { prefixOf } from "./key-message.ts";
 import type { ApiKeyRow } from "./store.ts";
 
-interface RevocationParts {
+/** What a revocation with its event needs. */
+export interface RevocationParts {
   readonly apiKeys: Pick<ApiKeys, "revoke">;
   readonly events: EventLog;
   readonly clock: Clock;

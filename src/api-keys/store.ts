@@ -115,6 +115,36 @@ export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiK
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
+/** Whose keys are meant: those that a user has made in an account. */
+export interface KeyMakerId {
+  readonly accountId: string;
+  readonly userId: string;
+}
+
+/** Finds the keys that a user has made in an account and that are good, and locks them. */
+export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyMakerId, now: Date): Promise<ApiKeyRow[]> {
+  return tx.sql
+    .selectFrom("api_keys")
+    .selectAll()
+    .where("account_id", "=", accountId)
+    .where("created_by", "=", userId)
+    .where("revoked_at", "is", null)
+    .where((where) => where.or([where("expires_at", "is", null), where("expires_at", ">", now)]))
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+}
+
+/** Makes a key another's, with other scopes. */
+export async function passKey(
+  tx: Tx,
+  id: string,
+  to: { readonly createdBy: string | null; readonly scopes: readonly string[] },
+): Promise<void> {
+  const change = { created_by: to.createdBy, scopes: [...to.scopes] };
+  await tx.sql.updateTable("api_keys").set(change).where("id", "=", id).execute();
+}
+
 /** Says which key takes the place of another, and when that one ends. The key is locked. */
 export async function retireKey(
   tx: Tx,

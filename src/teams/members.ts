@@ -1,6 +1,7 @@
 import { lockAccount } from "../accounts/store.ts";
 import type { Role } from "../accounts/tables.ts";
-import type { Principal } from "../call.ts";
+import type { MemberKeys } from "../api-keys/member-keys.ts";
+import type { LoginPrincipal, Principal } from "../call.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -15,12 +16,28 @@ const invitedAbove: Readonly<Record<Role, readonly Role[]>> = { owner: [], admin
 
 /** Who belongs to an account, and how that ends. */
 export interface Members {
-  /** Gives a member another role. Throws `not-found`, `forbidden`, or `conflict` for the last owner. */
-  setRole(tx: Tx, by: Principal, id: string, role: Role): Promise<{ member: MemberRow; before: Role }>;
-  /** Removes a member. Throws the same. */
-  remove(tx: Tx, by: Principal, id: string): Promise<MemberRow>;
-  /** Removes the user of a login from its account. Throws `conflict` for the last owner. */
-  leave(tx: Tx, by: Principal & { kind: "login" }): Promise<MemberRow>;
+  /**
+   * Gives a member another role; without one, all that changes is nothing. Throws `not-found`, `forbidden`, or `conflict`
+   * for the last owner.
+   */
+  setRole(tx: Tx, by: Principal, id: string, role: Role | undefined): Promise<{ member: MemberRow; before: Role }>;
+  /** Removes a member, whose keys are revoked, or pass to the caller. Throws the same. */
+  remove(tx: Tx, by: Principal, id: string, keepKeys: boolean): Promise<Departure>;
+  /** Removes the user of a login from its account, and revokes its keys. Throws `conflict` for the last owner. */
+  leave(tx: Tx, by: LoginPrincipal): Promise<Departure>;
+}
+
+/** One who was a member, and the identifiers of the keys that were revoked, or kept, at the end of that. */
+export interface Departure {
+  readonly member: MemberRow;
+  readonly keys: readonly string[];
+}
+
+export interface MembersParts {
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly mailer: Mailer;
+  readonly memberKeys: MemberKeys;
 }
 
 /** What a caller is in its account by now, whatever its gateway knew. A key is nobody's but the account's. */
@@ -34,9 +51,7 @@ const noMember = () => fail("not-found", {}, { detail: "no member has this id" }
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
 /** Makes what changes the members of accounts. */
-export function createMembers(parts: { readonly bus: Bus; readonly clock: Clock; readonly mailer: Mailer }): Members {
-  const { bus, clock, mailer } = parts;
-
+export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts): Members {
   /** Finds a member whose account is locked, so that of two owners who go at once one stays. */
   async function lock(tx: Tx, by: Principal, id: string): Promise<{ member: MemberRow; role: Role }> {
     await lockAccount(tx, by.accountId);
@@ -59,17 +74,20 @@ export function createMembers(parts: { readonly bus: Bus; readonly clock: Clock;
     tx.afterCommit(() => bus.publish("bearer-changed", userId));
   }
 
-  async function end(tx: Tx, member: MemberRow): Promise<MemberRow> {
+  async function end(tx: Tx, member: MemberRow, by: Principal, keys: keyof MemberKeys): Promise<Departure> {
     await assertOwnerStays(tx, member);
     await deleteMember(tx, member.id);
     await settle(tx, member);
+    const maker = { accountId: member.account_id, userId: member.user_id };
+    const ended = { member, keys: await memberKeys[keys](tx, maker, by) };
     await tellActivity(tx, mailer, member, "left");
-    return member;
+    return ended;
   }
 
   return {
     async setRole(tx, by, id, role) {
       const { member, role: own } = await lock(tx, by, id);
+      if (role === undefined || role === member.role) return { member, before: member.role };
       if (role === "owner" && own !== "owner") throw forbidden("only an owner makes an owner");
       if (role !== "owner") await assertOwnerStays(tx, member);
       await updateRole(tx, id, role);
@@ -77,12 +95,17 @@ export function createMembers(parts: { readonly bus: Bus; readonly clock: Clock;
       await settle(tx, changed, role);
       return { member: changed, before: member.role };
     },
-    remove: async (tx, by, id) => end(tx, (await lock(tx, by, id)).member),
-    async leave(tx, { accountId, userId }) {
+    async remove(tx, by, id, keepKeys) {
+      const { member } = await lock(tx, by, id);
+      // Whoever removes themselves leaves: there is nobody to keep the keys.
+      return end(tx, member, by, keepKeys && member.user_id !== by.userId ? "pass" : "revoke");
+    },
+    async leave(tx, by) {
+      const { accountId, userId } = by;
       await lockAccount(tx, accountId);
       const member = await findMember(tx, accountId, { userId });
       if (!member) throw noMember();
-      return end(tx, member);
+      return end(tx, member, by, "revoke");
     },
   };
 }

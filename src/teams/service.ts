@@ -1,6 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { toRole } from "../accounts/role-message.ts";
+import type { ApiKeys } from "../api-keys/api-keys.ts";
+import { createMemberKeys } from "../api-keys/member-keys.ts";
+import type { RevocationParts } from "../api-keys/revocation.ts";
 import { type Call, loginOf } from "../call.ts";
 import {
   type CreateTeamInviteRequest,
@@ -23,9 +26,10 @@ import { listMembers } from "./member-store.ts";
 import { createMembers } from "./members.ts";
 import { toInviteMessage, toInviteStatus, toMemberMessage } from "./team-messages.ts";
 
-export interface TeamServiceParts extends InvitesParts {
+export interface TeamServiceParts extends InvitesParts, RevocationParts {
   readonly db: Database;
   readonly bus: Bus;
+  readonly apiKeys: ApiKeys;
 }
 
 const defaultPage = 20;
@@ -36,7 +40,7 @@ const [inviteId, memberId] = [idPattern("inv"), idPattern("mem")];
 export function createTeamService(parts: TeamServiceParts): ServiceImplementation<typeof TeamService> {
   const { db, clock } = parts;
   const invites = createInvites(parts);
-  const members = createMembers(parts);
+  const members = createMembers({ ...parts, memberKeys: createMemberKeys(parts) });
 
   function createInvite(call: Call, { email, role: wanted }: CreateTeamInviteRequest) {
     const role = toRole(wanted) === "admin" ? "admin" : "member";
@@ -62,12 +66,14 @@ export function createTeamService(parts: TeamServiceParts): ServiceImplementatio
     return create(ListTeamMembersResponseSchema, { data: rows.map(toMemberMessage), ...position });
   }
 
-  function updateMember(call: Call, { id, role: wanted }: UpdateTeamMemberRequest) {
-    const role = toRole(wanted);
-    if (!role) throw failFields("validation-failed", { role: "is owner, admin or member" });
+  function updateMember(call: Call, { id, role: wanted, updateMask }: UpdateTeamMemberRequest) {
+    const isNamed = updateMask?.paths.includes("role") === true;
+    const role = isNamed ? toRole(wanted) : undefined;
+    if (isNamed && !role) throw failFields("validation-failed", { role: "is owner, admin or member" });
     return db.transaction(async (tx) => {
       const { member, before } = await members.setRole(tx, call.principal, id, role);
-      call.audit(tx, { subject: id, data: { user: member.user_id, before, role } });
+      if (member.role === before) call.markUnchanged();
+      else call.audit(tx, { subject: id, data: { user: member.user_id, before, role: member.role } });
       return toMemberMessage(member);
     });
   }
@@ -86,17 +92,21 @@ export function createTeamService(parts: TeamServiceParts): ServiceImplementatio
     },
     acceptInvite: (call, { token }) =>
       call.commit(async (tx) => toMemberMessage(await invites.accept(tx, call, loginOf(call), token))),
-    async removeMember(call, { id }) {
+    async removeMember(call, { id, keepKeys }) {
       await db.transaction(async (tx) => {
-        const { user_id: user, email } = await members.remove(tx, call.principal, id);
-        call.audit(tx, { subject: id, data: { user, email } });
+        const { member, keys } = await members.remove(tx, call.principal, id, keepKeys);
+        const { user_id: user, email } = member;
+        call.audit(tx, {
+          subject: id,
+          data: { user, email, ...(keepKeys ? { kept_keys: keys } : { revoked_keys: keys }) },
+        });
       });
       return create(EmptySchema);
     },
     leave: (call) =>
       call.commit(async (tx) => {
-        const { id, user_id: user } = await members.leave(tx, loginOf(call));
-        call.audit(tx, { subject: id, data: { user } });
+        const { member, keys } = await members.leave(tx, loginOf(call));
+        call.audit(tx, { subject: member.id, data: { user: member.user_id, revoked_keys: keys } });
         return create(EmptySchema);
       }),
   };

@@ -4,6 +4,7 @@ import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
 import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { freshEmail, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { restClient } from "../support/rest.ts";
 
 const { createInvite, listInvites, revokeInvite, acceptInvite } = TeamService.method;
 const { listMembers, updateMember, removeMember, leave } = TeamService.method;
@@ -193,6 +194,80 @@ test("who is removed is out at once, and is refreshed into that account no more"
   expect((await call(refresh, { refresh_token: login.refresh_token })).slug).toBe("forbidden");
   // The account of their own is theirs.
   expect((await call(listMembers, {}, person.accessToken)).slug).toBe("");
+}, 60_000);
+
+describe("the keys of one who goes", () => {
+  /** Makes a key, and gives what the API tells of it. */
+  const makeKey = (token: string, request: object) =>
+    restClient({ url: gateway.url, key: token })("/v1/api-keys", request).then(({ body }) => body);
+
+  const slugWith = async ({ key }: { key: string }) => (await call(listMembers, {}, key)).slug;
+
+  /** The keys of which a revocation was told. */
+  const revocations = async ({ accountId }: Person): Promise<string[]> => {
+    const { sql } = gateway.app.db;
+    const told = sql.selectFrom("events").select("subject").where("account_id", "=", accountId);
+    const rows = await told.where("type", "=", "api_key.revoked").orderBy("position").execute();
+    return rows.map(({ subject }) => subject);
+  };
+
+  /** An owner, and a member who has made a key, and by that key another one. */
+  async function scene() {
+    const owner = await gateway.signUp();
+    await gateway.admin("set-tier", "--account", owner.accountId, "--tier", "personal");
+    const member = await join(owner);
+    const first = await makeKey(member.token, { name: "first" });
+    const second = await makeKey(first.key, { name: "second", scopes: ["team:read", "sessions:read"] });
+    return { owner, member, keys: [first, second] };
+  }
+
+  test("are revoked when they are removed, each with its event, and not again when they come back", async () => {
+    const { owner, member, keys } = await scene();
+    const own = await makeKey(owner.accessToken, { name: "the owner's" });
+    expect((await call(removeMember, { id: member.id }, owner.accessToken)).slug).toBe("");
+    expect(await Promise.all([...keys, own].map(slugWith))).toEqual(["revoked-key", "revoked-key", ""]);
+    const ids = keys.map(({ id }) => id);
+    expect(await revocations(owner)).toEqual(ids);
+    expect((await invite(owner, member.person.email)).slug).toBe("");
+    await get(acceptInvite, { token: await tokenFor(member.person) }, member.person.accessToken);
+    expect(await Promise.all(keys.map(slugWith))).toEqual(["revoked-key", "revoked-key"]);
+    const { body } = await owner.rest("/v1/account/audit-log?action=team_member.remove");
+    expect(body.data[0].details).toMatchObject({ email: member.person.email, revoked_keys: ids });
+  }, 60_000);
+
+  test("are revoked when they leave by themselves", async () => {
+    const { owner, member, keys } = await scene();
+    expect((await call(leave, {}, member.token)).slug).toBe("");
+    expect(await Promise.all(keys.map(slugWith))).toEqual(["revoked-key", "revoked-key"]);
+    expect(await revocations(owner)).toHaveLength(2);
+  }, 60_000);
+
+  test("pass with keep_keys to who removes them, cut to the scopes of that one", async () => {
+    const { owner, member, keys } = await scene();
+    const scopes = ["team:read", "team:write", "api_keys:read"];
+    const remover = await makeKey(owner.accessToken, { name: "remover", scopes });
+    const path = `/v1/team/members/${member.id}?keep_keys=true`;
+    const rest = restClient({ url: gateway.url, key: remover.key });
+    expect((await rest(path, undefined, { method: "DELETE" })).status).toBe(204);
+    expect(await Promise.all(keys.map(slugWith))).toEqual(["", ""]);
+    const { data } = (await rest("/v1/api-keys")).body;
+    const [kept] = keys.map(({ id }) => data.find((key: { id: string }) => key.id === id));
+    expect(kept).toMatchObject({ created_by: owner.userId, status: "active" });
+    expect(new Set(kept.scopes)).toEqual(new Set(["team:read", "api_keys:read"]));
+    expect(await revocations(owner)).toEqual([]);
+  }, 60_000);
+});
+
+test("an update changes what its mask names, and nothing else", async () => {
+  const owner = await gateway.signUp();
+  const { id } = await join(owner);
+  const unnamed = await call(updateMember, { id, role: "TEAM_ROLE_ADMIN" }, owner.accessToken, "gRPC");
+  expect([unnamed.slug, unnamed.answer.role]).toEqual(["", "TEAM_ROLE_MEMBER"]);
+  const empty = await call(updateMember, { id }, owner.accessToken);
+  expect([empty.slug, empty.answer.role]).toEqual(["", "member"]);
+  const named = { id, role: "TEAM_ROLE_UNSPECIFIED", update_mask: "role" };
+  expect((await call(updateMember, named, owner.accessToken, "Connect")).slug).toBe("validation-failed");
+  expect((await owner.rest("/v1/account/audit-log?action=team_member.update")).body.data).toEqual([]);
 }, 60_000);
 
 test("a change of role holds from the next request on, and each change is in the audit log", async () => {
