@@ -1,5 +1,7 @@
 import type { Override } from "../accounts/entitlement.ts";
+import type { Role } from "../accounts/tables.ts";
 import { compileAddresses } from "../api-keys/address-list.ts";
+import type { Principal } from "../call.ts";
 import type { BearerKind, Credential } from "../identity/bearer-kind.ts";
 import { tokenText } from "../identity/token-text.ts";
 import type { Database, NamedStatement, Tx } from "../platform/postgres/database.ts";
@@ -14,39 +16,51 @@ export const cdpTokenText = tokenText("phc_", "cdp");
 export interface NewCdpToken {
   readonly id: string;
   readonly sessionId: string;
-  /** The key that has made it. */
+  /** The key or the login that has made it. */
   readonly madeBy: string;
   readonly secretHash: Buffer;
   /** Until when one can connect by it. */
   readonly opensUntil: Date;
 }
 
-/** A token with what its key and its account add. */
+/** A token with what its maker and its account add. */
 interface TokenRow {
   readonly id: string;
   readonly session_id: string;
   readonly secret_hash: Buffer;
   readonly opens_until: Date;
-  readonly is_revoked: boolean;
-  readonly key_id: string;
-  readonly key_name: string;
-  readonly key_expires_at: Date | null;
+  /** It was revoked itself, or its maker is no longer good. */
+  readonly is_ended: boolean;
+  readonly made_by: string;
+  readonly name: string;
+  readonly ends_at: Date | null;
+  /** The user who has logged in, or made the key. */
+  readonly user_id: string | null;
+  /** What that user is in the account. */
+  readonly role: Role | null;
+  /** Of a key; null of a login, whose user may use sessions whatever its role. */
+  readonly scopes: string[] | null;
+  readonly addresses: string[] | null;
   readonly account_id: string;
   readonly tier: string;
   readonly overrides: Override[];
-  readonly scopes: string[];
-  readonly addresses: string[];
 }
 
-// One made by a login is not found until logins are bearers: then its row is joined here, as that of a key is.
 const findStatement: NamedStatement = {
   name: "cdp-token-find",
-  text: `select t.id, t.session_id, t.secret_hash, t.opens_until,
-      t.revoked_at is not null or k.revoked_at is not null as is_revoked,
-      k.id as key_id, k.name as key_name, k.expires_at as key_expires_at, k.scopes, k.addresses,
-      a.id as account_id, a.tier, a.overrides
-    from cdp_tokens t join api_keys k on k.id = t.made_by join accounts a on a.id = k.account_id
-    where t.id = any($1::text[])`,
+  text: `select t.id, t.session_id, t.secret_hash, t.opens_until, t.made_by,
+      t.revoked_at is not null or k.revoked_at is not null or l.ended_at is not null or a.disabled_at is not null
+        or (u.id is not null and m.id is null) as is_ended,
+      coalesce(k.name, u.email) as name, coalesce(k.expires_at, l.ends_at) as ends_at, k.scopes, k.addresses,
+      u.id as user_id, m.role, a.id as account_id, a.tier, a.overrides
+    from cdp_tokens t
+      join sessions s on s.id = t.session_id
+      join accounts a on a.id = s.account_id
+      left join api_keys k on k.id = t.made_by
+      left join logins l on l.id = t.made_by
+      left join users u on u.id = coalesce(k.created_by, l.user_id)
+      left join memberships m on m.account_id = a.id and m.user_id = u.id
+    where t.id = any($1::text[]) and coalesce(k.id, l.id) is not null`,
 };
 
 /** Keeps a token. */
@@ -84,21 +98,37 @@ export async function sweepCdpTokens(db: Database): Promise<void> {
     .execute();
 }
 
-function toCredential(row: TokenRow): Credential {
-  const { key_id: keyId, key_name: name, account_id: accountId, session_id: sessionId, tier, overrides } = row;
-  const scopes = new Set(row.scopes.filter((each) => each === scope));
-  const allowsAddress = compileAddresses(row.addresses);
+function toPrincipal(row: TokenRow): Principal {
+  const { made_by: madeBy, session_id: sessionId, scopes: ofKey, addresses, user_id: userId, role } = row;
+  const scopes = new Set([scope].filter((each) => ofKey?.includes(each) ?? true));
+  const caller = {
+    name: row.name,
+    accountId: row.account_id,
+    tier: row.tier,
+    overrides: row.overrides,
+    scopes,
+    sessionId,
+  };
+  if (addresses) return { kind: "key", keyId: madeBy, ...caller, allowsAddress: compileAddresses(addresses) };
   return {
-    principal: { kind: "key", keyId, name, accountId, tier, overrides, scopes, sessionId, allowsAddress },
-    secretHash: row.secret_hash,
-    isRevoked: row.is_revoked,
-    expiresAt: row.key_expires_at,
-    opensUntil: row.opens_until,
-    belongsTo: [accountId, keyId, sessionId],
+    ...{ kind: "login", loginId: madeBy, tokenId: row.id, userId: userId ?? "", role: role ?? "member", ...caller },
+    ...{ hasSecondFactor: false, steppedUpAt: undefined },
   };
 }
 
-/** Tokens for CDP connections as bearers. They end with the key that has made them. */
+function toCredential(row: TokenRow): Credential {
+  const { made_by: madeBy, account_id: accountId, session_id: sessionId, user_id: userId } = row;
+  return {
+    principal: toPrincipal(row),
+    secretHash: row.secret_hash,
+    isRevoked: row.is_ended,
+    expiresAt: row.ends_at,
+    opensUntil: row.opens_until,
+    belongsTo: [accountId, madeBy, sessionId, ...(userId === null ? [] : [userId])],
+  };
+}
+
+/** Tokens for CDP connections as bearers. They end with the key or the login that has made them. */
 export function cdpTokenBearers(db: Database): BearerKind {
   return {
     prefix: cdpTokenText.prefix,

@@ -1,8 +1,10 @@
+import { once } from "node:events";
 import { ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { WebSocket } from "ws";
 import { ErrorInfoSchema } from "../../../src/gen/google/rpc/error_details_pb.ts";
 import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { restClient } from "../../support/rest.ts";
 
 /** Where a gateway is reached, and by whom. */
 export interface StreamClient {
@@ -80,6 +82,33 @@ async function openWebSocket({ url, key, sessionId, signal }: StreamClient): Pro
   });
   socket.on("open", () => socket.send('{"id": "1", "state": {}}'));
   await Promise.race([isAnswered.promise, ended]);
+  return { ended };
+}
+
+/** Connects as a client of the DevTools protocol: by the bearer, and by an address that was made with it. */
+export function openLends(client: StreamClient): Promise<OpenStream[]> {
+  const { url, key, sessionId } = client;
+  const addresses: Record<string, () => Promise<string>> = {
+    "CDP by the bearer": async () => `${url.replace("http", "ws")}/v1/sessions/${sessionId}/cdp`,
+    "CDP by an address": async () => {
+      const { body } = await restClient({ url, key })(`/v1/sessions/${sessionId}/cdp-url`, {});
+      const { pathname } = new URL(body.url);
+      return `${url.replace("http", "ws")}${pathname}`;
+    },
+  };
+  return Promise.all(
+    Object.entries(addresses).map(async ([door, find]) => ({ door, ...(await openLend(client, await find())) })),
+  );
+}
+
+async function openLend({ key, signal }: StreamClient, address: string): Promise<Opened> {
+  const hasToken = address.includes("/phc_");
+  const socket = new WebSocket(address, hasToken ? {} : { headers: { authorization: `Bearer ${key}` } });
+  signal.addEventListener("abort", () => socket.terminate(), { once: true });
+  const ended = new Promise<string>((resolve) => {
+    socket.on("close", (code, reason) => resolve(`${reason}${code === 1008 ? "" : ` closed with ${code}`}`));
+  });
+  await once(socket, "open");
   return { ended };
 }
 

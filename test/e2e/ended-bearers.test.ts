@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Person, tokenOfMail } from "../support/people.ts";
+import { type PeopleDeployment, startPeopleDeployment } from "../support/people-deployment.ts";
+import { restClient } from "../support/rest.ts";
+import { countOpenStreams, openEverywhere, openLends } from "./support/open-streams.ts";
+
+let scene: PeopleDeployment;
+
+beforeAll(async () => {
+  scene = await startPeopleDeployment();
+}, 120_000);
+afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
+
+/** A bearer that is going to end. */
+interface Doomed {
+  readonly bearer: string;
+  /** Ends it by the first gateway; gives when it has ended, in milliseconds of `Date.now()`. */
+  end(): Promise<number>;
+  /** The problem of whoever shows it then. */
+  readonly slug: string;
+  /** Its session ends with it: a stream may end with the session first. */
+  readonly endsSession?: true;
+}
+
+/** Waits until a request has done its work; gives the time then. */
+async function done(request: Promise<{ readonly status: number }>): Promise<number> {
+  const { status } = await request;
+  expect(status).toBe(204);
+  return Date.now();
+}
+
+const remove = (who: Person, path: string) => who.rest(path, undefined, { method: "DELETE" });
+
+async function revokedKey(owner: Person): Promise<Doomed> {
+  const { body } = await owner.rest("/v1/api-keys", { name: "revoked" });
+  return { bearer: body.key, slug: "revoked-key", end: () => done(remove(owner, `/v1/api-keys/${body.id}`)) };
+}
+
+/** The grace of a rotated key ends with the key itself, where that is sooner than in 24 hours. */
+async function rotatedKey(owner: Person): Promise<Doomed> {
+  const endsAt = Date.now() + 15_000;
+  const { body } = await owner.rest("/v1/api-keys", { name: "rotated", expires_at: new Date(endsAt).toISOString() });
+  const rotated = await owner.rest(`/v1/api-keys/${body.id}/rotate`, {});
+  expect(Date.parse(rotated.body.grace_expires_at)).toBe(endsAt);
+  return { bearer: body.key, slug: "expired-key", end: async () => endsAt };
+}
+
+async function removedMember(owner: Person): Promise<Doomed> {
+  const grace = await scene.person();
+  const { email, password } = grace;
+  await owner.rest("/v1/team/invites", { email });
+  const token = await tokenOfMail(scene.mailbox, email);
+  const { body: member } = await grace.rest("/v1/team/invites/accept", { token });
+  const login = await grace.rest("/v1/auth/login", { email, password, account_id: owner.accountId });
+  const end = () => done(remove(owner, `/v1/team/members/${member.id}`));
+  return { bearer: login.body.access_token, slug: "revoked-key", end };
+}
+
+async function disabledAccount({ accessToken, accountId }: Person): Promise<Doomed> {
+  return {
+    bearer: accessToken,
+    ...{ slug: "revoked-key", endsSession: true },
+    async end() {
+      await scene.deployment.admin("disable-account", "--account", accountId);
+      return Date.now();
+    },
+  };
+}
+
+async function secondLogin({ email, password, rest }: Person): Promise<string> {
+  return (await rest("/v1/auth/login", { email, password })).body.access_token;
+}
+
+async function loggedOut(owner: Person): Promise<Doomed> {
+  const bearer = await secondLogin(owner);
+  const rest = restClient({ url: scene.urls[0], key: bearer });
+  return { bearer, slug: "revoked-key", end: () => done(rest("/v1/auth/logout", {})) };
+}
+
+async function endedLogin(owner: Person): Promise<Doomed> {
+  const bearer = await secondLogin(owner);
+  const { data } = (await owner.rest("/v1/account/logins")).body;
+  const { id } = data.find(({ current }: { current: boolean }) => !current);
+  return { bearer, slug: "revoked-key", end: () => done(remove(owner, `/v1/account/logins/${id}`)) };
+}
+
+const causes: [cause: string, doom: (owner: Person) => Promise<Doomed>][] = [
+  ["a key is revoked", revokedKey],
+  ["the grace of a rotated key is over", rotatedKey],
+  ["a member is removed", removedMember],
+  ["an account is disabled", disabledAccount],
+  ["somebody logs out", loggedOut],
+  ["somebody ends a login from the list", endedLogin],
+];
+
+test.each(causes)(
+  "every stream and CDP connection on another gateway ends within 5 s when %s",
+  async (_cause, doom) => {
+    const owner = await scene.person();
+    const { body: session } = await owner.rest("/v1/sessions", {});
+    const { bearer, slug, endsSession, end } = await doom(owner);
+    const { url, grpcAddress, internalUrl } = scene.deployment.gateway(1);
+    const over = new AbortController();
+    const client = { url, grpcAddress, key: bearer, sessionId: session.id, signal: over.signal };
+    const opened = [...(await openEverywhere(client)), ...(await openLends(client))];
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(opened.length);
+    const endedAt = end();
+    const seen = await Promise.all(
+      opened.map(async ({ door, ended }) => {
+        const problem = await ended;
+        const heardAt = Date.now();
+        return { door, slug: problem, late: heardAt - (await endedAt) > 5_000 };
+      }),
+    );
+    over.abort();
+    const isMeant = endsSession ? new RegExp(`^(${slug}|none|session-destroyed.*)$`) : new RegExp(`^${slug}$`);
+    expect(seen).toEqual(seen.map(({ door }) => ({ door, slug: expect.stringMatching(isMeant), late: false })));
+    const refused = await restClient({ url, key: bearer })("/v1/sessions");
+    expect(refused.body.type).toMatch(new RegExp(`/${slug}$`));
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(0);
+  },
+  120_000,
+);
+
+test("the sessions of a disabled account end destroyed, and when it is enabled its bearers are good again", async () => {
+  const owner = await scene.person();
+  const { body: session } = await owner.rest("/v1/sessions", {});
+  await scene.deployment.admin("disable-account", "--account", owner.accountId);
+  const { email, password, rest } = owner;
+  const login = await rest("/v1/auth/login", { email, password });
+  expect([login.status, login.body.detail]).toEqual([403, "the account is disabled"]);
+  const state = async () => (await rest(`/v1/sessions/${session.id}`)).body;
+  expect((await state()).type).toMatch(/revoked-key$/);
+  await expect.poll(() => scene.worker.held.has(session.id), { timeout: 20_000 }).toBe(false);
+  await scene.deployment.admin("enable-account", "--account", owner.accountId);
+  await expect.poll(async () => (await state()).ended_reason, { timeout: 10_000 }).toBe("destroyed");
+  expect((await rest("/v1/sessions", {})).status).toBe(201);
+}, 60_000);
