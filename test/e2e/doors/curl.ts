@@ -23,10 +23,9 @@ export function curlTests(scene: GetScene): void {
     const { service } = scene();
     const directory = await mkdtemp(join(tmpdir(), "pilothouse-curl-"));
     try {
-      const { stdout, stderr } = await run("bash", ["-euo", "pipefail", "-c", pastedLines(service.output())], {
-        cwd: directory,
-        timeout: 60_000,
-      });
+      // Whose standard input is a socket, as here, may read the machine's own start files else.
+      const args = ["--norc", "-euo", "pipefail", "-c", pastedLines(service.output())];
+      const { stdout, stderr } = await run("bash", args, { cwd: directory, timeout: 60_000 });
       expect(stderr).toBe("");
       expect(stdout).toMatch(/^ses_[0-9a-z]{26}\n/);
       expect(stdout).toContain('"http_status":200');
