@@ -54,6 +54,13 @@ test("should fail a transaction whose connection breaks between two statements, 
   expect(await db.named(ownPid, [])).toHaveLength(1);
 });
 
+test("should wait for a connection that others have for longer than for one that cannot be made", async () => {
+  const db = open();
+  const held = db.named({ name: "hold", text: "select pg_sleep(3.5)" }, []);
+  expect(await db.named(ownPid, [])).toHaveLength(1);
+  await held;
+});
+
 test("should end its connections when it is closed, whatever they were used for", async () => {
   const db = openDatabase(postgres.target, silentLog, 1);
   const [row] = await db.named<{ pid: number }>(ownPid, []);

@@ -15,7 +15,11 @@ import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
 /** Milliseconds. Statements of ours take a few; what takes longer than this is stuck, and its client is answered. */
-const timeouts = { connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 10_000, query: 12_000 };
+const timeouts = {
+  ...{ connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 10_000, query: 12_000 },
+  /** For a connection that others have: of 500 requests at once on a busy machine the last waits for seconds. */
+  turn: 10_000,
+};
 
 /** Where to connect: an address, or the socket directory of the embedded server. */
 export type DatabaseTarget = { readonly url: string } | { readonly socketDirectory: string; readonly user: string };
@@ -75,9 +79,18 @@ const migrationTimeouts = {
   query: 602_000,
 };
 
+/** A connection of a pool, which has but one limit for the wait for a connection and for making one. */
+class PooledClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super({ ...config, connectionTimeoutMillis: timeouts.connect });
+  }
+}
+
 function createPool(target: DatabaseTarget, log: Log, size: number, limits = timeouts): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(target),
+    Client: PooledClient,
+    connectionTimeoutMillis: limits.turn,
     max: size,
     // Statements of a transaction need not wait for each other's answers.
     pipeline: true,
