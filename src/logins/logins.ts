@@ -123,9 +123,9 @@ export function createLogins(parts: {
   }
 
   /** The pair that a refresh token was spent for, once more, if nobody has gone on from it meanwhile. */
-  async function repeat(spent: string, pair: Pair | undefined): Promise<IssuedPair | undefined> {
+  async function repeat(spent: string, pair: Pair | undefined, now: number): Promise<IssuedPair | undefined> {
     const { seed, successor_id: id, spent_at: spentAt } = pair ?? {};
-    const isFresh = spentAt && clock.now() - spentAt.getTime() <= lifetimes.repeat;
+    const isFresh = spentAt && now - spentAt.getTime() <= lifetimes.repeat;
     const next = id && isFresh ? await findPair(db, id) : undefined;
     if (!seed || !next || next.spent_at) return undefined;
     return {
@@ -135,11 +135,14 @@ export function createLogins(parts: {
   }
 
   /** Spends a refresh token for the pair that follows; undefined when somebody else has just done so. */
-  async function follow(secret: string, pair: Pair, accountId: string | undefined): Promise<IssuedPair | undefined> {
-    const account = await findAccount(db, pair.user_id, accountId ?? pair.account_id);
+  async function follow(
+    secret: string,
+    pair: Pair,
+    { accountId = pair.account_id, now }: { readonly accountId: string | undefined; readonly now: number },
+  ): Promise<IssuedPair | undefined> {
+    const account = await findAccount(db, pair.user_id, accountId);
     const id = ids.next("tok");
     const seed = randomBytes(32);
-    const now = clock.now();
     return db.transaction(async (tx) => {
       const spent = await spendPair(tx, pair.id, { spentAt: new Date(now), successorId: id, seed });
       if (!spent) return undefined;
@@ -150,12 +153,14 @@ export function createLogins(parts: {
   }
 
   async function refresh(token: string, accountId: string | undefined): Promise<IssuedTokens> {
+    // When the request came: one that was in time and had to wait for its turn is no reuse.
+    const now = clock.now();
     const parsed = parseRefreshToken(token);
     const pair = parsed && (await findPair(db, parsed.id));
     if (!pair || !matchesHash(parsed.secret, pair.refresh_hash)) throw invalidToken();
-    if (pair.refresh_expires_at.getTime() <= clock.now()) throw invalidToken();
-    const followed = pair.spent_at ? undefined : await follow(parsed.secret, pair, accountId);
-    const next = followed ?? (await repeat(parsed.secret, pair.spent_at ? pair : await findPair(db, pair.id)));
+    if (pair.refresh_expires_at.getTime() <= now) throw invalidToken();
+    const followed = pair.spent_at ? undefined : await follow(parsed.secret, pair, { accountId, now });
+    const next = followed ?? (await repeat(parsed.secret, pair.spent_at ? pair : await findPair(db, pair.id), now));
     if (next) return { ...next, userId: pair.user_id, hasSecondFactor: pair.totp_enrolled_at !== null };
     await db.transaction((tx) => end(tx, { userId: pair.user_id, id: pair.login_id }));
     throw invalidToken();

@@ -1,69 +1,83 @@
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
-import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
-import { startTestDatabase, type TestDatabase } from "../support/database.ts";
-import type { Outcome } from "../support/door-calls.ts";
+import { codeStep, enrolFactor } from "../support/authenticator.ts";
 import { tokenOfMail } from "../support/people.ts";
-import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
-import { RedisServer } from "../support/redis-server.ts";
-import { testSecretsKeys } from "../support/secrets-keys.ts";
+import { type PeopleDeployment, startPeopleDeployment } from "../support/people-deployment.ts";
+import { type Answer, restClient } from "../support/rest.ts";
 
-const { requestMagicLink, consumeMagicLink, refresh } = AuthService.method;
-const times = 100;
+const times = 500;
 
-let database: TestDatabase;
-let redis: RedisServer;
-let gateways: PeopleGateway[] = [];
+let people: PeopleDeployment;
 beforeAll(async () => {
-  [database, redis] = await Promise.all([startTestDatabase(), RedisServer.start()]);
-  const sockets = encodeURIComponent(join(database.directory, "postgres", "run"));
-  const env = {
-    ...{ DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${sockets}`, REDIS_URL: redis.url },
-    ...{ WORKER_TOKEN: randomBytes(32).toString("hex"), SECRETS_KEYS: testSecretsKeys },
-    HOST: "127.0.0.1",
-  };
-  // Whichever of them has the lane sends the mail.
-  const first = await startPeopleGateway(env);
-  gateways = [first, await startPeopleGateway({ ...env, SMTP_URL: first.mailbox.url })];
-}, 90_000);
-afterAll(async () => {
-  for (const gateway of gateways) await gateway[Symbol.asyncDispose]();
-  await redis?.[Symbol.asyncDispose]();
-  await database?.[Symbol.asyncDispose]();
-});
+  people = await startPeopleDeployment();
+}, 120_000);
+afterAll(() => people?.[Symbol.asyncDispose](), 60_000);
 
-function gatewayAt(index: number): PeopleGateway {
-  const gateway = gateways[index % gateways.length];
-  if (!gateway) throw new Error("no gateway has started");
-  return gateway;
+/** Posts from a network of its own to one of the gateways. */
+function post(index: number, path: string, body: unknown, key = ""): Promise<Answer> {
+  const headers = { "x-forwarded-for": `2001:db8:${index.toString(16)}::1` };
+  return restClient({ url: people.urls[index % 2 === 0 ? 0 : 1], key })(path, body, { headers });
 }
 
-/** Does something many times at once, on both gateways. */
-function onBoth(run: (gateway: PeopleGateway) => Promise<Outcome>): Promise<Outcome[]> {
-  return Promise.all(Array.from({ length: times }, (_, index) => run(gatewayAt(index))));
+/** Posts the same 500 times at once, half of them to each gateway. */
+function postAtOnce(path: string, body: unknown, key?: string): Promise<Answer[]> {
+  return Promise.all(Array.from({ length: times }, (_, index) => post(index, path, body, key)));
 }
 
-test("of many who follow one magic link at once one logs in", async () => {
-  const { email } = await gatewayAt(0).signUp();
-  await gatewayAt(0).call("REST", requestMagicLink, { email });
-  const token = await tokenOfMail(gatewayAt(0).mailbox, email);
-  const slugs = (await onBoth((gateway) => gateway.call("REST", consumeMagicLink, { token }))).map(({ slug }) => slug);
-  expect(slugs.filter((slug) => slug === "")).toHaveLength(1);
-  expect(slugs.filter((slug) => slug === "invalid-auth-token")).toHaveLength(times - 1);
-}, 60_000);
+const outcomeOf = ({ status, body }: Answer): string => (status < 300 ? "done" : body.type.split("/").at(-1));
 
-test("one refresh token has one successor, however many use it at once, and ends the login later", async () => {
-  const { refreshToken } = await gatewayAt(0).signUp();
-  const refreshBy = (gateway: PeopleGateway, token: string) => gateway.call("REST", refresh, { refresh_token: token });
-  const outcomes = await onBoth((gateway) => refreshBy(gateway, refreshToken));
-  expect(new Set(outcomes.map(({ slug }) => slug))).toEqual(new Set([""]));
-  const pairs = new Set(outcomes.map(({ answer }) => JSON.stringify(answer)));
+/** How often each outcome was. */
+function countOutcomes(answers: readonly Answer[]): Record<string, number> {
+  return Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
+}
+
+const onceOnly = { done: 1, "invalid-auth-token": times - 1 };
+
+test("of 500 who follow one magic link at once exactly one logs in", async () => {
+  const { email, rest } = await people.person();
+  await post(0, "/v1/auth/magic-link/request", { email });
+  const token = await tokenOfMail(people.mailbox, email);
+  const before = (await rest("/v1/account/logins")).body.data.length;
+  expect(countOutcomes(await postAtOnce("/v1/auth/magic-link/consume", { token }))).toEqual(onceOnly);
+  expect((await rest("/v1/account/logins")).body.data).toHaveLength(before + 1);
+}, 120_000);
+
+test("of many who set another password by one link at once exactly one does", async () => {
+  const { email } = await people.person();
+  await post(0, "/v1/auth/password-reset/request", { email });
+  const token = await tokenOfMail(people.mailbox, email);
+  const passwords = Array.from({ length: 50 }, (_, index) => `password number ${index}`);
+  const answers = await Promise.all(
+    passwords.map((password, index) => post(index, "/v1/auth/password-reset/confirm", { token, password })),
+  );
+  expect(countOutcomes(answers)).toEqual({ done: 1, "invalid-auth-token": passwords.length - 1 });
+  const password = passwords[answers.findIndex(({ status }) => status < 300)];
+  expect((await post(0, "/v1/auth/login", { email, password })).status).toBe(200);
+}, 120_000);
+
+test.each(["a code of the app", "a recovery code"])(
+  "of 500 who show %s at once exactly one steps up",
+  async (kind) => {
+    const person = await people.person("enterprise");
+    const { codeAt, recoveryCodes } = await enrolFactor(person);
+    const code = kind === "a recovery code" ? recoveryCodes[0] : codeAt(Date.now() + codeStep);
+    const outcomes = countOutcomes(await postAtOnce("/v1/auth/mfa/step-up", { code }, person.accessToken));
+    const { done, "invalid-credentials": wrong = 0, "rate-limited": braked = 0, ...others } = outcomes;
+    expect([done, others]).toEqual([1, {}]);
+    expect(wrong).toBeLessThanOrEqual(10);
+    expect(wrong + braked).toBe(times - 1);
+  },
+  120_000,
+);
+
+test("one refresh token used by 500 at once has one successor, and ends the login when it is used later", async () => {
+  const { refreshToken, rest } = await people.person();
+  const answers = await postAtOnce("/v1/auth/refresh", { refresh_token: refreshToken });
+  expect(countOutcomes(answers)).toEqual({ done: times });
+  const pairs = new Set(answers.map(({ body }) => JSON.stringify(body)));
   expect(pairs.size).toBe(1);
-  const { access_token: token, refresh_token: next } = outcomes[0]?.answer ?? {};
-  expect((await refreshBy(gatewayAt(1), next)).slug).toBe("");
-  expect((await refreshBy(gatewayAt(0), refreshToken)).slug).toBe("invalid-auth-token");
-  const used = await gatewayAt(1).call("REST", ProfileService.method.list, {}, { token });
-  expect(used.slug).toBe("revoked-key");
-}, 60_000);
+  expect((await rest("/v1/account/logins")).body.data).toHaveLength(1);
+  const { access_token: key, refresh_token: next } = answers[0]?.body ?? {};
+  expect((await post(1, "/v1/auth/refresh", { refresh_token: next })).status).toBe(200);
+  expect(outcomeOf(await post(0, "/v1/auth/refresh", { refresh_token: refreshToken }))).toBe("invalid-auth-token");
+  expect(outcomeOf(await post(1, "/v1/auth/logout", {}, key))).toBe("revoked-key");
+}, 120_000);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { LoginService } from "../../src/gen/pilothouse/v1/login_pb.ts";
 import { MfaService } from "../../src/gen/pilothouse/v1/mfa_pb.ts";
-import { authenticatorOf } from "../support/authenticator.ts";
+import { authenticatorOf, codeStep } from "../support/authenticator.ts";
 import { type DoorName, doors } from "../support/door-calls.ts";
 import type { Person } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
@@ -11,7 +11,6 @@ import { restClient } from "../support/rest.ts";
 
 const { stepUp, enrolTotp, confirmTotp, removeTotp } = MfaService.method;
 const stepUpRequired = { slug: "mfa-step-up-required", extensions: { requires_mfa_step_up: "true" } };
-const halfMinute = 30_000;
 const day = 86_400_000;
 
 let gateway: PeopleGateway;
@@ -54,7 +53,7 @@ describe.each(doors)("over %s", (door) => {
     expect(answer.mfa_enrolled).toBe(true);
     const shown = { token: answer.access_token };
     expect(await gateway.call(door, removeTotp, {}, shown)).toMatchObject(stepUpRequired);
-    const code = person.codeAt(gateway.now() + halfMinute);
+    const code = person.codeAt(gateway.now() + codeStep);
     expect((await gateway.call(door, stepUp, { code }, shown)).answer).toMatchObject({ recovery_codes_left: 10 });
     expect((await gateway.call(door, removeTotp, {}, shown)).slug).toBe("");
     expect((await gateway.call(door, removeTotp, {}, shown)).slug).toBe("not-found");
@@ -97,7 +96,7 @@ test("of many who show one code, or one recovery code, at once one succeeds", as
   const { email, password } = person;
   let token = person.accessToken;
   const [recoveryCode = ""] = person.recoveryCodes;
-  for (const code of [person.codeAt(gateway.now() + halfMinute), recoveryCode]) {
+  for (const code of [person.codeAt(gateway.now() + codeStep), recoveryCode]) {
     const tries = Array.from({ length: 30 }, () => gateway.call("REST", stepUp, { code }, { token }));
     const slugs = (await Promise.all(tries)).map(({ slug }) => slug);
     expect(slugs.filter((slug) => slug === "")).toHaveLength(1);
@@ -115,7 +114,7 @@ test("a user has 10 tries at codes in an hour", async () => {
   const shown = { token: person.accessToken };
   const tryCode = (code: string) => gateway.call("REST", stepUp, { code }, shown);
   for (let tried = 0; tried < 10; tried += 1) expect((await tryCode("00000-00000")).slug).toBe("invalid-credentials");
-  const { slug, extensions, headers } = await tryCode(person.codeAt(gateway.now() + halfMinute));
+  const { slug, extensions, headers } = await tryCode(person.codeAt(gateway.now() + codeStep));
   expect(slug).toBe("rate-limited");
   expect(Number(extensions.retry_after_seconds)).toBeGreaterThan(3_000);
   expect(headers.get("retry-after")).toBe(extensions.retry_after_seconds);
@@ -159,7 +158,7 @@ test("a lost second factor is removed by the operator, a day after a mail, unles
   for (const { email } of [loser, keeper]) await mailAbout(email, "Your second factor will be removed");
   expect((await asLogin(loser)).isEnrolled).toBe(true);
   const { token } = await asLogin(keeper);
-  const code = keeper.codeAt(gateway.now() + halfMinute);
+  const code = keeper.codeAt(gateway.now() + codeStep);
   expect((await gateway.call("REST", stepUp, { code }, { token })).slug).toBe("");
   gateway.pass(day);
   await mailAbout(loser.email, "Your second factor was removed");
