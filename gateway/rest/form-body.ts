@@ -1,5 +1,5 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import { fail } from "../../src/platform/errors.ts";
+import { Failure, fail } from "../../src/platform/errors.ts";
 
 /**
  * Makes what reads an application/x-www-form-urlencoded body as the JSON object that it stands for. As RFC 6749, 3.2, has
@@ -16,4 +16,12 @@ export function formParser(desc: DescMessage): (body: Buffer) => unknown {
     }
     return Object.fromEntries(fields);
   };
+}
+
+/** What is wrong with a form itself is `bad-request` with the code `invalid_request` (RFC 6749, 5.2). */
+export function asFormFailure(thrown: unknown): unknown {
+  if (!(thrown instanceof Failure) || thrown.extensions.error !== undefined) return thrown;
+  if (thrown.slug !== "bad-request" && thrown.slug !== "validation-failed") return thrown;
+  const { errors, message: detail } = thrown;
+  return fail("bad-request", { error: "invalid_request" }, { errors, detail });
 }

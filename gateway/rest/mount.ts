@@ -12,7 +12,7 @@ import type { Gate } from "../gate.ts";
 import { showingInPath } from "../peer.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
-import { formParser } from "./form-body.ts";
+import { asFormFailure, formParser } from "./form-body.ts";
 import { asHttpBody, bytesOf, compileRawHeaders } from "./raw-answer.ts";
 import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
@@ -122,6 +122,7 @@ function mountRoute(
       try {
         return await answer(call, readMessage, reply);
       } catch (thrown) {
+        if (served.rules.formBody) throw asFormFailure(thrown);
         throw isRead && isAboutIds(thrown, ids) ? fail("not-found", {}, { detail: "nothing has this id" }) : thrown;
       }
     },
@@ -146,7 +147,8 @@ function checkBodyHeaders(request: FastifyRequest, formBody: boolean): void {
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
   const expected = formBody ? "application/x-www-form-urlencoded" : "application/json";
   if (type !== undefined && type !== expected) {
-    throw failFields("bad-request", { "Content-Type": `must be ${expected}` });
+    const failure = failFields("bad-request", { "Content-Type": `must be ${expected}` });
+    throw formBody ? asFormFailure(failure) : failure;
   }
 }
 

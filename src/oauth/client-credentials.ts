@@ -8,7 +8,7 @@ export interface ClientCredentials {
   readonly secret: string;
 }
 
-const basic = /^Basic +([A-Za-z0-9+/=]+) *$/i;
+const basic = /^Basic +(.*)$/i;
 
 /** Reads the client from the header (HTTP Basic) or the body; both at once are refused (RFC 6749, 2.3). */
 export function readClient(call: Pick<Call, "header">, { clientId, clientSecret }: TokenRequest): ClientCredentials {
@@ -17,10 +17,11 @@ export function readClient(call: Pick<Call, "header">, { clientId, clientSecret 
     if (!clientId || !clientSecret) throw invalidClient();
     return { id: clientId, secret: clientSecret };
   }
-  if (clientSecret !== undefined)
+  const [first = "", ...rest] = Buffer.from(encoded, "base64").toString().split(":");
+  const id = decode(first);
+  if (clientSecret || (clientId && clientId !== id))
     throw oauthError("invalid_request", "credentials stand in the header and in the body");
-  const [id = "", ...rest] = Buffer.from(encoded, "base64").toString().split(":");
-  return { id: decode(id), secret: decode(rest.join(":")) };
+  return { id, secret: decode(rest.join(":")) };
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */

@@ -44,11 +44,12 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
   const { db, ids, clock, brakes, logins, audit } = parts;
   const [keys, access] = [keyBearers(db), loginBearers(db)];
 
-  async function findKey({ id, secret }: ClientCredentials): Promise<Credential> {
+  async function findKey({ clientAddress }: Call, { id, secret }: ClientCredentials): Promise<Credential> {
     const token = parseToken(secret);
     const key = token?.id === id ? (await keys.find([id])).get(id) : undefined;
     if (!token || !key || !matchesHash(token.secret, key.secretHash) || key.isRevoked) throw invalidClient();
     if (key.expiresAt && key.expiresAt.getTime() <= clock.now()) throw invalidClient();
+    if (key.principal.allowsAddress?.(clientAddress) === false) throw invalidClient();
     return key;
   }
 
@@ -56,11 +57,12 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const client = readClient(call, request);
     const name = `oauth ${client.id.slice(0, 64)} ${clientOf(call).network}`;
     const counted = await brakes.take([{ name, limit: mostFailures }], "secrets were tried for this client");
-    const { principal, expiresAt } = await findKey(client);
+    const { principal, expiresAt } = await findKey(call, client);
     await brakes.giveBack(counted);
-    const scopes = request.scope?.split(" ").filter(Boolean) ?? [...principal.scopes];
-    const beyond = scopes.find((scope) => !principal.scopes.has(scope));
+    const asked = new Set(request.scope?.split(" ").filter(Boolean));
+    const [beyond] = asked.difference(principal.scopes);
     if (beyond !== undefined) throw oauthError("invalid_scope", `the key lacks the scope ${beyond}`);
+    const scopes = [...(asked.size > 0 ? asked : principal.scopes)];
     const [id, secret, now] = [ids.next("tok"), newTokenSecret(), clock.now()];
     const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
     const row = { id, key_id: client.id, secret_hash: hashSecret(secret), scopes, expires_at: new Date(ends) };

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { OAuthService } from "../../src/gen/pilothouse/v1/oauth_pb.ts";
+import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { restClient } from "../support/rest.ts";
 
@@ -66,9 +68,12 @@ test("each way to be refused has its problem, with the code of RFC 6749", async 
   await badRequest("unsupported_grant_type", { grant_type: "password" });
   await badRequest("invalid_request", `grant_type=${grant_type}&grant_type=${grant_type}`);
   await badRequest("invalid_request", { grant_type, ...client }, basic);
+  await badRequest("invalid_request", { grant_type, client_id: client.client_id }, basic);
+  await badRequest("invalid_request", { grant_type: "x".repeat(65), ...client });
   await badRequest("invalid_scope", { grant_type, ...client, scope: "everything" });
   await badRequest("invalid_request", { grant_type: "refresh_token" });
   await badRequest("invalid_grant", { grant_type: "refresh_token", refresh_token: "phr_nobody" });
+  await badRequest("invalid_scope", { grant_type: "refresh_token", refresh_token: "phr_nobody", scope: "team:write" });
   for (const form of [
     { grant_type },
     { grant_type, ...client, client_secret: wrong },
@@ -79,11 +84,58 @@ test("each way to be refused has its problem, with the code of RFC 6749", async 
     expect(headers.get("www-authenticate")).toMatch(/^Basic/);
   }
   const json = await restClient({ url: gateway.url, key: "" })("/v1/oauth/token", { grant_type });
-  expect([json.status, json.body.type.split("/").at(-1)]).toEqual([400, "bad-request"]);
+  expect([json.status, json.body.type.split("/").at(-1), json.body.error]).toEqual([
+    400,
+    "bad-request",
+    "invalid_request",
+  ]);
   const overGrpc = await gateway.call("gRPC", OAuthService.method.token, {
     grant_type,
     ...client,
     client_secret: wrong,
   });
   expect(overGrpc).toMatchObject({ slug: "unauthorized", extensions: { error: "invalid_client" } });
+});
+
+test("a scope that is empty is none, and one that is named twice counts once", async () => {
+  const grant = { grant_type: "client_credentials", ...client };
+  const scopesOf = async (scope: string) => (await post({ ...grant, scope })).answer.scope?.split(" ");
+  expect(await scopesOf("profiles:read  profiles:read")).toEqual(["profiles:read"]);
+  expect(await scopesOf("")).toContain("team:write");
+  const { answer } = await gateway.call("gRPC", OAuthService.method.token, { ...grant, scope: "" });
+  expect(answer.scope.split(" ")).toContain("team:write");
+});
+
+test("a key's token ends with the key, keeps its address list, and is given to no other address", async () => {
+  const person = await gateway.signUp();
+  const from = "203.0.113.9";
+  const shown = { token: person.accessToken };
+  const made = await gateway.call("REST", ApiKeyService.method.create, { name: "one", addresses: [from] }, shown);
+  const { id, key } = made.answer;
+  const grant = { grant_type: "client_credentials", client_id: id, client_secret: key };
+  const elsewhere = await post(grant, { "x-forwarded-for": "203.0.113.10" });
+  expect([elsewhere.status, elsewhere.answer.error]).toEqual([401, "invalid_client"]);
+  const { answer } = await post(grant, { "x-forwarded-for": from });
+  const token = answer.access_token;
+  const list = (client: string) => gateway.call("REST", ProfileService.method.list, {}, { token, from: client });
+  expect((await list(from)).slug).toBe("");
+  expect((await list("203.0.113.10")).slug).toBe("forbidden");
+  await gateway.call("REST", ApiKeyService.method.revoke, { id }, shown);
+  expect((await list(from)).slug).toBe("revoked-key");
+  expect((await post(grant, { "x-forwarded-for": from })).answer.error).toBe("invalid_client");
+});
+
+test("a client's secret can be tried 100 times an hour from one network, whatever the client", async () => {
+  const grant = { grant_type: "client_credentials", client_secret: "phk_nobody" };
+  const from = (network: number, host: number) => ({ "x-forwarded-for": `198.51.${network}.${host}` });
+  for (const client_id of [client.client_id, `key_${"0".repeat(26)}`]) {
+    const tries = Array.from({ length: 110 }, (_, index) => post({ ...grant, client_id }, from(1, index)));
+    const slugs = (await Promise.all(tries)).map(({ slug }) => slug);
+    expect(slugs.filter((slug) => slug === "unauthorized")).toHaveLength(100);
+    expect(slugs.filter((slug) => slug === "rate-limited")).toHaveLength(10);
+    // The client itself is elsewhere.
+    expect((await post({ ...grant, client_id }, from(2, 1))).slug).toBe("unauthorized");
+  }
+  expect((await post({ ...grant, ...client }, from(1, 1))).slug).toBe("rate-limited");
+  expect((await post({ ...grant, ...client }, from(2, 1))).status).toBe(200);
 });
