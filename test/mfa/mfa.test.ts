@@ -91,6 +91,21 @@ test("a step-up is good for 10 minutes, for the token that was shown and those r
   expect(await endNone(token)).toBe("mfa-step-up-required");
 });
 
+test("a code is taken a time step early or late, and none after a later one (RFC 6238, 5.2)", async () => {
+  const person = await enrol();
+  const { email, password } = person;
+  const { answer } = await gateway.call("REST", AuthService.method.logIn, { email, password });
+  const shown = { token: answer.access_token };
+  const show = async (code: string) => (await gateway.call("REST", stepUp, { code }, shown)).slug;
+  // A time step later than all codes that were taken, and in the middle of it, so that it lasts while codes are shown.
+  gateway.pass(5.5 * codeStep - (gateway.now() % codeStep));
+  const codes = [-2, -1, 0, 1, 2].map((steps) => person.codeAt(gateway.now() + steps * codeStep));
+  const [old = "", late = "", present = "", early = "", future = ""] = codes;
+  expect([await show(old), await show(future)]).toEqual(["invalid-credentials", "invalid-credentials"]);
+  expect([await show(late), await show(present), await show(early)]).toEqual(["", "", ""]);
+  expect([await show(late), await show(present), await show(early)]).toEqual(Array(3).fill("invalid-credentials"));
+});
+
 test("of many who show one code, or one recovery code, at once one succeeds", async () => {
   const person = await enrol();
   const { email, password } = person;
