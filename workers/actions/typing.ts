@@ -63,9 +63,11 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       ahead = isQuick && delayMs === 0 ? Math.min(ahead * 2, mostAhead) : Math.max(ahead >> 1, 1);
     }
   };
+  const strokes = [...strokesOf(text)];
   const sendAll = async () => {
-    for (const stroke of strokesOf(text)) {
-      await hearUntil(ahead - 1);
+    for (const [index, stroke] of strokes.entries()) {
+      // A page that closes may leave keys unanswered that it has handled: those before the last one are answered first.
+      await hearUntil(index === strokes.length - 1 ? 0 : ahead - 1);
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {
         await hearUntil(0);
@@ -76,7 +78,6 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       answer.catch(() => undefined);
       sent.push({ at: performance.now(), answer });
     }
-    await hearUntil(1);
   };
   // A page may close by the last key; by one before that it is not typed.
   await sendAll().catch((thrown) => Promise.reject(browserFailure(thrown)));
