@@ -2,128 +2,172 @@ import type { FastifyInstance } from "fastify";
 import type { LinkPage } from "../../src/mail/mailer.ts";
 import { Html, html } from "../../src/platform/html.ts";
 import { pageHeadersFor } from "./content-policy.ts";
+import { linkScript } from "./link-script.ts";
 import { style } from "./style.ts";
+
+/** What is typed into a form. */
+interface LinkField {
+  /** The member of the request. */
+  readonly name: string;
+  readonly label: string;
+  readonly type: "text" | "email" | "password";
+  readonly autocomplete: string;
+}
+
+/** One way to use a link: a form, and the method that takes it with the token. */
+interface LinkForm {
+  /** For whom it is, where there are several. */
+  readonly heading?: string;
+  readonly fields?: readonly LinkField[];
+  readonly button: string;
+  /** Path of the method. */
+  readonly path: string;
+  /** The member of the request that the token is. */
+  readonly tokenName?: "token" | "invite_token";
+  readonly done: string;
+}
 
 /** What a link in a mail leads to. */
 interface LinkAction {
   readonly title: string;
   readonly about: string;
-  readonly button: string;
-  /** Path of the method that takes the token. */
-  readonly path: string;
-  readonly done: string;
-  /** Whether a new password goes with the token. */
-  readonly asksPassword?: true;
+  readonly forms: readonly LinkForm[];
 }
 
-/** The pages whose methods are served. */
-const actions: Partial<Readonly<Record<LinkPage, LinkAction>>> = {
+const email: LinkField = { name: "email", label: "E-mail address", type: "email", autocomplete: "username" };
+const name: LinkField = { name: "name", label: "Your name", type: "text", autocomplete: "name" };
+const password: LinkField = { name: "password", label: "Password", type: "password", autocomplete: "current-password" };
+const newPassword: LinkField = {
+  ...password,
+  label: "New password, 10 characters or more",
+  autocomplete: "new-password",
+};
+
+const actions: Readonly<Record<LinkPage, LinkAction>> = {
   "verify-email": {
     title: "Verify your e-mail address",
     about: "The address to which the mail went becomes yours here. Then you can log in.",
-    button: "Verify the address",
-    path: "/v1/auth/verify-email",
-    done: "The address is verified. You can log in now.",
+    forms: [
+      {
+        button: "Verify the address",
+        path: "/v1/auth/verify-email",
+        done: "The address is verified. You can log in now.",
+      },
+    ],
   },
   "magic-link": {
     title: "Log in",
     about: "The link is good once. It gives you the tokens of a login, to copy into your program.",
-    button: "Log in",
-    path: "/v1/auth/magic-link/consume",
-    done: "You are logged in. These tokens are shown once:",
+    forms: [
+      {
+        button: "Log in",
+        path: "/v1/auth/magic-link/consume",
+        done: "You are logged in. These tokens are shown once:",
+      },
+    ],
   },
   "password-reset": {
     title: "Set another password",
     about: "All your logins end, and the new password is good at once.",
-    button: "Set the password",
-    path: "/v1/auth/password-reset/confirm",
-    done: "The new password is set. You can log in with it now.",
-    asksPassword: true,
+    forms: [
+      {
+        fields: [newPassword],
+        button: "Set the password",
+        path: "/v1/auth/password-reset/confirm",
+        done: "The new password is set. You can log in with it now.",
+      },
+    ],
+  },
+  invite: {
+    title: "Join a team",
+    about: "The invite is for the address to which the mail went, and good once.",
+    forms: [
+      {
+        heading: "You are new here",
+        fields: [name, email, newPassword],
+        button: "Sign up and join",
+        path: "/v1/auth/signup",
+        tokenName: "invite_token",
+        done: "One more step: a mail with a link to verify your address is on its way. With it you belong to the team.",
+      },
+      {
+        heading: "You can log in already",
+        fields: [email, password],
+        button: "Log in and join",
+        path: "/v1/auth/login",
+        tokenName: "invite_token",
+        done: "You belong to the team, and are logged in to its account. These tokens are shown once:",
+      },
+    ],
+  },
+  "email-change": {
+    title: "Confirm your new e-mail address",
+    about: "From then on you log in with the address to which the mail went. Your logins on other devices end.",
+    forms: [
+      {
+        button: "Confirm the address",
+        path: "/v1/auth/email-change/confirm",
+        done: "The address is changed. Log in with it from now on.",
+      },
+    ],
+  },
+  "undo-email-change": {
+    title: "Undo the change of your address",
+    about: "The address to which the mail went becomes yours again. All logins end, and the password is dropped.",
+    forms: [
+      {
+        button: "Undo the change",
+        path: "/v1/auth/email-change/undo",
+        done: "The address is yours again. A mail with a link to set another password is on its way to it.",
+      },
+    ],
+  },
+  "account-restore": {
+    title: "Restore the account",
+    about: "Its keys and logins are good again. Sessions and invites that have ended stay so.",
+    forms: [
+      {
+        button: "Restore the account",
+        path: "/v1/auth/account/restore",
+        done: "The account is restored, and its members are told.",
+      },
+    ],
   },
 };
 
 const ownStyle = `
 .single form { margin: 1.6rem 0; max-width: 24rem; }
+.single h3 { margin-top: 2.2rem; }
+.single h3 + form { margin-top: .8rem; }
 .single label { display: block; margin-bottom: .3rem; }
 .single input { width: 100%; padding: .6rem .8rem; margin-bottom: 1rem; font: inherit; color: inherit;
   background: var(--paper); border: 1px solid var(--soft); border-radius: 8px; }
 .single form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--paper);
   background: var(--link); border: none; border-radius: 8px; cursor: pointer; }
 .single form button:disabled { opacity: .55; cursor: default; }
+.single :is(input, button):focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 .fault { color: var(--delete); }
 `;
 
-// The token never leaves the browser but in the body of the one request. It goes from the address, too, so that no history
-// has it. A mail program that opens links ahead presses no button, and so uses no token up.
-const script = `
-const main = document.querySelector("main");
-const form = document.querySelector("form");
-const button = form.querySelector("button");
-const outcome = document.querySelector("#outcome");
-let token = location.hash.slice(1);
-function take() {
-  if (location.hash.length > 1) token = location.hash.slice(1);
-  history.replaceState(null, "", location.pathname);
-}
-function say(text, isFault) {
-  outcome.textContent = text;
-  outcome.className = isFault ? "fault" : "";
-}
-function show(name, value) {
-  const heading = document.createElement("h4");
-  const pre = document.createElement("pre");
-  const code = document.createElement("code");
-  heading.textContent = name;
-  code.textContent = value;
-  pre.append(code);
-  const copy = document.createElement("button");
-  copy.textContent = "Copy";
-  copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(value);
-    copy.textContent = "Copied";
-  });
-  pre.prepend(copy);
-  main.append(heading, pre);
-}
-async function send() {
-  const password = form.querySelector("input")?.value;
-  const body = JSON.stringify({ token, ...(password !== undefined && { password }) });
-  const answer = await fetch(main.dataset.path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-  const text = await answer.text();
-  const content = text === "" ? {} : JSON.parse(text);
-  if (!answer.ok) {
-    const faults = (content.errors ?? []).map(({ field, message }) => field + " " + message);
-    throw new Error([content.detail ?? content.title, ...faults].join(" "));
-  }
-  form.remove();
-  say(main.dataset.done, false);
-  for (const [name, value] of [["Access token", content.access_token], ["Refresh token", content.refresh_token]])
-    if (value) show(name, value);
-}
-take();
-addEventListener("hashchange", take);
-if (token === "") say("This link is not complete. Open the one in the mail, or copy all of it.", true);
-button.disabled = token === "";
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  button.disabled = true;
-  say("", false);
-  send().catch((error) => {
-    say(error.message, true);
-    button.disabled = false;
-  });
-});
-`;
-
 const headers = {
-  ...pageHeadersFor(style + ownStyle, script, ["connect-src 'self'"]),
+  ...pageHeadersFor(style + ownStyle, linkScript, ["connect-src 'self'"]),
   "cache-control": "no-store",
 };
 
-function linkPage({ title, about, button, path, done, asksPassword }: LinkAction): string {
-  const password = html`<label for="password">New password</label>
-<input id="password" type="password" autocomplete="new-password" required>
+function formOf({ heading, fields = [], button, path, tokenName = "token", done }: LinkForm, index: number): Html {
+  const inputs = fields.map(({ name, label, type, autocomplete }) => {
+    const id = `${name}-${index}`;
+    return html`<label for="${id}">${label}</label>
+<input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}" required>
 `;
+  });
+  return html`${heading && html`<h3>${heading}</h3>\n`}<form data-path="${path}" data-token-name="${tokenName}" data-done="${done}">
+${inputs}<button>${button}</button>
+</form>
+`;
+}
+
+function linkPage({ title, about, forms }: LinkAction): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -134,19 +178,19 @@ function linkPage({ title, about, button, path, done, asksPassword }: LinkAction
 <style>${new Html(style + ownStyle)}</style>
 </head>
 <body>
-<main class="single" data-path="${path}" data-done="${done}"><p class="status">Pilothouse</p><h1>${title}</h1>
-<p>${about}</p>
-<form>${asksPassword && password}<button>${button}</button></form>
+<main class="single"><p class="status">Pilothouse</p><h1>${title}</h1>
+<p id="about">${about}</p>
 <p id="outcome" role="status"></p>
+<div id="forms">${forms.map(formOf)}</div>
 <noscript><p class="fault">This page needs script: it hands the token of the link on.</p></noscript>
 </main>
-<script>${new Html(script)}</script>
+<script>${new Html(linkScript)}</script>
 </body>
 </html>
 `.markup;
 }
 
-/** Mounts the pages that links in mails lead to, those whose methods are served. */
+/** Mounts the pages that links in mails lead to. */
 export function mountLinkPages(fastify: FastifyInstance): void {
   for (const [name, action] of Object.entries(actions)) {
     const body = linkPage(action);

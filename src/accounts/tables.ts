@@ -1,3 +1,4 @@
+import type { Generated } from "kysely";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
 /** What a user is in an account. */
@@ -16,6 +17,8 @@ export interface UsersTable {
   /** The account that is made when the address is verified. */
   pending_account_id: string | null;
   pending_account_name: string | null;
+  /** The hash of the invite that is accepted instead, if it is open then. */
+  pending_invite: Generated<Buffer | null>;
   /** The seed of the second factor, sealed. It counts from `totp_enrolled_at` on. */
   totp_seed: Buffer | null;
   totp_begun_at: Date | null;
@@ -70,4 +73,5 @@ export const peopleMigrations: Migrations = {
   )`,
     "create index memberships_user on memberships (user_id, created_at)",
   ],
+  "038-pending-invites": ["alter table users add column pending_invite bytea"],
 };

@@ -51,12 +51,14 @@ export interface NewUser {
   readonly createdAt: Date;
   /** The account that is made when the address is verified; none for who joins another's. */
   readonly account?: { readonly id: Id<"acc">; readonly name: string };
+  /** The hash of the invite by which the user joins another's. */
+  readonly inviteHash?: Buffer;
 }
 
 /** Inserts a sign-up; false when the address has a user, or one that is pending. A sign-up that has lapsed makes room. */
 export async function insertUser(
   tx: Tx,
-  { id, email, name, passwordHash, createdAt, account }: NewUser,
+  { id, email, name, passwordHash, createdAt, account, inviteHash }: NewUser,
 ): Promise<boolean> {
   await tx.sql
     .deleteFrom("users")
@@ -69,6 +71,7 @@ export async function insertUser(
     .values({
       ...{ id, email, name, password_hash: passwordHash, created_at: createdAt },
       ...{ pending_account_id: account?.id ?? null, pending_account_name: account?.name ?? null },
+      ...(inviteHash && { pending_invite: inviteHash }),
     })
     .onConflict((conflict) => conflict.column("email").doNothing())
     .returning("id")
@@ -88,6 +91,8 @@ export interface Verification {
 export interface VerifiedUser {
   readonly user: UserRow;
   readonly madeAccountId: string | undefined;
+  /** The hash of the invite that the user has signed up with, and is now to join by. */
+  readonly inviteHash: Buffer | null;
 }
 
 /**
@@ -97,18 +102,18 @@ export interface VerifiedUser {
 export async function verifyUser(tx: Tx, id: string, verification: Verification): Promise<VerifiedUser | undefined> {
   const { membershipId, now, dropsPassword } = verification;
   const row = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
-  if (!row || row.email_verified_at) return row && { user: row, madeAccountId: undefined };
-  const { pending_account_id: accountId, pending_account_name: name } = row;
+  if (!row || row.email_verified_at) return row && { user: row, madeAccountId: undefined, inviteHash: null };
+  const { pending_account_id: accountId, pending_account_name: name, pending_invite: inviteHash } = row;
   if (accountId !== null) {
     await insertAccount(tx, { id: `acc_${accountId.slice("acc_".length)}`, name: name ?? row.name, tier: "free" });
     await insertMembership(tx, { id: membershipId, accountId, userId: id, role: "owner", createdAt: now });
   }
   const update = tx.sql.updateTable("users").set({
-    ...{ email_verified_at: now, pending_account_id: null, pending_account_name: null },
+    ...{ email_verified_at: now, pending_account_id: null, pending_account_name: null, pending_invite: null },
     ...(dropsPassword && { password_hash: null }),
   });
   const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
-  return { user, madeAccountId: accountId ?? undefined };
+  return { user, madeAccountId: accountId ?? undefined, inviteHash };
 }
 
 /** Gives a user another name. */

@@ -1,6 +1,7 @@
 import { deleteLapsedUsers } from "../accounts/users.ts";
 import { defineService } from "../feature.ts";
 import { AuthService } from "../gen/pilothouse/v1/auth_pb.ts";
+import { createInvites } from "../teams/invites.ts";
 import { createLinkRequests, type LinkRequestsParts } from "./link-requests.ts";
 import { deleteExpiredMailTokens } from "./mail-tokens.ts";
 import { type AuthServiceParts, createAuthService } from "./service.ts";
@@ -12,11 +13,12 @@ const sweepEvery = 600_000;
 export const auth = defineService({
   service: AuthService,
   migrations: authMigrations,
-  create(parts: Omit<AuthServiceParts, "linkRequests"> & LinkRequestsParts) {
+  create(parts: Omit<AuthServiceParts, "linkRequests" | "invites"> & LinkRequestsParts) {
     const linkRequests = createLinkRequests(parts);
+    const invites = createInvites(parts);
     const { db, clock } = parts;
     return {
-      methods: createAuthService({ ...parts, linkRequests }),
+      methods: createAuthService({ ...parts, linkRequests, invites }),
       works: linkRequests.works,
       jobs: [
         {

@@ -13,7 +13,7 @@ import { createVerification } from "./verification.ts";
 
 /** Makes the methods that begin a login. */
 export function createLogIn(parts: AuthServiceParts) {
-  const { db, clock, logins, provePassword, mailer, audit } = parts;
+  const { db, clock, logins, provePassword, mailer, audit, invites } = parts;
   const verify = createVerification(parts);
   const mails = createAuthMails(mailer);
 
@@ -27,12 +27,15 @@ export function createLogIn(parts: AuthServiceParts) {
   }
 
   return {
-    async logIn(call: Call, { email: given, password, accountId }: LogInRequest): Promise<Login> {
+    async logIn(call: Call, { email: given, password, accountId, inviteToken }: LogInRequest): Promise<Login> {
       const email = canonicalEmail(given);
       const user = await findUserByEmail(db, email, clock.now());
       await provePassword({ user, email, password, client: clientOf(call) });
       if (!user?.email_verified_at) throw fail("email-not-verified");
-      return db.transaction((tx) => open(tx, call, user, accountId));
+      return db.transaction(async (tx) => {
+        const joined = inviteToken === undefined ? undefined : await invites.accept(tx, call, user.id, inviteToken);
+        return open(tx, call, user, joined?.account_id ?? accountId);
+      });
     },
 
     async consumeMagicLink(call: Call, { token, accountId }: ConsumeMagicLinkRequest): Promise<Login> {

@@ -14,6 +14,7 @@ import type { Config } from "../platform/config.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
+import type { Invites } from "../teams/invites.ts";
 import { toLoginMessage } from "./auth-messages.ts";
 import type { LinkRequest, LinkRequests } from "./link-requests.ts";
 import { createLogIn } from "./log-in.ts";
@@ -33,6 +34,7 @@ export interface AuthServiceParts {
   readonly linkRequests: LinkRequests;
   readonly mailer: Mailer;
   readonly audit: AuditLog;
+  readonly invites: Invites;
 }
 
 /** Makes the implementation of AuthService. */

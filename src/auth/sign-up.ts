@@ -24,7 +24,7 @@ const most = { signUps: 100, mails: 5 };
 
 /** Makes the methods by which people come to be users. */
 export function createSignUp(parts: AuthServiceParts) {
-  const { config, db, ids, clock, brakes, passwords, mailer, linkRequests } = parts;
+  const { config, db, ids, clock, brakes, passwords, mailer, linkRequests, invites } = parts;
   const mails = createAuthMails(mailer);
   const verify = createVerification(parts);
 
@@ -42,25 +42,29 @@ export function createSignUp(parts: AuthServiceParts) {
 
   return {
     async signUp(call: Call, request: SignUpRequest): Promise<SignUpResponse> {
-      if (config.signup === "closed") throw fail("feature-unavailable", {}, { detail: "sign-up is closed here" });
+      const { inviteToken } = request;
+      if (config.signup === "closed" && inviteToken === undefined)
+        throw fail("feature-unavailable", {}, { detail: "sign-up takes an invite here" });
       const email = canonicalEmail(request.email);
       assertUncommon(request.password, email);
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");
+      const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);
       const found = await findUserByEmail(db, email, clock.now());
       // Whether it is verified is told neither in words nor by time.
       if (found) await sendAgain(email);
       if (found) throw fail("email-already-registered");
       const passwordHash = await passwords.hash(request.password);
       const name = request.name ?? email.split("@", 1)[0] ?? email;
-      const [id, accountId] = [ids.next("usr"), ids.next("acc")];
-      const account = { id: accountId, name: request.accountName ?? name };
+      const id = ids.next("usr");
+      const account = { id: ids.next("acc"), name: request.accountName ?? name };
+      const joined = invite ? { inviteHash: invite.token_hash } : { account };
       await db.transaction(async (tx) => {
-        const user = { id, email, name, passwordHash, account, createdAt: new Date(clock.now()) };
+        const user = { id, email, name, passwordHash, ...joined, createdAt: new Date(clock.now()) };
         if (!(await insertUser(tx, user))) throw fail("email-already-registered");
         await sendVerification(tx, user);
       });
-      return create(SignUpResponseSchema, { userId: id, accountId, email });
+      return create(SignUpResponseSchema, { userId: id, accountId: invite?.account_id ?? account.id, email });
     },
 
     async verifyEmail(call: Call, { token }: VerifyEmailRequest): Promise<VerifyEmailResponse> {

@@ -3,6 +3,7 @@ import type { AuditLog, Call } from "../call.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import type { Invites } from "../teams/invites.ts";
 import { invalidMailToken } from "./mail-tokens.ts";
 import { recordByUser } from "./people-entries.ts";
 
@@ -18,20 +19,24 @@ export function createVerification({
   ids,
   clock,
   audit,
+  invites,
 }: {
   readonly ids: Ids;
   readonly clock: Clock;
   readonly audit: AuditLog;
+  readonly invites: Invites;
 }) {
   return async (tx: Tx, call: Call, { userId, dropsPassword }: VerificationRequest): Promise<UserRow> => {
     const [membershipId, now] = [ids.next("mem"), new Date(clock.now())];
     const verified = await verifyUser(tx, userId, { membershipId, now, dropsPassword });
     if (!verified) throw invalidMailToken();
-    const { user, madeAccountId } = verified;
+    const { user, madeAccountId, inviteHash } = verified;
     if (madeAccountId !== undefined) {
       const made = { accountId: madeAccountId, action: "account.create", subject: madeAccountId };
       recordByUser({ audit, tx, call }, user, made);
     }
+    // One that has lapsed meanwhile leaves a user without an account, who can be invited again.
+    if (inviteHash) await invites.acceptOpen(tx, call, userId, inviteHash);
     return user;
   };
 }

@@ -85,11 +85,26 @@ export async function revokeInvite(tx: Tx, id: string, now: Date): Promise<void>
   await tx.sql.updateTable("invites").set({ revoked_at: now }).where("id", "=", id).execute();
 }
 
-/** Uses up an invite that was sent to an address: of many who try at once one does. */
-export async function acceptInvite(
-  tx: Tx,
-  { tokenHash, email, now }: { readonly tokenHash: Buffer; readonly email: string; readonly now: Date },
+/** An invite as whoever has got it shows it. */
+export interface ShownInvite {
+  readonly tokenHash: Buffer;
+  /** The canonical address of whoever shows it. */
+  readonly email: string;
+  readonly now: Date;
+}
+
+/** Finds an invite that is open, without using it up. */
+export async function findOpenInvite(
+  db: Queryable,
+  { tokenHash, email, now }: ShownInvite,
 ): Promise<InviteRow | undefined> {
+  const found = db.sql.selectFrom("invites").selectAll().where("token_hash", "=", tokenHash).where("email", "=", email);
+  const open = found.where("accepted_at", "is", null).where("revoked_at", "is", null);
+  return await open.where("expires_at", ">", now).executeTakeFirst();
+}
+
+/** Uses up an invite that was sent to an address: of many who try at once one does. */
+export async function acceptInvite(tx: Tx, { tokenHash, email, now }: ShownInvite): Promise<InviteRow | undefined> {
   return await tx.sql
     .updateTable("invites")
     .set({ accepted_at: now })

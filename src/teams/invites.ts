@@ -6,11 +6,12 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
-import type { Tx } from "../platform/postgres/database.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
 import { tellActivity } from "./activity.ts";
 import {
   acceptInvite,
+  findOpenInvite,
   findSends,
   type InviteRow,
   lockInvite,
@@ -51,7 +52,11 @@ export interface Invites {
   /** Revokes an invite. Throws `not-found`, and `conflict` where it is not open. */
   revoke(tx: Tx, by: Principal, id: string): Promise<InviteRow>;
   /** Makes a user a member by the token of an invite. Throws `invalid-auth-token`, and `conflict` for a member. */
-  accept(tx: Tx, call: Call, login: Principal & { kind: "login" }, token: string): Promise<MemberRow>;
+  accept(tx: Tx, call: Call, userId: string, token: string): Promise<MemberRow>;
+  /** The same for a user who has signed up with it, when the address is verified; undefined when it is not open any more. */
+  acceptOpen(tx: Tx, call: Call, userId: string, tokenHash: Buffer): Promise<MemberRow | undefined>;
+  /** Finds the invite that somebody signs up with, open and for that address. Throws `invalid-auth-token`. */
+  find(db: Queryable, email: string, token: string): Promise<InviteRow>;
 }
 
 const invalidToken = () =>
@@ -66,6 +71,28 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
     const seconds = Math.max(1, Math.ceil((oldest.getTime() + day - now) / 1_000));
     const detail = `an account sends ${mostADay} invites in 24 hours; wait ${seconds} s`;
     throw fail("rate-limited", { retry_after_seconds: seconds }, { detail, retryAfter: seconds });
+  }
+
+  async function acceptOpen(tx: Tx, call: Call, userId: string, tokenHash: Buffer): Promise<MemberRow | undefined> {
+    const now = new Date(clock.now());
+    const user = await findUser(tx, userId);
+    const accepted = user && (await acceptInvite(tx, { tokenHash, email: user.email, now }));
+    if (!accepted) return undefined;
+    const { id: inviteId, account_id: accountId, role } = accepted;
+    const membership = { id: ids.next("mem"), accountId, userId: user.id, role, createdAt: now };
+    if (!(await insertMembership(tx, membership))) {
+      throw fail("conflict", {}, { detail: "you are a member of the account already" });
+    }
+    const { requestId, clientAddress } = call;
+    audit.record(tx, {
+      ...{ accountId, actor: { kind: "user", id: user.id, name: user.email }, action: "team_invite.accept" },
+      ...{ subject: inviteId, data: { member: membership.id, role } },
+      ...{ requestId, clientAddress, userAgent: call.header("user-agent") },
+    });
+    const member = await findMember(tx, accountId, { userId: user.id });
+    if (!member) throw new Error("a membership that was inserted is not there");
+    await tellActivity(tx, mailer, member, "joined");
+    return member;
   }
 
   return {
@@ -103,26 +130,17 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
       return row;
     },
 
-    async accept(tx, call, login, token) {
-      const now = new Date(clock.now());
-      const user = await findUser(tx, login.userId);
-      const accepted = user && (await acceptInvite(tx, { tokenHash: hashSecret(token), email: user.email, now }));
-      if (!accepted) throw invalidToken();
-      const { id: inviteId, account_id: accountId, role } = accepted;
-      const membership = { id: ids.next("mem"), accountId, userId: user.id, role, createdAt: now };
-      if (!(await insertMembership(tx, membership))) {
-        throw fail("conflict", {}, { detail: "you are a member of the account already" });
-      }
-      const { requestId, clientAddress } = call;
-      audit.record(tx, {
-        ...{ accountId, actor: { kind: "user", id: user.id, name: user.email }, action: "team_invite.accept" },
-        ...{ subject: inviteId, data: { member: membership.id, role } },
-        ...{ requestId, clientAddress, userAgent: call.header("user-agent") },
-      });
-      const member = await findMember(tx, accountId, { userId: user.id });
-      if (!member) throw new Error("a membership that was inserted is not there");
-      await tellActivity(tx, mailer, member, "joined");
+    acceptOpen,
+    async accept(tx, call, userId, token) {
+      const member = await acceptOpen(tx, call, userId, hashSecret(token));
+      if (!member) throw invalidToken();
       return member;
+    },
+    async find(db, email, token) {
+      const shown = { tokenHash: hashSecret(token), email, now: new Date(clock.now()) };
+      const found = await findOpenInvite(db, shown);
+      if (!found) throw invalidToken();
+      return found;
     },
   };
 }

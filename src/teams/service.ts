@@ -91,7 +91,7 @@ export function createTeamService(parts: TeamServiceParts): ServiceImplementatio
       return create(EmptySchema);
     },
     acceptInvite: (call, { token }) =>
-      call.commit(async (tx) => toMemberMessage(await invites.accept(tx, call, loginOf(call), token))),
+      call.commit(async (tx) => toMemberMessage(await invites.accept(tx, call, loginOf(call).userId, token))),
     async removeMember(call, { id, keepKeys }) {
       await db.transaction(async (tx) => {
         const { member, keys } = await members.remove(tx, call.principal, id, keepKeys);

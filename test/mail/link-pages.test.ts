@@ -72,6 +72,54 @@ test("who signs up presses a button to verify, logs in by a link, and sets anoth
   expect([...verifying.faults, ...loggingIn.faults]).toEqual([]);
 }, 120_000);
 
+test("who is invited joins by signing up on the page, or by logging in there", async () => {
+  const developer = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
+  const grace = freshEmail();
+  await developer("/v1/team/invites", { email: grace });
+  const { page, faults } = await openLink("invite", grace);
+  const signingUp = page.locator("form").first();
+  await signingUp.getByLabel("Your name").fill("Grace");
+  await signingUp.getByLabel("E-mail address").fill(grace);
+  await signingUp.getByLabel("New password").fill(goodPassword);
+  await signingUp.getByRole("button", { name: "Sign up and join" }).click();
+  await outcome(page).getByText("One more step").waitFor();
+  expect(await page.locator("form").count()).toBe(0);
+  const verifying = await openLink("verify-email", grace);
+  await verifying.page.getByRole("button", { name: "Verify the address" }).click();
+  await outcome(verifying.page).getByText("The address is verified").waitFor();
+
+  const ada = await gateway.signUp();
+  await developer("/v1/team/invites", { email: ada.email });
+  const { page: joining } = await openLink("invite", ada.email);
+  const loggingIn = joining.locator("form").last();
+  await loggingIn.getByLabel("E-mail address").fill(ada.email);
+  await loggingIn.getByLabel("Password").fill("not the right password");
+  await loggingIn.getByRole("button", { name: "Log in and join" }).click();
+  await joining.locator("#outcome.fault").waitFor();
+  await loggingIn.getByLabel("Password").fill(ada.password);
+  await loggingIn.getByRole("button", { name: "Log in and join" }).click();
+  await outcome(joining).getByText("You belong to the team").waitFor();
+  const [access = ""] = await joining.locator("pre code").allTextContents();
+  const { body: members } = await restClient({ url: gateway.url, key: access })("/v1/team/members");
+  expect(members.data.map(({ email }: Record<string, string>) => email)).toEqual([ada.email, grace]);
+  expect(faults).toEqual([]);
+}, 120_000);
+
+test("who changes the address confirms it at the new one, and can undo it at the old one", async () => {
+  const { email: old, password, rest: asPerson } = await gateway.signUp();
+  const email = freshEmail();
+  expect(await asPerson("/v1/auth/email-change/request", { email, password })).toMatchObject({ status: 202 });
+  const confirming = await openLink("email-change", email);
+  await confirming.page.getByRole("button", { name: "Confirm the address" }).click();
+  await outcome(confirming.page).getByText("The address is changed").waitFor();
+  expect(await rest("/v1/auth/login", { email, password })).toMatchObject({ status: 200 });
+  const undoing = await openLink("undo-email-change", old);
+  await undoing.page.getByRole("button", { name: "Undo the change" }).click();
+  await outcome(undoing.page).getByText("The address is yours again").waitFor();
+  await openLink("password-reset", old);
+  expect([...confirming.faults, ...undoing.faults]).toEqual([]);
+}, 120_000);
+
 test("a link that was used, and one that is cut off, say so", async () => {
   const page = await browser.newPage();
   await page.goto(`${gateway.url}/auth/magic-link#${"x".repeat(40)}`);

@@ -1,0 +1,70 @@
+/**
+ * What a page does to which a link in a mail leads. The token never leaves the browser but in the body of the one request. It
+ * goes from the address, too, so that no history has it. A mail program that opens links ahead presses no button, and so
+ * uses no token up.
+ */
+export const linkScript = `
+const main = document.querySelector("main");
+const about = document.querySelector("#about");
+const outcome = document.querySelector("#outcome");
+const forms = document.querySelector("#forms");
+let token = location.hash.slice(1);
+function take() {
+  if (location.hash.length > 1) token = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+}
+function say(text, isFault) {
+  outcome.textContent = text;
+  outcome.className = isFault ? "fault" : "";
+}
+function show(name, value) {
+  const heading = document.createElement("h4");
+  const pre = document.createElement("pre");
+  const code = document.createElement("code");
+  heading.textContent = name;
+  code.textContent = value;
+  pre.append(code);
+  const copy = document.createElement("button");
+  copy.textContent = "Copy";
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(value);
+    copy.textContent = "Copied";
+  });
+  pre.prepend(copy);
+  main.append(heading, pre);
+}
+function faultOf({ title, detail, errors = [] }, form) {
+  const labelOf = (field) => form.elements[field]?.labels[0].textContent ?? field;
+  const faults = errors.map(({ field, message }) => labelOf(field) + ": " + message);
+  return faults.length > 0 ? faults.join("; ") : detail ?? title;
+}
+async function send(form) {
+  const { path, tokenName, done } = form.dataset;
+  const body = JSON.stringify({ ...Object.fromEntries(new FormData(form)), [tokenName]: token });
+  const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  const text = await answer.text();
+  const content = text === "" ? {} : JSON.parse(text);
+  if (!answer.ok) throw new Error(faultOf(content, form));
+  forms.remove();
+  about.remove();
+  say(done, false);
+  for (const [name, value] of [["Access token", content.access_token], ["Refresh token", content.refresh_token]])
+    if (value) show(name, value);
+}
+take();
+addEventListener("hashchange", take);
+if (token === "") say("This link is not complete. Open the one in the mail, or copy all of it.", true);
+for (const form of document.forms) {
+  const button = form.querySelector("button");
+  button.disabled = token === "";
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    say("", false);
+    send(form).catch((error) => {
+      say(error.message, true);
+      button.disabled = false;
+    });
+  });
+}
+`;
