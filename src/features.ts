@@ -6,6 +6,7 @@ import { audit } from "./audit/feature.ts";
 import { auth } from "./auth/feature.ts";
 import { brakes } from "./brakes/feature.ts";
 import { credentials } from "./credentials/feature.ts";
+import { deletion } from "./deletion/feature.ts";
 import { events } from "./events/feature.ts";
 import type { Feature } from "./feature.ts";
 import { files } from "./files/feature.ts";
@@ -48,6 +49,7 @@ export const features: readonly Feature<AppParts>[] = [
   profiles,
   files,
   me,
+  deletion,
 ];
 
 /** The migrations of all features. */

@@ -10,6 +10,7 @@ interface LinkField {
   /** The member of the request. */
   readonly name: string;
   readonly label: string;
+  readonly hint?: string;
   readonly type: "text" | "email" | "password";
   readonly autocomplete: string;
 }
@@ -39,8 +40,7 @@ const name: LinkField = { name: "name", label: "Your name", type: "text", autoco
 const password: LinkField = { name: "password", label: "Password", type: "password", autocomplete: "current-password" };
 const newPassword: LinkField = {
   ...password,
-  label: "New password, 10 characters or more",
-  autocomplete: "new-password",
+  ...{ label: "New password", hint: "10 characters or more", autocomplete: "new-password" },
 };
 
 const actions: Readonly<Record<LinkPage, LinkAction>> = {
@@ -155,9 +155,9 @@ const headers = {
 };
 
 function formOf({ heading, fields = [], button, path, tokenName = "token", done }: LinkForm, index: number): Html {
-  const inputs = fields.map(({ name, label, type, autocomplete }) => {
+  const inputs = fields.map(({ name, label, hint, type, autocomplete }) => {
     const id = `${name}-${index}`;
-    return html`<label for="${id}">${label}</label>
+    return html`<label for="${id}">${label}${hint && html` <span class="rule">${hint}</span>`}</label>
 <input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}" required>
 `;
   });
@@ -182,6 +182,7 @@ function linkPage({ title, about, forms }: LinkAction): string {
 <p id="about">${about}</p>
 <p id="outcome" role="status"></p>
 <div id="forms">${forms.map(formOf)}</div>
+<p><a href="/docs">API reference</a></p>
 <noscript><p class="fault">This page needs script: it hands the token of the link on.</p></noscript>
 </main>
 <script>${new Html(linkScript)}</script>

@@ -31,12 +31,13 @@ function show(name, value) {
     copy.textContent = "Copied";
   });
   pre.prepend(copy);
-  main.append(heading, pre);
+  outcome.after(...main.querySelectorAll("h4, pre"), heading, pre);
 }
 function faultOf({ title, detail, errors = [] }, form) {
-  const labelOf = (field) => form.elements[field]?.labels[0].textContent ?? field;
-  const faults = errors.map(({ field, message }) => labelOf(field) + ": " + message);
-  return faults.length > 0 ? faults.join("; ") : detail ?? title;
+  const labelOf = (field) => form.elements[field]?.labels[0].firstChild.textContent ?? field;
+  const faults = errors.map(({ field, message }) => labelOf(field) + " " + message);
+  const said = faults.length > 0 ? faults.join("; ") : detail ?? title;
+  return said[0].toUpperCase() + said.slice(1) + ".";
 }
 async function send(form) {
   const { path, tokenName, done } = form.dataset;

@@ -56,6 +56,7 @@ td, th { text-align: left; vertical-align: top; padding: .5rem .8rem .5rem 0; bo
 th { font-weight: normal; width: 13rem; overflow-wrap: anywhere; }
 th code { background: none; padding: 0; font-weight: 600; }
 td p { margin: 0 0 .2rem; }
+td time { white-space: nowrap; }
 .type, .rule { color: var(--soft); font-size: 13px; }
 .type { display: block; }
 .needed { color: var(--delete); font-size: 12px; }

@@ -16,6 +16,8 @@ interface AccountsTable {
   overrides: JSONColumnType<Override[], string | undefined, string>;
   /** The operator has disabled it: its bearers are revoked, and nobody logs in to it. */
   disabled_at: Generated<Date | null>;
+  /** An owner has deleted it, and so disabled it: from then on nobody can restore it. */
+  deletes_at: Generated<Date | null>;
 }
 
 declare module "../platform/postgres/schema.ts" {
@@ -96,11 +98,11 @@ export async function setTier(tx: Tx, id: string, tier: string): Promise<void> {
   await tx.sql.updateTable("accounts").set({ tier }).where("id", "=", id).execute();
 }
 
-/** Disables an account, or enables it again; false when it is so already. */
+/** Disables an account, or enables it again, also one that its owner has deleted; false when it is so already. */
 export async function setDisabled(tx: Tx, id: string, disabledAt: Date | null): Promise<boolean> {
   const row = await tx.sql
     .updateTable("accounts")
-    .set({ disabled_at: disabledAt })
+    .set({ disabled_at: disabledAt, deletes_at: null })
     .where("id", "=", id)
     .where("disabled_at", disabledAt ? "is" : "is not", null)
     .returning("id")

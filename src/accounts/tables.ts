@@ -73,5 +73,5 @@ export const peopleMigrations: Migrations = {
   )`,
     "create index memberships_user on memberships (user_id, created_at)",
   ],
-  "038-pending-invites": ["alter table users add column pending_invite bytea"],
+  "041-pending-invites": ["alter table users add column pending_invite bytea"],
 };

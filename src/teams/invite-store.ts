@@ -129,6 +129,11 @@ export async function revokeInvitesTo(tx: Tx, email: string, now: Date): Promise
   await revokeOpen(tx, now).where("email", "=", email).execute();
 }
 
+/** Revokes the open invites to an account. */
+export async function revokeInvitesOf(tx: Tx, accountId: string, now: Date): Promise<void> {
+  await revokeOpen(tx, now).where("account_id", "=", accountId).execute();
+}
+
 /** Revokes the open invites of a user to an account, to roles that it cannot invite to any more. */
 export async function lapseInvites(
   tx: Tx,

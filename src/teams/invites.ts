@@ -1,5 +1,5 @@
 import { insertMembership } from "../accounts/memberships.ts";
-import { lockAccount } from "../accounts/store.ts";
+import { findAccount, lockAccount } from "../accounts/store.ts";
 import { canonicalEmail, findUser } from "../accounts/users.ts";
 import type { AuditLog, Call, Principal } from "../call.ts";
 import type { Mailer } from "../mail/mailer.ts";
@@ -107,12 +107,13 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
       const invited_by = by.kind === "login" ? by.userId : null;
       const invite = { id, account_id: accountId, email, role, invited_by, token_hash: hashSecret(token) };
       const row = await upsertInvite(tx, { ...invite, now: new Date(now), expires_at: new Date(now + goodFor) });
+      const { name } = await findAccount(tx, accountId);
       await mailer.send(tx, {
         to: email,
         kind: "account",
         subject: "You are invited to a team",
         lines: [
-          `${by.name} invites you to join an account of Pilothouse as ${role === "admin" ? "an admin" : "a member"}.`,
+          `${by.name} invites you to join the account ${name} of Pilothouse as ${role === "admin" ? "an admin" : "a member"}.`,
           "The link is for you alone, and good for 7 days. If you do not know what this is about, ignore this mail.",
         ],
         button: { label: "Join", url: mailer.link("invite", token) },

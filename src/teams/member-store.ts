@@ -47,6 +47,11 @@ export async function findMember(
   return await all.where("u.email", "=", who.email).executeTakeFirst();
 }
 
+/** Lists all members of an account, always in one order. */
+export async function listAllMembers(db: Queryable, accountId: string): Promise<MemberRow[]> {
+  return await selectMembers(db, accountId).orderBy("m.id").execute();
+}
+
 /** Lists the owners and admins of an account, always in one order. */
 export async function listManagers(db: Queryable, accountId: string): Promise<MemberRow[]> {
   return await selectMembers(db, accountId).where("m.role", "in", ["owner", "admin"]).orderBy("m.id").execute();

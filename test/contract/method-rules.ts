@@ -32,6 +32,7 @@ const expectedStepUps = new Set([
   "DELETE /v1/auth/mfa/totp",
   "DELETE /v1/account/logins/{id}",
   "POST /v1/auth/password/change",
+  "POST /v1/auth/account/delete",
   "POST /v1/auth/email-change/request",
 ]);
 

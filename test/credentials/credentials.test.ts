@@ -4,8 +4,7 @@ import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { CredentialsService } from "../../src/gen/pilothouse/v1/credentials_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
 import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
-import type { ReceivedMail } from "../support/mailbox.ts";
-import { freshEmail, goodPassword, type Person, tokenOfMail } from "../support/people.ts";
+import { freshEmail, goodPassword, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
 const { changePassword, requestEmailChange, confirmEmailChange, undoEmailChange } = CredentialsService.method;
@@ -33,14 +32,6 @@ async function logInAgain({ email, password }: Pick<Person, "email" | "password"
 /** What a request with the token gets. */
 const use = async (token: string): Promise<string> => (await call(getMe, {}, token)).slug;
 
-/** Takes the mail with a subject to an address: others come between, such as that of a login from a new device. */
-async function mailAbout(subject: string, email: string): Promise<ReceivedMail> {
-  for (;;) {
-    const mail = await gateway.mailbox.next(email);
-    if (mail.subject === subject) return mail;
-  }
-}
-
 /** Asks for another address; gives it, and the token of the mail that went there. */
 async function askFor(person: Person, email = freshEmail(), door: DoorName = "REST") {
   const request = { email, password: person.password };
@@ -65,7 +56,7 @@ describe.each(doors)("over %s", (door) => {
     expect((await change("not the right password", newPassword)).slug).toBe("invalid-credentials");
     expect((await change(person.password, "qwertyuiop")).slug).toBe("validation-failed");
     expect((await change(person.password, newPassword)).slug).toBe("");
-    await mailAbout("Your password was changed", person.email);
+    await mailAbout(gateway.mailbox, person.email, "Your password was changed");
     expect(await use(person.accessToken)).toBe("");
     expect(await use(other.access_token)).toBe("revoked-key");
     expect((await logInAgain(person)).slug).toBe("invalid-credentials");
@@ -84,7 +75,7 @@ describe.each(doors)("over %s", (door) => {
     expect(await use(other.access_token)).toBe("revoked-key");
     expect((await logInAgain(person)).slug).toBe("invalid-credentials");
     expect((await logInAgain({ ...person, email })).slug).toBe("");
-    const told = await mailAbout("Your e-mail address was changed", person.email);
+    const told = await mailAbout(gateway.mailbox, person.email, "Your e-mail address was changed");
     const undo = told.links[0]?.split("#")[1] ?? "";
     expect((await gateway.call(door, undoEmailChange, { token: undo })).answer).toMatchObject({ email: person.email });
     expect((await gateway.call(door, undoEmailChange, { token: undo })).slug).toBe("invalid-auth-token");

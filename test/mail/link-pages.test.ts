@@ -63,7 +63,7 @@ test("who signs up presses a button to verify, logs in by a link, and sets anoth
   const resetting = await openLink("password-reset", email);
   await resetting.page.getByLabel("New password").fill("short");
   await resetting.page.getByRole("button", { name: "Set the password" }).click();
-  await outcome(resetting.page).getByText("password").waitFor();
+  await outcome(resetting.page).getByText("New password must have 10").waitFor();
   const password = "another long and uncommon phrase";
   await resetting.page.getByLabel("New password").fill(password);
   await resetting.page.getByRole("button", { name: "Set the password" }).click();
@@ -124,7 +124,7 @@ test("a link that was used, and one that is cut off, say so", async () => {
   const page = await browser.newPage();
   await page.goto(`${gateway.url}/auth/magic-link#${"x".repeat(40)}`);
   await page.getByRole("button").click();
-  await outcome(page).getByText("the token is malformed, was used, or has expired").waitFor();
+  await outcome(page).getByText("The token is malformed, was used, or has expired").waitFor();
   await page.goto(`${gateway.url}/auth/verify-email`);
   await outcome(page).getByText("This link is not complete").waitFor();
   expect(await page.getByRole("button").isDisabled()).toBe(true);

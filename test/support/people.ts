@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "vitest";
-import type { Mailbox } from "./mailbox.ts";
+import type { Mailbox, ReceivedMail } from "./mailbox.ts";
 import { type Rest, restClient } from "./rest.ts";
 
 /** The password of everybody who signs up in tests. */
@@ -46,6 +46,14 @@ export async function joinTeam(url: string, mailbox: Mailbox, host: Rest, role =
 /** Makes an address that nobody has. */
 export function freshEmail(): string {
   return `user-${randomBytes(6).toString("hex")}@example.com`;
+}
+
+/** Takes the mail with a subject to an address: others come between, such as that of a login from a new device. */
+export async function mailAbout(mailbox: Mailbox, email: string, subject: string): Promise<ReceivedMail> {
+  for (;;) {
+    const mail = await mailbox.next(email);
+    if (mail.subject === subject) return mail;
+  }
 }
 
 /** Takes the token of the link in the next mail to an address that has one. */

@@ -11,6 +11,7 @@ export const doneByHand: readonly string[] = [
   ...["signUp", "verifyEmail", "logIn", "requestMagicLink", "consumeMagicLink", "requestPasswordReset"],
   ...["confirmPasswordReset", "refreshAuth", "tokenOAuth", "enrolTotp", "confirmTotp", "stepUp"],
   ...["changePassword", "requestEmailChange", "confirmEmailChange", "undoEmailChange"],
+  ...["deleteAccount", "restoreAccount"],
   ...["createInvite", "acceptInvite", "updateMember", "leaveTeam", "getCurrentLegal", "acceptLegal"],
 ];
 
@@ -61,6 +62,12 @@ export async function carryOutByHand(
   await perform("requestEmailChange", { email: after, password: goodPassword }, { bearer });
   await perform("confirmEmailChange", { token: await mailed(after) });
   await perform("undoEmailChange", { token: await mailed(before) });
+
+  const left = freshEmail();
+  await join(left);
+  const { access_token: leaving } = await logIn(left);
+  await perform("deleteAccount", { password: goodPassword }, { bearer: leaving });
+  await perform("restoreAccount", { token: await mailed(left) });
 
   await bringTermsIntoForce(gateway, { id: "second", url: "https://example.com/terms" });
   const { revision_id } = await perform("getCurrentLegal");

@@ -44,6 +44,8 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "CredentialsService.RequestEmailChange": ["a login", "a step-up", "no terms"],
   "CredentialsService.ConfirmEmailChange": ["nothing"],
   "CredentialsService.UndoEmailChange": ["nothing"],
+  "DeletionService.Delete": ["a login", "a step-up", "no terms"],
+  "DeletionService.Restore": ["nothing"],
   "LegalService.GetCurrentLegal": ["nothing"],
   "LegalService.AcceptLegal": ["account:write", "no terms"],
   "OAuthService.Token": ["nothing"],

@@ -162,6 +162,20 @@ export const writes: Readonly<Record<string, Prepare>> = {
     await person.rest("/v1/auth/email-change/confirm", { token });
     return { token: await tokenOfMail(mailbox, person.email) };
   }),
+  "DeletionService.Delete": async (scene) => {
+    const { email, password, accessToken: token, rest } = await signUp(scene.url, scene.mailbox);
+    const log = async () => {
+      await rest("/v1/auth/account/restore", { token: await tokenOfMail(scene.mailbox, email) });
+      return rest;
+    };
+    return { request: { password }, token, action: "account.delete", log };
+  },
+  "DeletionService.Restore": async (scene) => {
+    const { email, password, rest } = await signUp(scene.url, scene.mailbox);
+    await rest("/v1/auth/account/delete", { password });
+    const request = { token: await tokenOfMail(scene.mailbox, email) };
+    return { request, action: "account.restore", log: async () => rest };
+  },
   "LegalService.AcceptLegal": byKey("legal.accept", async (_, { publishTerms }) => ({
     revision_id: await publishTerms(),
   })),

@@ -1,0 +1,101 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { findAccount } from "../accounts/store.ts";
+import { findUserOfLogin } from "../accounts/users.ts";
+import { invalidMailToken, makeMailToken, useMailToken, validFor } from "../auth/mail-tokens.ts";
+import { recordByUser } from "../auth/people-entries.ts";
+import { type AuditLog, type Call, loginOf } from "../call.ts";
+import {
+  type AccountDeletion,
+  AccountDeletionSchema,
+  type AccountRestored,
+  AccountRestoredSchema,
+  type DeleteAccountRequest,
+  type DeletionService,
+  type RestoreAccountRequest,
+} from "../gen/pilothouse/v1/deletion_pb.ts";
+import { lookBy } from "../limits/store.ts";
+import { clientOf } from "../logins/client.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { ProvePassword } from "../passwords/password-proof.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
+import { fail } from "../platform/errors.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import { revokeInvitesOf } from "../teams/invite-store.ts";
+import { findMember, listAllMembers } from "../teams/member-store.ts";
+import { deletionMail, restorationMail } from "./mails.ts";
+import { closeAccount, reopenAccount } from "./store.ts";
+
+export interface DeletionServiceParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly mailer: Mailer;
+  readonly provePassword: ProvePassword;
+  readonly audit: AuditLog;
+}
+
+/** Makes the implementation of DeletionService. */
+export function createDeletionService(parts: DeletionServiceParts): ServiceImplementation<typeof DeletionService> {
+  const { db, bus, clock, mailer, provePassword, audit } = parts;
+
+  /** Tells all members of a deletion; owners, how to restore the account. */
+  async function tellDeletion(tx: Tx, accountId: string, by: string, deletesAt: Date): Promise<void> {
+    const { name: accountName } = await findAccount(tx, accountId);
+    for (const member of await listAllMembers(tx, accountId)) {
+      const owner = { userId: member.user_id, email: member.email, accountId };
+      const isOwner = member.role === "owner";
+      const token = isOwner ? await makeMailToken(tx, "account-restore", owner, clock.now()) : undefined;
+      const url = token === undefined ? undefined : mailer.link("account-restore", token);
+      await mailer.send(tx, deletionMail(member, { accountName, by }, deletesAt, url));
+    }
+  }
+
+  /** Has every gateway read the account's bearers again, and its sessions ended that run although it is closed. */
+  function settle(tx: Tx, accountId: string): void {
+    lookBy(tx, accountId, clock.now());
+    tx.afterCommit(() => bus.publish("bearer-changed", accountId));
+  }
+
+  async function deleteAccount(call: Call, { password }: DeleteAccountRequest): Promise<AccountDeletion> {
+    const login = loginOf(call);
+    const { accountId, userId } = login;
+    if (login.role !== "owner") throw fail("forbidden", {}, { detail: "only an owner deletes an account" });
+    const user = await findUserOfLogin(db, login);
+    await provePassword({ user, email: user.email, password, client: clientOf(call) });
+    const now = clock.now();
+    const deletesAt = new Date(now + validFor["account-restore"]);
+    await db.transaction(async (tx) => {
+      const isClosed = await closeAccount(tx, accountId, { now: new Date(now), deletesAt });
+      // Another was faster: the account, or this owner's part in it, has ended.
+      const member = await findMember(tx, accountId, { userId });
+      if (!isClosed || member?.role !== "owner") throw fail("revoked-key");
+      await revokeInvitesOf(tx, accountId, new Date(now));
+      settle(tx, accountId);
+      call.audit(tx, { subject: accountId, data: { deletes_at: deletesAt.toISOString() } });
+      await tellDeletion(tx, accountId, user.email, deletesAt);
+    });
+    return create(AccountDeletionSchema, { accountId, deletesAt: timestampFromDate(deletesAt) });
+  }
+
+  async function restore(call: Call, { token }: RestoreAccountRequest): Promise<AccountRestored> {
+    const now = clock.now();
+    return db.transaction(async (tx) => {
+      const { userId, accountId } = await useMailToken(tx, "account-restore", token, now);
+      const owner = accountId ? await findMember(tx, accountId, { userId }) : undefined;
+      if (owner?.role !== "owner" || !(await reopenAccount(tx, owner.account_id, new Date(now))))
+        throw invalidMailToken();
+      settle(tx, owner.account_id);
+      const record = { accountId: owner.account_id, action: "account.restore", subject: owner.account_id };
+      recordByUser({ audit, tx, call }, { id: userId, email: owner.email }, record);
+      const { name: accountName } = await findAccount(tx, owner.account_id);
+      for (const member of await listAllMembers(tx, owner.account_id))
+        await mailer.send(tx, restorationMail(member, { accountName, by: owner.email }));
+      return create(AccountRestoredSchema, { accountId: owner.account_id });
+    });
+  }
+
+  return { delete: deleteAccount, restore };
+}

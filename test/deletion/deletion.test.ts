@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sweepDeleted } from "../../src/deletion/sweep.ts";
+import { AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { DeletionService } from "../../src/gen/pilothouse/v1/deletion_pb.ts";
+import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
+import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
+import { FakeWorker } from "../support/fake-worker.ts";
+import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+
+const { delete: deleteAccount, restore } = DeletionService.method;
+const { logIn, signUp } = AuthService.method;
+const { acceptInvite } = TeamService.method;
+const day = 86_400_000;
+const workerToken = "a token of the tests alone";
+
+let gateway: PeopleGateway;
+let worker: FakeWorker;
+beforeAll(async () => {
+  gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
+  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 10 });
+  await worker.start();
+}, 60_000);
+afterAll(async () => {
+  worker?.die();
+  await gateway?.[Symbol.asyncDispose]();
+});
+
+type Method = Parameters<PeopleGateway["call"]>[1];
+const call = (method: Method, request: Record<string, string>, token?: string): Promise<Outcome> =>
+  gateway.call("REST", method, request, { token });
+const use = async (token: string): Promise<string> => (await call(AccountService.method.getMe, {}, token)).slug;
+
+/** Deletes the account of its owner; gives the token that restores it. */
+async function close({ accessToken: token, password, email }: Person, door: DoorName = "REST"): Promise<string> {
+  const { slug, answer } = await gateway.call(door, deleteAccount, { password }, { token });
+  expect(slug).toBe("");
+  expect(Math.abs(Date.parse(answer.deletes_at) - gateway.now() - 7 * day)).toBeLessThan(60_000);
+  const [link = ""] = (await mailAbout(gateway.mailbox, email, "Your account is deleted")).links;
+  return link.split("#")[1] ?? "";
+}
+
+describe.each(doors)("over %s", (door) => {
+  test("an owner deletes the account and restores it within a week, with its keys and logins", async () => {
+    const owner = await gateway.signUp();
+    const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;
+    const token = await close(owner, door);
+    expect([await use(owner.accessToken), await use(key)]).toEqual(["revoked-key", "revoked-key"]);
+    expect((await call(logIn, { email: owner.email, password: owner.password })).slug).toBe("forbidden");
+    const restored = await gateway.call(door, restore, { token });
+    expect(restored.answer).toEqual({ account_id: owner.accountId });
+    expect([await use(owner.accessToken), await use(key)]).toEqual(["", ""]);
+    await mailAbout(gateway.mailbox, owner.email, "Your account is restored");
+    expect((await gateway.call(door, restore, { token })).slug).toBe("invalid-auth-token");
+  });
+
+  test("nobody but an owner deletes an account, and not without the password", async () => {
+    const owner = await gateway.signUp();
+    const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
+    const attempt = async (token: string | undefined, password: string) =>
+      (await gateway.call(door, deleteAccount, { password }, { token })).slug;
+    expect(await attempt(owner.accessToken, "not the right password")).toBe("invalid-credentials");
+    expect(await attempt(admin.accessToken, admin.password)).toBe("forbidden");
+    expect(await attempt(gateway.app.developerKey, owner.password)).toBe("forbidden");
+    expect(await use(owner.accessToken)).toBe("");
+  });
+});
+
+test("what runs in a deleted account ends, invites lapse, and its other members are told", async () => {
+  const owner = await gateway.signUp({ accountName: "Engines" });
+  const member = await joinTeam(gateway.url, gateway.mailbox, owner.rest);
+  const session = (await owner.rest("/v1/sessions", {})).body.id;
+  const guest = await gateway.signUp();
+  await owner.rest("/v1/team/invites", { email: guest.email });
+  const invite = await tokenOfMail(gateway.mailbox, guest.email);
+  const { promise: hasEnded, resolve } = Promise.withResolvers<string>();
+  const unsubscribe = gateway.app.bus.subscribe("session-ended", resolve);
+  const token = await close(owner);
+  expect(await hasEnded).toBe(session);
+  unsubscribe();
+  const told = await mailAbout(gateway.mailbox, member.email, "Your account is deleted");
+  expect(told.links).toEqual([]);
+  expect(told.text).toContain("Engines");
+  expect(await use(member.accessToken)).toBe("revoked-key");
+  expect((await call(acceptInvite, { token: invite }, guest.accessToken)).slug).toBe("invalid-auth-token");
+  await call(restore, { token });
+  const ended = (await owner.rest("/v1/sessions")).body.data.find(({ id }: Record<string, string>) => id === session);
+  expect(ended).toMatchObject({ status: "destroyed" });
+  expect(await use(member.accessToken)).toBe("");
+});
+
+test("of two owners who delete it at once one does, and either restores it, once", async () => {
+  const owner = await gateway.signUp();
+  const other = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
+  const members = (await owner.rest("/v1/team/members")).body.data;
+  const { id } = members.find(({ user_id }: Record<string, string>) => user_id === other.userId);
+  await owner.rest(`/v1/team/members/${id}`, { role: "owner" }, { method: "PATCH" });
+  const attempts = [owner, other].map(({ accessToken, password }) => call(deleteAccount, { password }, accessToken));
+  const slugs = (await Promise.all(attempts)).map(({ slug }) => slug).sort();
+  expect(slugs).toEqual(["", "revoked-key"]);
+  const tokens = [];
+  for (const { email } of [owner, other]) {
+    const [link = ""] = (await mailAbout(gateway.mailbox, email, "Your account is deleted")).links;
+    tokens.push(link.split("#")[1] ?? "");
+  }
+  const restored = await Promise.all(tokens.map(async (token) => (await call(restore, { token })).slug));
+  expect(restored.sort()).toEqual(["", "invalid-auth-token"]);
+});
+
+test("after a week it is gone with those who belong to no other account, and its address can sign up again", async () => {
+  const owner = await gateway.signUp();
+  // Who joins a team keeps an account of one's own.
+  const member = await joinTeam(gateway.url, gateway.mailbox, owner.rest);
+  expect((await owner.rest("/v1/profiles", { name: "Shop" })).status).toBe(201);
+  const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;
+  const token = await close(owner);
+  gateway.pass(7 * day);
+  await sweepDeleted(gateway.app);
+  expect((await call(restore, { token })).slug).toBe("invalid-auth-token");
+  expect(await use(key)).toBe("invalid-key");
+  const again = { email: owner.email, password: owner.password };
+  expect((await call(logIn, again)).slug).toBe("invalid-credentials");
+  expect((await call(signUp, again)).slug).toBe("");
+  const { email, password } = member;
+  expect((await call(logIn, { email, password })).slug).toBe("");
+});
+
+test("an account that was restored is not swept", async () => {
+  const owner = await gateway.signUp();
+  await call(restore, { token: await close(owner) });
+  gateway.pass(8 * day);
+  await sweepDeleted(gateway.app);
+  expect((await call(logIn, { email: owner.email, password: owner.password })).slug).toBe("");
+});
