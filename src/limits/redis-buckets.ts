@@ -76,11 +76,13 @@ function readReply(reply: unknown): { drawn: boolean; tokens: number[] } {
 
 /**
  * Makes buckets that all gateways share, one round trip for all buckets of a request. While Redis is away each gateway
- * draws from buckets of its own, of the size divided by the gateways last counted, which begin where the shared ones were.
+ * draws from buckets of its own, which are the shared ones divided by the gateways last counted.
  * Make them before Redis is started: they show there that this gateway draws.
  */
 export function createRedisBuckets({ redis, callersClock = false }: RedisBucketsOptions): Buckets {
-  const local = createBuckets();
+  /** What was last known of the whole buckets, and of this gateway's shares of them. */
+  const known = createBuckets();
+  const shares = createBuckets();
   let gateways = assumedGateways;
   let countedAt = Number.NEGATIVE_INFINITY;
   redis.listen(presence, () => undefined);
@@ -92,8 +94,8 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
   }
 
   function runOnShare(command: Command, owner: string, wishes: readonly BucketWish[], now: number): BucketState[] {
-    const shares = wishes.map((wish) => shareOf(wish, gateways));
-    return local[command](owner, shares, now);
+    const own = wishes.map((wish) => shareOf(wish, gateways));
+    return shares[command](owner, own, now);
   }
 
   /** Carries a command out in Redis, or on shares when Redis does not answer. */
@@ -105,11 +107,14 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     const time = callersClock ? String(now) : "";
     const args = [time, draws[command], ...sizes];
     const reply = await redis.ask("buckets", (client) => runScript(client, keys, args));
+    // Redis was only slow: it will have drawn, and what is known of the whole bucket decides meanwhile.
+    if (reply === undefined && redis.isUp) return known[command](owner, wishes, now);
     if (reply === undefined) return runOnShare(command, owner, wishes, now);
     const { drawn, tokens } = readReply(reply);
     return wishes.map((wish, index) => {
       const left = tokens[index] ?? 0;
-      local.set(owner, wish, left, now);
+      known.set(owner, wish, left, now);
+      shares.set(owner, shareOf(wish, gateways), left / gateways, now);
       return describeBucket(wish, left, drawn || left >= 1, now);
     });
   }
@@ -123,7 +128,8 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     };
 
   return {
-    look: (owner, wish, now) => local.look(owner, redis.isUp ? wish : shareOf(wish, gateways), now),
+    look: (owner, wish, now) =>
+      redis.isUp ? known.look(owner, wish, now) : shares.look(owner, shareOf(wish, gateways), now),
     take: runWhereTheyAre("take"),
     refund: runWhereTheyAre("refund"),
     read: runWhereTheyAre("read"),

@@ -23,7 +23,7 @@ interface Flood {
   readonly statuses: Record<number, number>;
   /** Answers whose headers are not those of the bucket. */
   readonly wrong: string[];
-  /** Bounds of the milliseconds between the first draw and the last. */
+  /** What the bucket has held in the shortest and the longest time that may lie between the first draw and the last. */
   readonly least: number;
   readonly most: number;
 }
@@ -43,7 +43,10 @@ function faultOf({ status, headers }: Response): string | undefined {
   return undefined;
 }
 
-/** Offers requests through both gateways, from three clients, at an even rate. */
+/**
+ * Offers requests through both gateways, from three clients, at an even rate; a machine that is too busy for that rate
+ * goes on until enough were refused.
+ */
 async function flood(key: string, during?: () => Promise<void>): Promise<Flood> {
   const statuses: Record<number, number> = {};
   const wrong: string[] = [];
@@ -66,7 +69,7 @@ async function flood(key: string, during?: () => Promise<void>): Promise<Flood> 
 
   /** Eight connections of one client, which together keep its part of the rate. */
   async function run(client: number): Promise<void> {
-    while (performance.now() - began < floodFor) {
+    while (performance.now() - began < floodFor || (statuses[429] ?? 0) < capacity / 2) {
       const due = (overOffered * expected * (performance.now() - began)) / floodFor;
       if (sent >= due) await sleep(5);
       else {
@@ -78,40 +81,42 @@ async function flood(key: string, during?: () => Promise<void>): Promise<Flood> 
   const running = Array.from({ length: clients * 8 }, (_, index) => run(index % clients));
   await Promise.all([...running, during?.()]);
   const { firstSent, firstAnswered, lastSent, lastAnswered } = moments;
-  return { statuses, wrong, least: lastSent - firstAnswered, most: lastAnswered - firstSent };
+  return { statuses, wrong, least: inFlow(lastSent - firstAnswered), most: inFlow(lastAnswered - firstSent) };
 }
 
-/** Requests that drew without Redis, on both gateways. */
+const inFlow = (ms: number): number => capacity + (refillPerSecond * ms) / 1_000;
+
+/** Requests that were decided without Redis, on both gateways. */
 async function countMissed(): Promise<number> {
   const texts = await Promise.all(deployment.gateways.map((gateway) => gateway.metrics()));
   return texts.reduce((sum, text) => sum + Number(/missed_total\{use="buckets"\} (\d+)/.exec(text)?.[1] ?? 0), 0);
 }
 
+/** Says that within 1 % of what the bucket holds was allowed, and nothing but that and refusals came. */
+function expectAllowed({ statuses, wrong, least, most }: Flood): void {
+  const { 200: allowed = 0, 429: refused = 0, ...others } = statuses;
+  expect([others, wrong]).toEqual([{}, []]);
+  expect(refused).toBeGreaterThan(0);
+  expect(allowed).toBeGreaterThanOrEqual(0.99 * least);
+  expect(allowed).toBeLessThanOrEqual(1.01 * most);
+}
+
 test("three clients over two gateways get within 1 % of what one bucket holds, and what flows in", async () => {
   const key = await deployment.createKey("Flood", "api_builder");
   const missed = await countMissed();
-  const { statuses, wrong, least, most } = await flood(key);
-  const { 200: allowed = 0, 429: refused = 0, ...others } = statuses;
-  // While Redis takes longer than 50 ms, as on a busy machine, a gateway draws from its own share: each such draw may
-  // differ from that of the whole.
-  const without = (await countMissed()) - missed;
-  const inFlow = (ms: number): number => capacity + (refillPerSecond * ms) / 1_000;
-  console.info({ allowed, refused, between: [inFlow(least), inFlow(most)], without });
-  expect([others, wrong]).toEqual([{}, []]);
-  expect(refused).toBeGreaterThan(0);
-  expect(allowed).toBeGreaterThanOrEqual(0.99 * inFlow(least) - without);
-  expect(allowed).toBeLessThanOrEqual(1.01 * inFlow(most) + without);
+  const flooded = await flood(key);
+  // Some, where Redis takes longer than 50 ms on a busy machine: what is known of the bucket decides them.
+  console.info(flooded.statuses, flooded.least, flooded.most, (await countMissed()) - missed);
+  expectAllowed(flooded);
 }, 120_000);
 
-test("no request fails when Redis goes in the middle, and every answer has its headers", async () => {
+test("nothing changes for them when Redis goes in the middle", async () => {
   const key = await deployment.createKey("Bereft", "api_builder");
-  const { statuses, wrong } = await flood(key, async () => {
+  const flooded = await flood(key, async () => {
     await sleep(floodFor / 3);
     await deployment.redis.kill();
   });
   await deployment.redis.restart();
-  const { 200: allowed = 0, 429: refused = 0, ...others } = statuses;
-  console.info({ allowed, refused });
-  expect([others, wrong]).toEqual([{}, []]);
-  expect(allowed).toBeGreaterThan(0);
+  console.info(flooded.statuses, flooded.least, flooded.most);
+  expectAllowed(flooded);
 }, 120_000);

@@ -38,9 +38,9 @@ async function connect(options: { patience?: number } = { patience }) {
 }
 
 /** Draws a token, and says how long that took. */
-async function draw(buckets: Buckets, owner: string): Promise<BucketState & { milliseconds: number }> {
+async function draw(buckets: Buckets, owner: string, from = wish): Promise<BucketState & { milliseconds: number }> {
   const since = performance.now();
-  const [state] = await buckets.take(owner, [wish], Date.now());
+  const [state] = await buckets.take(owner, [from], Date.now());
   if (!state) throw new Error("there is no state");
   return { ...state, milliseconds: performance.now() - since };
 }
@@ -99,6 +99,26 @@ test("a Redis that hangs costs three requests in a row their 50 ms, and all othe
   server.resume();
   await expect.poll(() => redis.isUp, soon).toBe(true);
   expect(said.slice(-2)).toEqual([expect.stringMatching(/^Redis is away/), "Redis is back"]);
+}, 60_000);
+
+test("a Redis that stands still for a moment, with whatever is under way, is not away, and draws each token once", async () => {
+  const { redis, buckets, metric } = await connect({});
+  const other = await connect();
+  const slow = { ...wish, refillPerSecond: 0.001 };
+  await expect.poll(async () => (await draw(other.buckets, "acc_still", slow)).capacity, soon).toBe(60);
+  const known = async () => (await buckets.read("acc_still", [slow], Date.now()))[0]?.remaining;
+  const shared = async () => (await other.buckets.read("acc_still", [slow], Date.now()))[0]?.remaining;
+  await expect.poll(known, soon).toBe(await shared());
+  const before = (await shared()) ?? 0;
+  server.hang();
+  onTestFinished(() => server.resume());
+  const during = await Promise.all(Array.from({ length: 10 }, () => draw(buckets, "acc_still", slow)));
+  expect(redis.isUp).toBe(true);
+  server.resume();
+  // Decided by what was known, of the whole bucket.
+  expect(during.map(({ allowed, capacity }) => [allowed, capacity])).toEqual(Array(10).fill([true, 60]));
+  await expect.poll(shared, soon).toBe(before - 10);
+  expect(await metric("pilothouse_redis_outages_total")).toBe(0);
 }, 60_000);
 
 test("a gateway starts without Redis, and uses it as soon as it is there", async () => {

@@ -18,7 +18,10 @@ const times = {
   start: 2_000,
 };
 
-/** So many commands in a row without an answer are a hang; one alone is a machine that was busy for a moment. */
+/**
+ * So many commands in a row without an answer are a hang; one alone, with those that were under way beside it, is a machine
+ * that was busy for a moment.
+ */
 const timeoutsOfHang = 3;
 
 /** Commands that may be under way at once; beyond that Redis counts as away. */
@@ -96,6 +99,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
   let isUp = false;
   let isStopped = false;
   let timeoutsInARow = 0;
+  let lastTimeout = 0;
   let downSince: number | undefined;
   metrics.up.set(0);
 
@@ -140,6 +144,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     },
     async ask(use, command) {
       if (isUp) {
+        const asked = performance.now();
         try {
           // The client's own timeout covers only what it has not sent yet.
           const answer = await unlessLate(command(client), patience, () => {
@@ -148,7 +153,10 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
           timeoutsInARow = 0;
           return answer;
         } catch (error) {
-          timeoutsInARow += 1;
+          if (asked >= lastTimeout) {
+            timeoutsInARow += 1;
+            lastTimeout = performance.now();
+          }
           if (!(error instanceof RedisTimeout) || timeoutsInARow >= timeoutsOfHang) goDown(error);
         }
       }
