@@ -35,7 +35,7 @@ const parsedBytes = 64 * 1024;
 const longestInspected = 2 ** 20;
 
 /** Reads what a client has sent; throws a `BadCommand`. */
-export function readCommand(bytes: Buffer): ClientCommand {
+export async function readCommand(bytes: Buffer): Promise<ClientCommand> {
   // It would end the command on the browser's pipe, and begin another one.
   if (bytes.includes(0)) throw new BadCommand(-32700, "the message has a NUL byte");
   return bytes.length <= parsedBytes ? parsed(bytes) : scanned(bytes);
@@ -49,8 +49,8 @@ function parsed(bytes: Buffer): ClientCommand {
   return { id, method, sessionId, params: known ? JSON.stringify(known) : "", parse: () => known ?? {} };
 }
 
-function scanned(bytes: Buffer): ClientCommand {
-  const members = scanMembers(bytes);
+async function scanned(bytes: Buffer): Promise<ClientCommand> {
+  const members = await scanMembers(bytes);
   if (!members) throw new BadCommand(-32700, "the message is no JSON");
   const read = (name: string): unknown => {
     const value = members.get(name);

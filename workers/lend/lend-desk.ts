@@ -133,7 +133,7 @@ export class LendDesk {
         if (client.left) return;
         const message = await inbox.take(request);
         if (!message) continue;
-        client.take(message);
+        await client.take(message);
         await this.#options.wire.drained(signal);
         inbox.clear();
       }

@@ -59,12 +59,13 @@ export class LentClient {
     user.onclose = () => this.leave("session_ended");
   }
 
-  /** Takes a message of the client. */
-  take(bytes: Buffer): void {
+  /** Takes a message of the client; the next one has to wait until this one is taken. */
+  async take(bytes: Buffer): Promise<void> {
     this.messages += 1;
     this.#scene.onCommand();
     try {
-      this.#run(readCommand(bytes));
+      const command = await readCommand(bytes);
+      if (!this.left) this.#run(command);
     } catch (thrown) {
       if (!(thrown instanceof BadCommand)) throw thrown;
       this.#refuse(thrown.id, undefined, thrown.message, thrown.code);

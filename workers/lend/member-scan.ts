@@ -1,3 +1,5 @@
+import { setImmediate as breathe } from "node:timers/promises";
+
 const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
@@ -21,11 +23,14 @@ for (const [characters, kind] of [
 /** What may come next between the members of the object. */
 type Awaited = "name" | "colon" | "value" | "rest of value" | "end of value" | "nothing";
 
+/** After so many bytes others have their turn: looking at them takes some 3 ms where they are all brackets. */
+const sliceBytes = 256 * 1024;
+
 /**
  * Finds the members of a JSON object without looking into them: texts are skipped, brackets counted. What is found is
  * balanced, though it may be no JSON. Undefined for what is no object.
  */
-export function scanMembers(bytes: Buffer): Map<string, Buffer> | undefined {
+export function scanMembers(bytes: Buffer): Promise<Map<string, Buffer> | undefined> {
   return new MemberScan(bytes).run();
 }
 
@@ -36,28 +41,46 @@ class MemberScan {
   #depth = 0;
   #name = "";
   #valueAt = 0;
+  /** Where the text began that is being passed. */
+  #textAt: number | undefined;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
   }
 
-  run(): Map<string, Buffer> | undefined {
-    for (let at = 0; at < this.#bytes.length; at += 1) {
-      const byte = this.#bytes[at] ?? 0;
-      const kind = kinds[byte] ?? bad;
-      if (kind === space || (kind === plain && this.#depth > 1 && byte !== quote)) continue;
-      const next = byte === quote ? this.#text(at) : this.#step(byte, kind, at);
-      if (next === undefined) return undefined;
-      at = next;
+  async run(): Promise<Map<string, Buffer> | undefined> {
+    for (let at: number | undefined = 0; at < this.#bytes.length; await breathe()) {
+      at = this.#slice(at, Math.min(this.#bytes.length, at + sliceBytes));
+      if (at === undefined) return undefined;
     }
     return this.#awaited === "nothing" ? this.#members : undefined;
   }
 
-  /** Takes what is no text; gives where it ends. */
+  /** Goes so far, or a little farther; gives where to go on. */
+  #slice(from: number, until: number): number | undefined {
+    let at: number | undefined = from;
+    while (at !== undefined && at < until) {
+      const byte = this.#bytes[at] ?? 0;
+      const kind = kinds[byte] ?? bad;
+      if (this.#textAt !== undefined) {
+        at = this.#passText(this.#textAt, at, until);
+      } else if (byte === quote) {
+        this.#textAt = at;
+        at += 1;
+      } else if (kind === space || (kind === plain && this.#depth > 1)) {
+        at += 1;
+      } else {
+        at = this.#step(byte, kind, at);
+      }
+    }
+    return at;
+  }
+
+  /** Takes what is no text; gives where to go on. */
   #step(byte: number, kind: number, at: number): number | undefined {
     if (kind === opening) return this.#open(byte, at);
     if (kind === closing) return this.#close(at);
-    return kind === plain && this.#between(byte, at) ? at : undefined;
+    return kind === plain && this.#between(byte, at) ? at + 1 : undefined;
   }
 
   #open(byte: number, at: number): number | undefined {
@@ -67,7 +90,7 @@ class MemberScan {
       this.#awaited = "name";
     }
     this.#depth += 1;
-    return at;
+    return at + 1;
   }
 
   #close(at: number): number | undefined {
@@ -78,7 +101,7 @@ class MemberScan {
       if (!this.#endMember(at)) return undefined;
       this.#awaited = "nothing";
     }
-    return at;
+    return at + 1;
   }
 
   /** Takes a byte between the members, or of a number or a word. */
@@ -99,20 +122,29 @@ class MemberScan {
     return isExpected;
   }
 
-  /** Takes a text; gives where it ends. */
-  #text(at: number): number | undefined {
-    const end = endOfText(this.#bytes, at);
-    if (end === undefined || this.#depth > 1) return end;
-    if (this.#depth === 0) return undefined;
+  /** Looks for the end of a text; gives where to go on. */
+  #passText(textAt: number, from: number, until: number): number | undefined {
+    for (let at = this.#bytes.indexOf(quote, from); at >= 0; at = this.#bytes.indexOf(quote, at + 1)) {
+      if (!isEscaped(this.#bytes, at)) return this.#takeText(textAt, at) ? at + 1 : undefined;
+      if (at >= until) return at + 1;
+    }
+    return undefined;
+  }
+
+  /** Takes a text. */
+  #takeText(from: number, end: number): boolean {
+    this.#textAt = undefined;
+    if (this.#depth > 1) return true;
+    if (this.#depth === 0) return false;
     if (this.#awaited === "name") {
       // Names with escapes are none that anybody looks for.
-      this.#name = this.#bytes.toString("utf8", at + 1, end);
+      this.#name = this.#bytes.toString("utf8", from + 1, end);
       this.#awaited = "colon";
-      return end;
+      return true;
     }
     const isExpected = this.#awaited === "value";
     this.#awaited = "end of value";
-    return isExpected ? end : undefined;
+    return isExpected;
   }
 
   #endMember(at: number): boolean {
@@ -122,12 +154,9 @@ class MemberScan {
   }
 }
 
-/** Where a text ends that begins at a quotation mark. */
-function endOfText(bytes: Buffer, from: number): number | undefined {
-  for (let at = bytes.indexOf(quote, from + 1); at >= 0; at = bytes.indexOf(quote, at + 1)) {
-    let slashes = 0;
-    while (bytes[at - 1 - slashes] === backslash) slashes += 1;
-    if (slashes % 2 === 0) return at;
-  }
-  return undefined;
+/** Whether a quotation mark is one of its text. */
+function isEscaped(bytes: Buffer, at: number): boolean {
+  let slashes = 0;
+  while (bytes[at - 1 - slashes] === backslash) slashes += 1;
+  return slashes % 2 === 1;
 }
