@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type DeployedGateway, Deployment } from "../support/deployment.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { BareClient } from "../support/lend-scene.ts";
+
+let site: FixtureSite;
+let deployment: Deployment;
+let one: DeployedGateway;
+let other: DeployedGateway;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  deployment = await Deployment.start({ workers: 1, workerEnv: { EGRESS_ALLOW: site.host } });
+  [one, other] = [deployment.gateway(0), deployment.gateway(1)];
+}, 120_000);
+
+afterAll(async () => {
+  await deployment?.[Symbol.asyncDispose]();
+  await site?.stop();
+}, 120_000);
+
+/** A session that one gateway has made, at a form, with the path by which clients connect to it. */
+async function open() {
+  const { status, body } = await one.rest("/v1/sessions", {});
+  expect([status, body.detail]).toEqual([201, undefined]);
+  const session = `/v1/sessions/${body.id}`;
+  expect((await one.rest(`${session}/navigate`, { url: site.url("/form.html") })).status).toBe(200);
+  const made = await one.rest(`${session}/cdp-url`, {});
+  return { session, path: new URL(made.body.url).pathname };
+}
+
+async function connect({ url }: DeployedGateway, path: string): Promise<BareClient> {
+  const client = await BareClient.connect(`${url.replace("http", "ws")}${path}`);
+  onTestFinished(() => client[Symbol.dispose]());
+  return client;
+}
+
+test("a client of one gateway and REST of the other drive the same page at once", async () => {
+  const { session, path } = await open();
+  // By the gateway that has neither made the session nor the address.
+  const found = await (await fetch(`${other.url}${path}/json/version`)).json();
+  const client = await connect(other, new URL(found.webSocketDebuggerUrl).pathname);
+  const page = await client.attach();
+  const evaluate = async (expression: string) =>
+    (await client.send("Runtime.evaluate", { expression }, page)).result.result.value;
+  const rounds = Array.from({ length: 20 }, (_, index) => index + 1);
+  const tapAll = async () => {
+    for (const _round of rounds)
+      expect((await one.rest(`${session}/interact`, { action: { kind: "tap", selector: "#check" } })).status).toBe(200);
+  };
+  const countAll = async () => {
+    for (const round of rounds) expect(await evaluate("window.counted = (window.counted ?? 0) + 1")).toBe(round);
+  };
+  await Promise.all([tapAll(), countAll()]);
+  expect(await evaluate("log.filter((line) => line.startsWith('click check')).length")).toBe(rounds.length);
+  await evaluate("document.title = 'by the client'");
+  for (const gateway of [one, other]) expect((await gateway.rest(`${session}/state`)).body.title).toBe("by the client");
+  expect((await other.rest(session, undefined, { method: "DELETE" })).status).toBe(204);
+  expect(await client.closed).toEqual({ code: 1000, reason: "session-destroyed" });
+}, 60_000);
+
+test("a killed gateway takes its own clients alone, and they come back by the other until their address is revoked", async () => {
+  const { session, path } = await open();
+  const [near, far] = [await connect(one, path), await connect(other, path)];
+  await far.send("Runtime.evaluate", { expression: "document.title = 'left here'" }, await far.attach());
+  await other.kill();
+  expect(await far.closed).toEqual({ code: 1006, reason: "" });
+  expect((await near.send("Browser.getVersion")).error).toBeUndefined();
+  // Its place is free again: a session has four.
+  const back = await Promise.all([1, 2, 3].map(() => connect(one, path)));
+  const { result } = (await back[0]?.send("Target.getTargets")) ?? {};
+  expect(result.targetInfos).toContainEqual(expect.objectContaining({ type: "page", title: "left here" }));
+  await other.start();
+  await expect(connect(other, path)).rejects.toThrow("429");
+
+  const revokedAt = performance.now();
+  expect((await other.rest(`${session}/cdp-url`, undefined, { method: "DELETE" })).status).toBe(204);
+  const revoked = { code: 1008, reason: "revoked-key" };
+  for (const client of [near, ...back]) expect(await client.closed).toEqual(revoked);
+  expect(performance.now() - revokedAt).toBeLessThan(5_000);
+  for (const gateway of [one, other]) await expect(connect(gateway, path)).rejects.toThrow("401");
+  expect((await other.rest(session, undefined, { method: "DELETE" })).status).toBe(204);
+}, 90_000);
