@@ -57,6 +57,18 @@ test("a CDP client reads no file of the machine, however it asks", async () => {
   const { params } = await client.hear(isPaused);
   await send("Fetch.continueRequest", { requestId: params.requestId, url: "file:///etc/passwd" });
   expect(await fetched).toBe("nothing");
+  // A document, too, which would be shown under the address that was asked for.
+  await send("Fetch.enable", { patterns: [{ urlPattern: "*/plain.html" }] });
+  void run(`location.href = "/plain.html"`).catch(() => undefined);
+  const document = await client.hear(
+    ({ method, params }) => method === "Fetch.requestPaused" && params.resourceType === "Document",
+  );
+  await send("Fetch.continueRequest", { requestId: document.params.requestId, url: "file:///etc/passwd" });
+  await send("Fetch.disable");
+  const shown = "document.documentElement.innerText";
+  await expect.poll(() => run(shown).catch(() => "no page")).not.toBe("no page");
+  expect(await run(shown)).not.toContain("root:");
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   await run(`location.href = "file:///etc/passwd"`);
   expect(await run("location.protocol")).toBe("http:");
 });
