@@ -80,7 +80,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
     return create(AccountDeletionSchema, { accountId, deletesAt: timestampFromDate(deletesAt) });
   }
 
-  async function restore(call: Call, { token }: RestoreAccountRequest): Promise<AccountRestored> {
+  async function restoreAccount(call: Call, { token }: RestoreAccountRequest): Promise<AccountRestored> {
     const now = clock.now();
     return db.transaction(async (tx) => {
       const { userId, accountId } = await useMailToken(tx, "account-restore", token, now);
@@ -97,5 +97,5 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
     });
   }
 
-  return { delete: deleteAccount, restore };
+  return { deleteAccount, restoreAccount };
 }

@@ -9,7 +9,7 @@ import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
-const { delete: deleteAccount, restore } = DeletionService.method;
+const { deleteAccount, restoreAccount: restore } = DeletionService.method;
 const { logIn, signUp } = AuthService.method;
 const { acceptInvite } = TeamService.method;
 const day = 86_400_000;

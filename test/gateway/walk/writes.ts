@@ -162,7 +162,7 @@ export const writes: Readonly<Record<string, Prepare>> = {
     await person.rest("/v1/auth/email-change/confirm", { token });
     return { token: await tokenOfMail(mailbox, person.email) };
   }),
-  "DeletionService.Delete": async (scene) => {
+  "DeletionService.DeleteAccount": async (scene) => {
     const { email, password, accessToken: token, rest } = await signUp(scene.url, scene.mailbox);
     const log = async () => {
       await rest("/v1/auth/account/restore", { token: await tokenOfMail(scene.mailbox, email) });
@@ -170,7 +170,7 @@ export const writes: Readonly<Record<string, Prepare>> = {
     };
     return { request: { password }, token, action: "account.delete", log };
   },
-  "DeletionService.Restore": async (scene) => {
+  "DeletionService.RestoreAccount": async (scene) => {
     const { email, password, rest } = await signUp(scene.url, scene.mailbox);
     await rest("/v1/auth/account/delete", { password });
     const request = { token: await tokenOfMail(scene.mailbox, email) };
