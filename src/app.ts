@@ -156,12 +156,12 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);
-  const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, sealer, channels });
+  const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
   const keeper = createSessionKeeper({ db, events, bus, sessionMetrics, profiles });
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
   const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
   const fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
-  const quota = createSessionQuota({ db, clock, log, limits, events, bus, sessionMetrics, profiles });
+  const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({
     ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
     ...{ channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },

@@ -35,6 +35,25 @@ export async function listMemberships(db: Queryable, userId: string): Promise<Me
   return rows.map((row) => ({ ...row, isDisabled: row.isDisabled === true }));
 }
 
+/** A user as mails name it. */
+export interface Recipient {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** Lists the owners and admins of an account, always in one order. */
+export async function listManagers(db: Queryable, accountId: string): Promise<Recipient[]> {
+  return await db.sql
+    .selectFrom("memberships as m")
+    .innerJoin("users as u", "u.id", "m.user_id")
+    .select(["u.id", "u.email", "u.name"])
+    .where("m.account_id", "=", accountId)
+    .where("m.role", "in", ["owner", "admin"])
+    .orderBy("m.id")
+    .execute();
+}
+
 /** Makes a user a member of an account; false when it is one. */
 export async function insertMembership(
   tx: Tx,

@@ -1,13 +1,7 @@
+import type { Recipient } from "../accounts/memberships.ts";
 import type { Client } from "../logins/client.ts";
 import type { Mail } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
-
-/** Who gets a mail. */
-interface Recipient {
-  readonly id: string;
-  readonly email: string;
-  readonly name: string;
-}
 
 /** The mails about signing up and logging in. */
 export interface AuthMails {

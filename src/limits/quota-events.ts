@@ -1,7 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { listManagers } from "../accounts/memberships.ts";
+import { findAccount } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { QuotaExceededEventSchema, QuotaWarningEventSchema } from "../gen/pilothouse/v1/limits_pb.ts";
+import type { Mailer } from "../mail/mailer.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Month } from "./month.ts";
 import { noteThreshold } from "./store.ts";
@@ -31,8 +34,35 @@ export interface QuotaState {
   readonly isMonthly: boolean;
 }
 
+/** Whom thresholds are told to: the event log, and people. */
+export interface QuotaNewsParts {
+  readonly events: EventLog;
+  readonly mailer: Mailer;
+}
+
+const quotaNames: Readonly<Record<QuotaState["quota"], string>> = {
+  session_minutes: "session minutes of this month",
+  profile_storage_bytes: "storage of profiles",
+};
+
+/** Tells the owners and admins of an account, as far as they want to know. */
+async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaState, percent: number): Promise<void> {
+  const { name: accountName } = await findAccount(tx, accountId);
+  for (const { id: userId, email: to, name } of await listManagers(tx, accountId)) {
+    await mailer.send(tx, {
+      ...{
+        to,
+        userId,
+        kind: "usage_alerts",
+        subject: percent < 100 ? "A quota is almost used up" : "A quota is used up",
+      },
+      lines: [`Hello ${name},`, `the account ${accountName} has used ${percent} % of its ${quotaNames[quota]}.`],
+    });
+  }
+}
+
 /** Tells of the thresholds that an account has reached: each once in a month, for each limit. */
-export async function tellThresholds(events: EventLog, tx: Tx, state: QuotaState): Promise<void> {
+export async function tellThresholds({ events, mailer }: QuotaNewsParts, tx: Tx, state: QuotaState): Promise<void> {
   const { accountId, quota, month, limit, used, before = Number.NEGATIVE_INFINITY } = state;
   if (!Number.isFinite(limit)) return;
   for (const { percent, schema } of thresholds) {
@@ -47,5 +77,6 @@ export async function tellThresholds(events: EventLog, tx: Tx, state: QuotaState
       ...(state.isMonthly && { resetsAt: timestampFromMs(month.endsAt) }),
     });
     await events.append(tx, { accountId, subject: accountId }, schema, data);
+    await mailManagers(mailer, tx, state, percent);
   }
 }

@@ -6,6 +6,7 @@ import { type PendingProfile, TakeProfileCommandSchema, WorkerService } from "..
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { tellThresholds } from "../limits/quota-events.ts";
+import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import { callServerStreaming } from "../platform/grpc/grpc-codec.ts";
@@ -52,6 +53,7 @@ export interface ProfileSavesParts {
   readonly log: Log;
   readonly metrics: ProfileMetrics;
   readonly limits: Limits;
+  readonly mailer: Mailer;
   readonly sealer: Sealer;
   readonly uses: ProfileUses;
   readonly channels: Channels;
@@ -61,7 +63,7 @@ type PlacedUse = NonNullable<Awaited<ReturnType<typeof findPlacedUse>>>;
 
 /** Makes what takes saves. */
 export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
-  const { db, events, clock, bus, log, metrics, limits, uses } = parts;
+  const { db, clock, bus, log, metrics, limits, uses } = parts;
   const running = new Map<string, Promise<void>>();
   const waiting = new Set<string>();
   const stopping = new AbortController();
@@ -78,7 +80,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const others = await sumStorage(tx, use.account_id, use.profile_id);
     const total = others + sizeBytes;
     // Also of a save that is refused: it is by this that the account hears why.
-    await tellThresholds(events, tx, {
+    await tellThresholds(parts, tx, {
       ...{ accountId: use.account_id, tier: tier.name, quota: "profile_storage_bytes", isMonthly: false },
       ...{ used: total, before: others + Number(profile.size_bytes), limit: tier.profileStorageBytes },
       month: monthAt(clock.now()),

@@ -5,6 +5,7 @@ import { monthAt } from "../limits/month.ts";
 import { amountsToldOf, tellThresholds } from "../limits/quota-events.ts";
 import { findDueLooks, lookBy, setLook, takeLook } from "../limits/store.ts";
 import { findUsage, type MonthUsage } from "../limits/usage.ts";
+import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
@@ -23,6 +24,7 @@ export interface SessionQuotaParts extends SessionEndParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Limits;
+  readonly mailer: Mailer;
 }
 
 /** The month's minutes of accounts: no session of an account begins or goes on that has none left, or is disabled. */
@@ -47,7 +49,7 @@ function nextCrossing(amounts: readonly number[], usedMs: number, sessions: numb
  * sooner (a create, another limit) moves the look; what makes it later is found out by the look.
  */
 export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
-  const { db, clock, log, limits, events } = parts;
+  const { db, clock, log, limits } = parts;
 
   const quotaOf = (account: Entitlement): number => limits.of(account).monthlySessionMinutes * aMinute;
 
@@ -99,7 +101,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
       }
       const minutes = { used: usage.usedMs / aMinute, limit: quota / aMinute };
       const state = { accountId, tier: account.tier, quota: "session_minutes", ...minutes, month } as const;
-      await tellThresholds(events, tx, { ...state, isMonthly: true });
+      await tellThresholds(parts, tx, { ...state, isMonthly: true });
       const left = await endUsedUp(tx, account, usage);
       const quotas = left.map((session) => quotaOfSession(account, session));
       if (left.length === 0 || !quotas.some(Number.isFinite)) return setLook(tx, accountId, undefined);

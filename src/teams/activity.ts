@@ -1,7 +1,8 @@
+import { listManagers } from "../accounts/memberships.ts";
 import { findAccount } from "../accounts/store.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Tx } from "../platform/postgres/database.ts";
-import { listManagers, type MemberRow } from "./member-store.ts";
+import type { MemberRow } from "./member-store.ts";
 
 const sentences = {
   joined: { subject: "Somebody joined your team", done: "has joined" },
@@ -18,7 +19,7 @@ export async function tellActivity(
   const { subject, done } = sentences[what];
   const { name: accountName } = await findAccount(tx, member.account_id);
   const who = `${member.name} (${member.email})`;
-  for (const { user_id: userId, email: to, name } of await listManagers(tx, member.account_id)) {
+  for (const { id: userId, email: to, name } of await listManagers(tx, member.account_id)) {
     if (userId === member.user_id) continue;
     const lines = [`Hello ${name},`, `${who} ${done} the account ${accountName}.`];
     await mailer.send(tx, { to, userId, kind: "team_activity", subject, lines });

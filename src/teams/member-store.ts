@@ -52,11 +52,6 @@ export async function listAllMembers(db: Queryable, accountId: string): Promise<
   return await selectMembers(db, accountId).orderBy("m.id").execute();
 }
 
-/** Lists the owners and admins of an account, always in one order. */
-export async function listManagers(db: Queryable, accountId: string): Promise<MemberRow[]> {
-  return await selectMembers(db, accountId).where("m.role", "in", ["owner", "admin"]).orderBy("m.id").execute();
-}
-
 /** Counts the owners of an account, which is locked. */
 export async function countOwners(tx: Tx, accountId: string): Promise<number> {
   const { count } = await tx.sql

@@ -3,8 +3,9 @@ import { AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
 import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
+import { createArrangements } from "../../src/limits/arrangements.ts";
 import { doors, type Outcome } from "../support/door-calls.ts";
-import { type Person, tokenOfMail } from "../support/people.ts";
+import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
 const { getMe, updateMe, getEmailPreferences, updateEmailPreferences } = AccountService.method;
@@ -122,4 +123,19 @@ test("mails follow the preferences, but those on security come all the same", as
   await join(owner);
   await get(AuthService.method.requestMagicLink, undefined, { email: owner.email });
   expect(await nextSubject()).toBe("Your link to log in");
+});
+
+test("owners and admins are told by mail of a quota that is used up, as far as they want to know", async () => {
+  const owner = await gateway.signUp({ accountName: "Engines" });
+  const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
+  await get(updateEmailPreferences, admin.accessToken, {});
+  const arrangements = createArrangements({ clock: gateway, bus: gateway.app.bus });
+  const override = { limit: "session_minutes", value: 0, expiresAt: new Date(gateway.now() + 60_000).toISOString() };
+  await gateway.app.db.transaction((tx) => arrangements.override(tx, owner.accountId, override));
+  const { text } = await mailAbout(gateway.mailbox, owner.email, "A quota is used up");
+  expect(text).toContain("Engines has used 100 % of its session minutes of this month");
+  await get(AuthService.method.requestMagicLink, undefined, { email: admin.email });
+  const subjects = () => gateway.mailbox.waiting(admin.email).map(({ subject }) => subject);
+  await expect.poll(subjects, { timeout: 20_000 }).toContain("Your link to log in");
+  expect(subjects().filter((subject) => subject.includes("quota"))).toEqual([]);
 });
