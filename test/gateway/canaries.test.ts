@@ -1,0 +1,210 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { withDatabase } from "../e2e/support/embedded-database.ts";
+import { authenticatorOf } from "../support/authenticator.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { type Mailbox, startMailbox } from "../support/mailbox.ts";
+import { freshEmail, tokenOfMail } from "../support/people.ts";
+import { type RealProxy, startTinyproxy } from "../support/proxies.ts";
+import { type Answer, restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+import { Secrets } from "./canaries/secrets.ts";
+
+// Words, so that a proxy takes them as well.
+const canary = (what: string): string => `canary${what}${randomBytes(8).toString("hex")}`;
+const proxyPassword = canary("proxy");
+/** No secret: it is found wherever one looks, if one really looks there. */
+const accountName = canary("name");
+
+let site: FixtureSite;
+let mailbox: Mailbox;
+let proxy: RealProxy;
+let service: Service;
+const secrets = new Secrets();
+/** The problems that clients were shown. */
+const problems: string[] = [];
+
+beforeAll(async () => {
+  [site, mailbox, proxy] = await Promise.all([
+    new FixtureSite().start(),
+    startMailbox(),
+    startTinyproxy({ login: `ada:${proxyPassword}` }),
+  ]);
+  service = await startService({
+    ...{ LOG_LEVEL: "trace", SMTP_URL: mailbox.url, TRUSTED_PROXIES: "127.0.0.1" },
+    ...{ EGRESS_ALLOW: "127.0.0.1,::1", PROXY_CHECK: site.host },
+  });
+  secrets.add("the developer's key", service.key);
+  secrets.add("the password of a proxy", proxyPassword);
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await proxy?.stop();
+  await mailbox?.[Symbol.asyncDispose]();
+  await site?.stop();
+});
+
+interface Sending extends RequestInit {
+  readonly bearer?: string;
+}
+
+/** Sends a request; what it and its answer keep secret is looked for from then on. */
+async function send(path: string, body?: unknown, { bearer = "", ...init }: Sending = {}): Promise<Answer> {
+  if (bearer) secrets.add("a bearer", bearer);
+  secrets.harvest(body);
+  const isText = typeof body === "string" || body instanceof URLSearchParams;
+  const rest = restClient({ url: service.url, key: bearer });
+  const answer = await rest(path, isText ? "" : body, { ...init, ...(isText && { body }) });
+  if (answer.status >= 400) problems.push(JSON.stringify(answer.body));
+  else secrets.harvest(answer.body);
+  return answer;
+}
+
+async function mailed(email: string): Promise<string> {
+  const token = await tokenOfMail(mailbox, email);
+  secrets.add("a token of a mail", token);
+  return token;
+}
+
+/** Signs up, verifies, logs in and out in every way, rightly and wrongly. */
+async function liveAsPerson(): Promise<{ bearer: string; email: string; password: string }> {
+  const [email, password] = [freshEmail(), canary("password")];
+  const wrong = canary("wrong");
+  await send("/v1/auth/signup", { email, password, name: "Ada", account_name: accountName });
+  await send("/v1/auth/login", { email, password });
+  await send("/v1/auth/verify-email", { token: await mailed(email) });
+  await send("/v1/auth/login", { email, password: wrong });
+  const { body: login } = await send("/v1/auth/login", { email, password });
+  const { body: refreshed } = await send("/v1/auth/refresh", { refresh_token: login.refresh_token });
+  await send("/v1/auth/refresh", { refresh_token: `${refreshed.refresh_token}x` });
+  await send("/v1/auth/magic-link/request", { email });
+  const link = await mailed(email);
+  await send("/v1/auth/magic-link/consume", { token: link });
+  await send("/v1/auth/magic-link/consume", { token: link });
+  await send("/v1/auth/password-reset/request", { email });
+  const next = canary("next");
+  await send("/v1/auth/password-reset/confirm", { token: await mailed(email), password: next });
+  const { status, body } = await send("/v1/auth/login", { email, password: next });
+  expect(status).toBe(200);
+  return { bearer: body.access_token, email, password: next };
+}
+
+async function useSecondFactor({ bearer, password }: { bearer: string; password: string }): Promise<void> {
+  const { body } = await send("/v1/auth/mfa/totp", { password }, { bearer });
+  const confirmed = await send(
+    "/v1/auth/mfa/totp/confirm",
+    { code: authenticatorOf(body.otpauth_url)(Date.now()) },
+    { bearer },
+  );
+  const [recovery] = confirmed.body.recovery_codes;
+  await send("/v1/auth/mfa/step-up", { code: "00000-00000" }, { bearer });
+  expect((await send("/v1/auth/mfa/step-up", { code: recovery }, { bearer })).status).toBe(200);
+}
+
+async function useKeys(bearer: string): Promise<void> {
+  const headers = { "idempotency-key": canary("idempotency") };
+  const { body: key } = await send("/v1/api-keys", { name: "CI" }, { bearer, headers });
+  await send("/v1/api-keys", { name: "CI" }, { bearer, headers });
+  const client = { client_id: key.id, client_secret: key.key };
+  const form = new URLSearchParams({ grant_type: "client_credentials", ...client });
+  const type = { "content-type": "application/x-www-form-urlencoded" };
+  expect((await send("/v1/oauth/token", form, { headers: type })).status).toBe(200);
+  const basic = Buffer.from(`${key.id}:${canary("client")}`).toString("base64");
+  secrets.add("a client's header", basic);
+  await send("/v1/oauth/token", "grant_type=client_credentials", {
+    headers: { ...type, authorization: `Basic ${basic}` },
+  });
+  const rotated = await send(`/v1/api-keys/${key.id}/rotate`, {}, { bearer });
+  await send("/v1/profiles", undefined, { bearer: `${rotated.body.key}x` });
+}
+
+async function useTeam(bearer: string): Promise<void> {
+  const email = freshEmail();
+  await send("/v1/team/invites", { email }, { bearer });
+  await send("/v1/team/invites/accept", { token: await mailed(email) }, { bearer });
+}
+
+async function useSession(bearer: string): Promise<void> {
+  const settings = { server: `http://127.0.0.1:${proxy.port}`, username: "ada" };
+  await send("/v1/sessions", { proxy: { ...settings, password: canary("refused") } }, { bearer });
+  const { status, body } = await send("/v1/sessions", { proxy: { ...settings, password: proxyPassword } }, { bearer });
+  expect(status).toBe(201);
+  const path = `/v1/sessions/${body.id}`;
+  const typed = canary("typed");
+  secrets.add("what was typed", typed);
+  await send(`${path}/navigate`, { url: site.url("/form.html") }, { bearer });
+  const action = { kind: "type", selector: "#name", text: typed };
+  expect((await send(`${path}/interact`, { action }, { bearer })).status).toBe(200);
+  await send(`${path}/interact`, { action: { ...action, selector: "#nothing" }, timeout_ms: 100 }, { bearer });
+  const cookie = canary("cookie");
+  secrets.add("a cookie", cookie);
+  await send(`${path}/navigate`, { url: site.url("/plain.html") }, { bearer, headers: { cookie: `id=${cookie}` } });
+  const cdp = await send(`${path}/cdp-url`, {}, { bearer });
+  const token = new URL(cdp.body.url).pathname.split("/").at(-1) ?? "";
+  secrets.add("the token of a CDP address", token);
+  await send(`${path}/cdp/${token}/json/version`);
+  await send(`${path}/cdp/${token}x/json/version`);
+  const content = canary("content");
+  secrets.add("what is in a file", content);
+  await send(`${path}/files/a.txt`, content, { bearer, method: "PUT", headers: { "content-type": "text/plain" } });
+  await send(path, undefined, { bearer, method: "DELETE" });
+}
+
+/** Secrets where they do not belong. */
+async function misplace(bearer: string): Promise<void> {
+  for (const what of ["query", "body", "field", "type", "header", "protocol", "path"])
+    secrets.add(`a secret in the ${what}`, misplaced(what));
+  await send(`/v1/profiles?password=${misplaced("query")}`, undefined, { bearer });
+  await send("/v1/auth/login", `{"password": "${misplaced("body")}"`, { method: "POST" });
+  await send("/v1/auth/login", { email: { password: misplaced("field") }, password: [misplaced("type")] });
+  const headers = {
+    "x-byok-llm-api-key": misplaced("header"),
+    "proxy-authorization": `Basic ${misplaced("header")}`,
+    "sec-websocket-protocol": `bearer.${misplaced("protocol")}`,
+  };
+  await send("/v1/profiles", undefined, { bearer, headers });
+  await send(`/v1/sessions/ses_none/cdp/${misplaced("path")}/json/version`);
+}
+const places = new Map<string, string>();
+function misplaced(what: string): string {
+  const value = places.get(what) ?? canary(what);
+  places.set(what, value);
+  return value;
+}
+
+/** Everything that PostgreSQL has, as text; bytes in hex. */
+async function dump(): Promise<Record<string, string>> {
+  return withDatabase(service.dataDir, async (query) => {
+    const tables = await query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public'");
+    const rows = await Promise.all(
+      tables.map(async ({ name }) => {
+        const [row] = await query<{ all: string }>(
+          `select coalesce(string_agg(t::text, E'\\n'), '') as all from "${name}" t`,
+        );
+        return [`table ${name}`, row?.all ?? ""] as const;
+      }),
+    );
+    return Object.fromEntries(rows);
+  });
+}
+
+test("no secret is in a log line, a metric, a problem, an event or an entry of the audit log, nor readable at rest", async () => {
+  const person = await liveAsPerson();
+  await useSecondFactor(person);
+  await useKeys(person.bearer);
+  await useTeam(person.bearer);
+  await useSession(service.key);
+  await misplace(service.key);
+  const metrics = await (await fetch(`${service.internalUrl}/metrics`)).text();
+  const places = { log: service.output(), metrics, problems: problems.join("\n"), ...(await dump()) };
+
+  expect(problems.length).toBeGreaterThan(12);
+  expect(metrics).toContain("pilothouse_");
+  expect(places.log.split("\n").length).toBeGreaterThan(20);
+  // Where all is looked through, what is no secret is found.
+  const named = Object.entries(places).filter(([, text]) => text.includes(accountName));
+  expect(named.map(([place]) => place)).toContain("table accounts");
+  expect(Object.keys(places)).toEqual(expect.arrayContaining(["table events", "table audit_entries", "table mails"]));
+  expect(secrets.count).toBeGreaterThan(30);
+  expect(secrets.foundIn(places)).toEqual([]);
+}, 120_000);
