@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { audit } from "../../src/audit/feature.ts";
 import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Rest } from "../support/rest.ts";
 
@@ -122,6 +123,24 @@ test("the list is narrowed down by its filters, and comes in pages", async () =>
   expect((await rest("/v1/account/audit-log?cursor=eA")).body.errors).toEqual([
     { field: "cursor", message: "is not a next_cursor of this list" },
   ]);
+});
+
+test("entries are kept for a year", async () => {
+  const year = 365 * 86_400_000;
+  const { jobs = [] } = audit.create?.({ db: door.running.app.db, clock: { now: () => now } }) ?? {};
+  const sweep = () => Promise.all(jobs.map((job) => job.run()));
+  await createProfile("Old");
+  now += year - 1_000;
+  await createProfile("New");
+  await sweep();
+  const kept = await list();
+  expect(actions(kept)).toEqual([
+    ["profile.create", { name: "New" }],
+    ["profile.create", { name: "Old" }],
+  ]);
+  now += 2_000;
+  await sweep();
+  expect(await list()).toEqual(kept.slice(0, 1));
 });
 
 const revoke = (token: string): Promise<boolean> => {
