@@ -1,6 +1,7 @@
 // npm run bench: prints how fast and how large the service is, against the bare thing. Names of benches as arguments
 // run those alone; --quick takes fewer samples.
 import { loadavg } from "node:os";
+import { auditExport } from "./audit-export.ts";
 import type { Bench } from "./bench.ts";
 import { capacity } from "./capacity.ts";
 import { captureMemory } from "./capture-memory.ts";
@@ -26,6 +27,7 @@ const benches: readonly Bench[] = [
   memory,
   capacity,
   captureMemory,
+  auditExport,
   profileCreate,
   profileSurvival,
   flood,
