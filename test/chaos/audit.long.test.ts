@@ -1,5 +1,8 @@
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { join } from "node:path";
+import { text as streamText } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { publishRevision } from "../../src/legal/publish.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
@@ -11,6 +14,7 @@ import { Deployment } from "../support/deployment.ts";
 import { createDoorCall, type DoorCall } from "../support/door-calls.ts";
 import { freePorts } from "../support/free-port.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
+import { restClient } from "../support/rest.ts";
 import { StatementProxy } from "../support/statement-proxy.ts";
 
 const fortnight = 14 * 86_400_000;
@@ -21,6 +25,7 @@ let database: Database;
 let proxy: StatementProxy;
 /** The gateway that is killed: its statements pass the proxy. */
 let doomed: DeployedProcess;
+let doomedUrl: string;
 let callDoomed: DoorCall;
 let callSurvivor: DoorCall;
 /** By way of the gateway that goes on. */
@@ -48,7 +53,8 @@ beforeAll(async () => {
     },
     internalPort: ports.INTERNAL_PORT,
   });
-  callDoomed = createDoorCall({ url: `http://127.0.0.1:${ports.PORT}`, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
+  doomedUrl = `http://127.0.0.1:${ports.PORT}`;
+  callDoomed = createDoorCall({ url: doomedUrl, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
   const { url, grpcAddress } = deployment.gateway(0);
   callSurvivor = createDoorCall({ url, grpcAddress });
   let published = 0;
@@ -109,7 +115,7 @@ test.each(Object.entries(writes))(
       ...(keepsAnswers && { "idempotency-key": name }),
     });
     const sent = forDoor("REST", method, request);
-    const held = proxy.hold({ statement: /^commit/i, when: "after" });
+    const held = proxy.hold({ statement: 1, when: "after", among: /^commit/i });
     const answer = callDoomed("REST", method, sent, headersOf(requestIds[0])).then(
       ({ slug }) => `answered ${slug}`,
       () => "broken",
@@ -129,3 +135,32 @@ test.each(Object.entries(writes))(
     expect([slug, await entries()]).toMatchObject([endsCaller(name) ? "revoked-key" : "", [{ action }]]);
   },
 );
+
+test.each([
+  ["HTTP/1.1", []],
+  ["HTTP/2", ["--http2-prior-knowledge"]],
+])("an export over %s whose gateway is killed midway is broken, as curl says", { timeout }, async (_, options) => {
+  const entries = 600;
+  const rest = restClient(scene);
+  const { id } = (await rest("/v1/profiles", { name: "Shop" })).body;
+  for (let made = 0; made < entries; made += 1)
+    await rest(`/v1/profiles/${id}`, { description: `${made}` }, { method: "PATCH" });
+  const path = `/v1/account/audit-log/export?format=jsonl&subject_id=${id}`;
+  const download = () => {
+    const sent = ["--silent", ...options, "--header", `authorization: Bearer ${scene.key}`, `${doomedUrl}${path}`];
+    return spawn("curl", sent, { stdio: ["ignore", "pipe", "inherit"] });
+  };
+  const whole = download();
+  const [text, [code]] = await Promise.all([streamText(whole.stdout), once(whole, "close")]);
+  expect([text.trimEnd().split("\n").length, code]).toEqual([entries + 1, 0]);
+
+  // The first two pages are on their way by then.
+  const held = proxy.hold({ statement: 3, when: "before", among: /"audit_entries".*"id" > / });
+  const broken = download();
+  const read = streamText(broken.stdout);
+  await held;
+  await doomed.kill();
+  const [exit] = await once(broken, "close");
+  expect(exit).toBeGreaterThan(0);
+  expect((await read).split("\n").length).toBeLessThan(entries);
+});

@@ -109,10 +109,8 @@ async function killAt(kind: Kind, key: string, point: HoldPoint): Promise<boolea
   return true;
 }
 
-type NumberedPoint = HoldPoint & { readonly statement: number };
-
 /** Where a request that says these statements can be interrupted: before each, and committed but not yet answered. */
-function pointsOf(statements: readonly string[]): NumberedPoint[] {
+function pointsOf(statements: readonly string[]): HoldPoint[] {
   return [
     ...statements.map((_, index) => ({ statement: index + 1, when: "before" as const })),
     { statement: statements.length, when: "after" },
@@ -136,7 +134,7 @@ test.each(Object.entries(kinds))(
     expect((await send(toDoomed, kind, `${name} undisturbed`)).status).toBe(201);
     const statements = [...proxy.seen];
     expect(statements.length, statements.join("\n")).toBeGreaterThanOrEqual(6);
-    const retries: Promise<[string, NumberedPoint, Answer]>[] = [];
+    const retries: Promise<[string, HoldPoint, Answer]>[] = [];
     for (const point of pointsOf(statements)) {
       const key = `${name} ${point.when} ${point.statement}`;
       expect(await killAt(kind, key, point), key).toBe(true);

@@ -3,9 +3,11 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 /** Where a request is to be held: before one of its statements, or when that was carried out and is not yet answered. */
 export interface HoldPoint {
-  /** Its number, from 1, or what it begins with. */
-  readonly statement: number | RegExp;
+  /** Counts from 1. */
+  readonly statement: number;
   readonly when: "before" | "after";
+  /** Only statements with such a text count; all without it. */
+  readonly among?: RegExp;
 }
 
 /**
@@ -99,9 +101,8 @@ export class StatementProxy implements AsyncDisposable {
 
   #count(text: string): HoldPoint["when"] | undefined {
     this.#seen.push(text);
-    const { statement, when } = this.#point ?? {};
-    const isReached = statement instanceof RegExp ? statement.test(text) : this.#seen.length === statement;
-    if (!isReached) return undefined;
+    const { statement, when, among = /^/ } = this.#point ?? {};
+    if (!among.test(text) || this.#seen.filter((each) => among.test(each)).length !== statement) return undefined;
     this.#held.resolve();
     return when;
   }
