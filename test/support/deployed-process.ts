@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { watchForSecrets } from "./leaks.ts";
 
 const startMs = 60_000;
 const stopMs = 45_000;
@@ -50,6 +51,7 @@ export class DeployedProcess {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on("data", (text: Buffer) => {
         this.#printed += text.toString();
+        watchForSecrets(text.toString());
       });
     }
     const isReady = await waitUntil(async () => this.#hasEnded || (await this.isReady()), {

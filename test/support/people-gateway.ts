@@ -8,6 +8,7 @@ import { admin } from "./admin.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
 import { createDoorCall, type DoorName, type Outcome } from "./door-calls.ts";
 import { freePorts } from "./free-port.ts";
+import { watchForSecrets } from "./leaks.ts";
 import { type Mailbox, startMailbox } from "./mailbox.ts";
 import { type Person, type PersonChoice, signUp } from "./people.ts";
 
@@ -60,6 +61,7 @@ export async function startPeopleGateway(env: Readonly<Record<string, string>> =
       passed += milliseconds;
     },
     async [Symbol.asyncDispose]() {
+      watchForSecrets(await app.metrics.metrics());
       await gateway.stop();
       await app.stop();
       await mailbox[Symbol.asyncDispose]();

@@ -4,6 +4,7 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeDataDirectory } from "./database.ts";
 import { freePorts } from "./free-port.ts";
+import { watchForSecrets } from "./leaks.ts";
 
 /** A whole service: a gateway with its PostgreSQL and its worker, as `npm start` runs it. */
 export interface Service {
@@ -50,6 +51,7 @@ async function run(
     gateway.once("exit", (code) => fail(`ended with ${code}`));
     const hear = (text: Buffer): void => {
       printed += text.toString();
+      watchForSecrets(text.toString());
       onPrint(printed);
       if (printed.includes("Pilothouse is ready")) {
         clearTimeout(deadline);
