@@ -146,6 +146,8 @@ function routeOf(served: ServedMethod): Route {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: longestMessage(served),
+    // One message in a turn of the loop: a client that sends a thousand at once leaves others theirs.
+    allowSynchronousEvents: false,
     handleProtocols: (protocols) => (protocols.has(subprotocol) ? subprotocol : false),
   });
   const byToken = sessionBearer ? parseTemplate(`${websocket}/{${tokenVariable}}`) : undefined;
