@@ -8,6 +8,7 @@ import { captureMemory } from "./capture-memory.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { flood } from "./flood.ts";
 import { ForeignLoad } from "./foreign-load.ts";
+import { lendNeighbours } from "./lend-neighbours.ts";
 import { memory } from "./memory.ts";
 import { operations } from "./operations.ts";
 import { outsideCpu } from "./outside-cpu.ts";
@@ -32,6 +33,7 @@ const benches: readonly Bench[] = [
   profileSurvival,
   flood,
   remoteClients,
+  lendNeighbours,
 ];
 
 async function main(args: readonly string[]): Promise<void> {

@@ -1,5 +1,5 @@
 /** Gives the value that a share of the sorted samples does not exceed. */
-function percentile(samples: readonly number[], share: number): number {
+export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   const value = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
   if (value === undefined) throw new Error("there are no samples");
