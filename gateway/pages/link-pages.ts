@@ -146,6 +146,7 @@ const ownStyle = `
   background: var(--link); border: none; border-radius: 8px; cursor: pointer; }
 .single form button:disabled { opacity: .55; cursor: default; }
 .single :is(input, button):focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+.single > p:last-of-type { margin-top: 1.6rem; }
 .fault { color: var(--delete); }
 `;
 

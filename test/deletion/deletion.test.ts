@@ -12,7 +12,8 @@ import { type PeopleGateway, startPeopleGateway } from "../support/people-gatewa
 const { deleteAccount, restoreAccount: restore } = DeletionService.method;
 const { logIn, signUp } = AuthService.method;
 const { acceptInvite } = TeamService.method;
-const day = 86_400_000;
+const hour = 3_600_000;
+const day = 24 * hour;
 const workerToken = "a token of the tests alone";
 
 let gateway: PeopleGateway;
@@ -116,10 +117,13 @@ test("after a week it is gone with those who belong to no other account, and its
   const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;
   const token = await close(owner);
   gateway.pass(7 * day);
-  await sweepDeleted(gateway.app);
   expect((await call(restore, { token })).slug).toBe("invalid-auth-token");
-  expect(await use(key)).toBe("invalid-key");
+  await sweepDeleted(gateway.app);
   const again = { email: owner.email, password: owner.password };
+  expect((await call(logIn, again)).slug).toBe("forbidden");
+  gateway.pass(hour);
+  await sweepDeleted(gateway.app);
+  expect(await use(key)).toBe("invalid-key");
   expect((await call(logIn, again)).slug).toBe("invalid-credentials");
   expect((await call(signUp, again)).slug).toBe("");
   const { email, password } = member;
