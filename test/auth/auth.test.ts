@@ -162,6 +162,46 @@ test("a password reset sets another password once, and ends all logins", async (
   expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("invalid-auth-token");
 });
 
+test("a password reset link is good for 30 minutes, and then costs no hash", async () => {
+  const token = await linkFor(ada.email, requestPasswordReset);
+  gateway.pass(1_800_000);
+  const countHashes = () => gateway.app.metrics.getSingleMetric("pilothouse_password_hashes_total")?.get();
+  const before = await countHashes();
+  const late = await gateway.call("REST", confirmPasswordReset, { token, password: "another good password" });
+  expect(late.slug).toBe("invalid-auth-token");
+  expect(await countHashes()).toEqual(before);
+});
+
+test("a password reset makes the links that were sent before good for nothing", async () => {
+  const { email } = await gateway.signUp();
+  const magic = await linkFor(email, requestMagicLink);
+  const [first, token] = [await linkFor(email, requestPasswordReset), await linkFor(email, requestPasswordReset)];
+  const password = "another good password";
+  expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("");
+  expect((await gateway.call("REST", confirmPasswordReset, { token: first, password })).slug).toBe(
+    "invalid-auth-token",
+  );
+  expect((await gateway.call("REST", consumeMagicLink, { token: magic })).slug).toBe("invalid-auth-token");
+});
+
+test("a link is good for what it was sent for alone", async () => {
+  const { email } = await signUpOnly();
+  const uses = { verify: verifyEmail, magic: consumeMagicLink, reset: confirmPasswordReset };
+  const tokens = {
+    verify: await mailToken(email),
+    magic: await linkFor(email, requestMagicLink),
+    reset: await linkFor(email, requestPasswordReset),
+  };
+  for (const [kind, token] of Object.entries(tokens)) {
+    for (const [use, method] of Object.entries(uses).filter(([name]) => name !== kind)) {
+      const more = method === confirmPasswordReset ? { password: "another good password" } : {};
+      const { slug } = await gateway.call("REST", method, { token, ...more });
+      expect([kind, use, slug]).toEqual([kind, use, "invalid-auth-token"]);
+    }
+  }
+  expect((await gateway.call("REST", verifyEmail, { token: tokens.verify })).slug).toBe("");
+});
+
 test("logging out everywhere ends all logins of the user", async () => {
   const person = await gateway.signUp();
   const { answer } = await logInAs(person);
