@@ -1,9 +1,6 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
-import { createMetrics } from "../../src/platform/metrics.ts";
-import { createRedis } from "../../src/platform/redis/redis.ts";
-import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";
-import { silentLog } from "../support/database.ts";
+import { connectBus } from "../support/connect-bus.ts";
 import { RedisServer } from "../support/redis-server.ts";
 
 let server: RedisServer;
@@ -13,15 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** The bus of one of several gateways. */
-async function connectBus(): Promise<Bus> {
-  const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
-  const bus = createRedisBus(redis);
-  onTestFinished(() => redis.stop());
-  await redis.start();
-  return bus;
-}
-
 const kinds: [kind: string, make: () => Promise<[Bus, Bus]>][] = [
   [
     "of a lone gateway",
@@ -30,7 +18,7 @@ const kinds: [kind: string, make: () => Promise<[Bus, Bus]>][] = [
       return [bus, bus];
     },
   ],
-  ["of two gateways", async () => [await connectBus(), await connectBus()]],
+  ["of two gateways", async () => [await connectBus(server), await connectBus(server)]],
 ];
 
 const soon = { timeout: 10_000, interval: 5 };

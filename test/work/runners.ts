@@ -1,5 +1,5 @@
 import { Registry } from "prom-client";
-import { createLocalBus } from "../../src/platform/bus.ts";
+import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
 import { createWork, type Work } from "../../src/work/work.ts";
@@ -18,9 +18,13 @@ export interface Runners extends AsyncDisposable {
 export async function startRunners(
   db: Database,
   kinds: readonly WorkKind<never>[],
-  { count = 2, clock = systemClock, hear = true }: { count?: number; clock?: Clock; hear?: boolean } = {},
+  {
+    count = 2,
+    clock = systemClock,
+    hear = true,
+    bus = createLocalBus(),
+  }: { count?: number; clock?: Clock; hear?: boolean; bus?: Bus } = {},
 ): Promise<Runners> {
-  const bus = createLocalBus();
   const metrics = new Registry();
   const parts = { db, bus: hear ? bus : createLocalBus(), clock, log: silentLog, kinds };
   const runners = Array.from({ length: count }, (_, index) =>

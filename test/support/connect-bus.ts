@@ -1,0 +1,16 @@
+import { onTestFinished } from "vitest";
+import type { Bus } from "../../src/platform/bus.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { createRedis } from "../../src/platform/redis/redis.ts";
+import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";
+import { silentLog } from "./database.ts";
+import type { RedisServer } from "./redis-server.ts";
+
+/** Makes the bus of one of several gateways, until the test has ended. */
+export async function connectBus({ url }: RedisServer): Promise<Bus> {
+  const redis = createRedis({ url, log: silentLog, registry: createMetrics(), patience: 10_000 });
+  const bus = createRedisBus(redis);
+  onTestFinished(() => redis.stop());
+  await redis.start();
+  return bus;
+}
