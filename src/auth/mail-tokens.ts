@@ -61,11 +61,16 @@ export async function findMailToken(
   return row;
 }
 
-/** Uses up a token: of many who try at once one does. Throws `invalid-auth-token`. */
+/**
+ * Uses up a token: of many who try at once one does. The others do not wait for that one's commit, in which hundreds would
+ * hold every connection. Throws `invalid-auth-token`.
+ */
 export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, now: number): Promise<MailTokenOwner> {
   const row = await tx.sql
     .deleteFrom("mail_tokens")
-    .where("hash", "=", hashSecret(token))
+    .where("hash", "=", (own) =>
+      own.selectFrom("mail_tokens").select("hash").where("hash", "=", hashSecret(token)).forUpdate().skipLocked(),
+    )
     .where("kind", "=", kind)
     .where("expires_at", ">", new Date(now))
     .returning(["user_id as userId", "email", "login_id as loginId", "account_id as accountId"])

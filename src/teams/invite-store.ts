@@ -103,12 +103,14 @@ export async function findOpenInvite(
   return await open.where("expires_at", ">", now).executeTakeFirst();
 }
 
-/** Uses up an invite that was sent to an address: of many who try at once one does. */
+/** Uses up an invite that was sent to an address: of many who try at once one does, and nobody waits for its commit. */
 export async function acceptInvite(tx: Tx, { tokenHash, email, now }: ShownInvite): Promise<InviteRow | undefined> {
   return await tx.sql
     .updateTable("invites")
     .set({ accepted_at: now })
-    .where("token_hash", "=", tokenHash)
+    .where("id", "=", (own) =>
+      own.selectFrom("invites").select("id").where("token_hash", "=", tokenHash).forUpdate().skipLocked(),
+    )
     .where("email", "=", email)
     .where("accepted_at", "is", null)
     .where("revoked_at", "is", null)
