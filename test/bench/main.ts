@@ -2,6 +2,7 @@
 // run those alone; --quick takes fewer samples.
 import { loadavg } from "node:os";
 import { auditExport } from "./audit-export.ts";
+import { authTiming } from "./auth-timing.ts";
 import type { Bench } from "./bench.ts";
 import { capacity } from "./capacity.ts";
 import { captureMemory } from "./capture-memory.ts";
@@ -34,6 +35,7 @@ const benches: readonly Bench[] = [
   flood,
   remoteClients,
   lendNeighbours,
+  authTiming,
 ];
 
 async function main(args: readonly string[]): Promise<void> {

@@ -1,0 +1,128 @@
+import { join } from "node:path";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
+import { freshEmail, goodPassword, tokenOfMail } from "../support/people.ts";
+import type { PeopleGateway } from "../support/people-gateway.ts";
+import type { Bench, Row } from "./bench.ts";
+import { copyChanged } from "./changed-sources.ts";
+import { spread } from "./samples.ts";
+
+const { logIn, signUp, verifyEmail, requestMagicLink, requestPasswordReset } = AuthService.method;
+
+/** How often the slower of two answers may be that of a user: half of the times is what a guess finds. */
+const bar = { low: 0.45, high: 0.55 };
+
+const missed = "  MISSED";
+
+/** Users are made so many at a time. */
+const atOnce = 8;
+
+const password = "not the right password";
+
+/** What is asked for an address. */
+const questions = [
+  { what: "a wrong password", method: logIn, more: { password } },
+  { what: "a magic link is asked for", method: requestMagicLink, more: {} },
+  { what: "a reset is asked for", method: requestPasswordReset, more: {} },
+] as const;
+
+/** What answers at once for an address of nobody. */
+const withoutDecoy = {
+  file: "src/passwords/passwords.ts",
+  from: "decoy ??= ",
+  to: "if (!kept) return false;\n      decoy ??= ",
+};
+
+/** Whether the time of an answer tells that an address has a user. */
+export const authTiming: Bench = {
+  name: "auth-timing",
+  title: "addresses with a user (left) against those of nobody (right), in turn; AUC of their times",
+  async run(scale): Promise<Row[]> {
+    const rows = await measureIn(process.cwd(), questions, scale.of(1_000, 150));
+    await using changed = await copyChanged(withoutDecoy);
+    const changedRows = await measureIn(changed.root, questions.slice(0, 1), scale.of(300, 100));
+    return [...rows, ...changedRows.map(asFault)];
+  },
+};
+
+/** What misses the bar is what is hoped for here. */
+function asFault({ what, verdict, ...sides }: Row): Row {
+  const isTold = verdict.endsWith(missed);
+  return {
+    ...{ ...sides, what: `${what}, without the decoy's hash` },
+    verdict: isTold ? `told, as it is to be: ${verdict.replace(missed, "")}` : `NOT TOLD: ${verdict}${missed}`,
+  };
+}
+
+/** Measures a gateway of the sources that are there. */
+async function measureIn(root: string, asked: readonly (typeof questions)[number][], count: number): Promise<Row[]> {
+  const { startPeopleGateway }: typeof import("../support/people-gateway.ts") = await import(
+    join(root, "test/support/people-gateway.ts")
+  );
+  await using gateway = await startPeopleGateway();
+  const users = await makeUsers(gateway, count);
+  const rows: Row[] = [];
+  for (const { what, method, more } of asked) {
+    const found = { user: { times: [] as number[], hashes: 0 }, nobody: { times: [] as number[], hashes: 0 } };
+    for (const user of users) {
+      // In any order: what a user's mail costs afterwards falls on both alike.
+      const pair = Math.random() < 0.5 ? [user, freshEmail()] : [freshEmail(), user];
+      for (const email of pair) {
+        const side = email === user ? found.user : found.nobody;
+        const before = await countHashes(gateway);
+        const begin = performance.now();
+        await gateway.call("REST", method, { email, ...more });
+        side.times.push(performance.now() - begin);
+        side.hashes += (await countHashes(gateway)) - before;
+      }
+    }
+    rows.push(toRow(what, found));
+  }
+  return rows;
+}
+
+type Side = { readonly times: readonly number[]; readonly hashes: number };
+
+function toRow(what: string, { user, nobody }: { readonly user: Side; readonly nobody: Side }): Row {
+  const auc = areaUnderCurve(user.times, nobody.times);
+  const isMet = auc >= bar.low && auc <= bar.high && user.hashes === nobody.hashes;
+  const side = ({ times, hashes }: Side): string => `${spread(times)}, ${hashes} hashes`;
+  const verdict = `bar AUC ${bar.low} to ${bar.high} and as many hashes, measured ${auc.toFixed(3)}`;
+  return { what, ours: side(user), bare: side(nobody), verdict: isMet ? verdict : `${verdict}${missed}` };
+}
+
+/** How likely one of the first took longer than one of the second (Mann and Whitney's U, over all pairs). */
+function areaUnderCurve(first: readonly number[], second: readonly number[]): number {
+  const sorted = second.toSorted((a, b) => a - b);
+  const shorter = (time: number): number => {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((sorted[middle] ?? 0) < time) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return first.reduce((sum, time) => sum + shorter(time), 0) / (first.length * second.length);
+}
+
+/** Signs people up, and verifies their addresses. */
+async function makeUsers(gateway: PeopleGateway, count: number): Promise<string[]> {
+  const emails = Array.from({ length: count }, freshEmail);
+  const left = [...emails];
+  async function make(): Promise<void> {
+    for (let email = left.pop(); email !== undefined; email = left.pop()) {
+      // Sign-ups from one network are braked.
+      const from = `2001:db8:${left.length.toString(16)}::1`;
+      const signedUp = await gateway.call("REST", signUp, { email, password: goodPassword }, { from });
+      if (signedUp.slug !== "") throw new Error(`a sign-up was refused: ${signedUp.slug}`);
+      await gateway.call("REST", verifyEmail, { token: await tokenOfMail(gateway.mailbox, email) });
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, make));
+  return emails;
+}
+
+async function countHashes({ app }: PeopleGateway): Promise<number> {
+  const metric = await app.metrics.getSingleMetric("pilothouse_password_hashes_total")?.get();
+  return metric?.values[0]?.value ?? 0;
+}
