@@ -235,6 +235,15 @@ describe("a refresh token", () => {
     expect(await use(third.access_token)).toBe("revoked-key");
   });
 
+  test("is nobody's without its secret, and so is an access token", async () => {
+    const { accessToken, refreshToken } = await gateway.signUp();
+    const forge = (token: string) => token.replace(/_[^_]*$/, `_${"0".repeat(40)}`);
+    expect((await refreshBy(forge(refreshToken))).slug).toBe("invalid-auth-token");
+    expect(await use(forge(accessToken))).toBe("invalid-key");
+    expect(await use(accessToken)).toBe("");
+    expect((await refreshBy(refreshToken)).slug).toBe("");
+  });
+
   test("lives for 30 days from its last use, and a login for 180 days", async () => {
     const person = await gateway.signUp();
     gateway.pass(900_000);

@@ -91,6 +91,14 @@ test("a step-up is good for 10 minutes, for the token that was shown and those r
   expect(await endNone(token)).toBe("mfa-step-up-required");
 });
 
+test("an enrolment that nobody confirms within 10 minutes lapses", async () => {
+  const { accessToken: token, password } = await gateway.signUp();
+  const { answer } = await gateway.call("REST", enrolTotp, { password }, { token });
+  gateway.pass(600_000);
+  const code = authenticatorOf(answer.otpauth_url)(gateway.now());
+  expect((await gateway.call("REST", confirmTotp, { code }, { token })).slug).toBe("conflict");
+});
+
 test("a code is taken a time step early or late, and none after a later one (RFC 6238, 5.2)", async () => {
   const person = await enrol();
   const { email, password } = person;
