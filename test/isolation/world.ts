@@ -21,7 +21,7 @@ export const isRoot = process.getuid?.() === 0;
 export function keepingLog(): Log & { readonly complaints: string[] } {
   const complaints: string[] = [];
   const keep = (_object: object, message: string) => void complaints.push(message);
-  return { complaints, info: () => undefined, warn: keep, error: keep };
+  return { complaints, debug: () => undefined, info: () => undefined, warn: keep, error: keep };
 }
 
 /**

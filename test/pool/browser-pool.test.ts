@@ -34,7 +34,7 @@ describe("a pool of browsers", () => {
   });
   const ready: Readiness[] = [];
   const failed = vi.fn();
-  const log = { info: () => undefined, warn: failed, error: failed };
+  const log = { debug: () => undefined, info: () => undefined, warn: failed, error: failed };
   let directory: string;
   let majors: ReadonlyMap<"chromium" | "headless-shell", number>;
   let slots: SlotPool;

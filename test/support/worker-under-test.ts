@@ -58,6 +58,7 @@ import { SlotPool } from "../../workers/slots/slot-pool.ts";
 const callMs = 90_000;
 
 const silent: Log = {
+  debug: () => undefined,
   info: () => undefined,
   warn: () => undefined,
   error: (object, message) => console.error(message, object),

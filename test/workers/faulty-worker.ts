@@ -15,7 +15,12 @@ const faults = [throwPlanted, () => void setImmediate(throwPlanted), () => void 
 
 const errors: string[] = [];
 
-keepGoing({ info: () => undefined, warn: () => undefined, error: (_object, message) => void errors.push(message) });
+keepGoing({
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: (_object, message) => void errors.push(message),
+});
 const site = await new FixtureSite().start();
 const worker = await WorkerUnderTest.start([site.host]);
 const other = await worker.open();

@@ -156,7 +156,7 @@ test("a full Chromium that was not told where to download to downloads into its 
     platform: process.platform,
     disk: realDisk,
   });
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const slots = new SlotPool({ size: 1, executables, log, allow: [site.host] });
   onTestFinished(() => slots.stop());
   await slots.start();

@@ -28,7 +28,7 @@ import type { Placement } from "../../workers/reports/placement.ts";
 import { Reports } from "../../workers/reports/reports.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
 
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** A gateway that speaks the real protocol and does what a test tells it. */
 class TestGateway {

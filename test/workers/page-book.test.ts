@@ -5,7 +5,7 @@ import { CommandProgress } from "../../workers/pages/progress.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 
-const silent = { info: () => undefined, warn: () => undefined, error: console.error };
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: console.error };
 let slots: SlotPool;
 
 beforeAll(async () => {

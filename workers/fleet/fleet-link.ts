@@ -158,19 +158,21 @@ export class FleetLink {
   async #heartbeat(): Promise<boolean> {
     const { sessions, profiles, log } = this.#options;
     const waiting = (await profiles?.pending()) ?? [];
+    const held = sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch }));
     const sentAt = performance.now();
     const answer = await this.ask(GatewayService.method.heartbeat, (incarnation) =>
       create(HeartbeatRequestSchema, {
         incarnation,
         draining: sessions.isDraining,
         closedBy: sessions.closedBy ?? "",
-        sessions: sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch })),
+        sessions: held,
         profiles: waiting,
       }),
     );
     if (!answer) return false;
     this.#acceptedAt = sentAt;
     this.#isSilent = false;
+    log.debug({ sessions: held.map(({ sessionId }) => sessionId) }, "a gateway has accepted a heartbeat");
     for (const placement of answer.unwanted) {
       log.info({ session: placement.sessionId }, "a gateway does not want this session any more");
       sessions.destroy(placement);
