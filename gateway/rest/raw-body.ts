@@ -13,14 +13,22 @@ export async function* rawBody(request: IncomingMessage, maxBytes: number): Asyn
   let received = 0;
   // The connection is still needed for the answer when nobody reads the rest.
   const chunks = request.iterator({ destroyOnReturn: false });
-  for (;;) {
-    const { done, value } = await unlessLate(chunks.next(), stillMs, () => {
-      throw failFields("bad-request", { body: "has stopped coming" });
-    });
-    if (done) return;
-    received += value.length;
-    if (received > maxBytes) throw tooLarge(maxBytes);
-    yield value;
+  try {
+    for (;;) {
+      const { done, value } = await unlessLate(chunks.next(), stillMs, () => {
+        throw failFields("bad-request", { body: "has stopped coming" });
+      });
+      if (done) return;
+      received += value.length;
+      if (received > maxBytes) throw tooLarge(maxBytes);
+      yield value;
+    }
+  } finally {
+    // What else comes is let go by: the next request on the connection stands behind it.
+    chunks.return?.().then(
+      () => request.resume(),
+      () => undefined,
+    );
   }
 }
 

@@ -1,11 +1,13 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { Agent, request } from "node:http";
 import { connect as connectTcp } from "node:net";
+import { text as readText } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { addAccount } from "../e2e/support/accounts.ts";
@@ -60,6 +62,25 @@ describe("raw request bodies", () => {
       201,
       { content_type: "application/octet-stream", bytes: 196_608 },
     ]);
+  });
+
+  test("that are refused midway leave their connection to the next request", async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const options = { agent, headers: { authorization: `Bearer ${gateway.key}` } };
+    const url = `${gateway.url}/v1/things/t/files/cat.png`;
+    const put = request(url, { ...options, method: "PUT" });
+    put.write(Buffer.alloc(4 * mebibyte));
+    // So little is left when it is refused that the client has sent all of it before it reads the answer.
+    put.end(Buffer.alloc(mebibyte / 4));
+    const [refused] = await once(put, "response");
+    expect([refused.statusCode, await readText(refused)]).toEqual([
+      400,
+      expect.stringContaining("is larger than 4 MiB"),
+    ]);
+    const get = request(url, options).end();
+    const [answer] = await once(get, "response");
+    expect([answer.statusCode, get.reusedSocket, (await readText(answer)).length]).toEqual([200, true, 200_000]);
   });
 
   test("larger than the method says are refused, before or while they come", async () => {
