@@ -17,7 +17,7 @@ import type { Migrations, Schema } from "./schema.ts";
 /** Milliseconds. Statements of ours take a few; what takes longer than this is stuck, and its client is answered. */
 const timeouts = {
   ...{ connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 10_000, query: 12_000 },
-  /** For a connection that others have: of 500 requests at once on a busy machine the last waits for seconds. */
+  /** For one's turn at the pool: of 500 requests at once on a busy machine the last waits for seconds, and for 20 processes. */
   turn: 10_000,
 };
 
@@ -79,17 +79,9 @@ const migrationTimeouts = {
   query: 602_000,
 };
 
-/** A connection of a pool, which has but one limit for the wait for a connection and for making one. */
-class PooledClient extends pg.Client {
-  constructor(config?: pg.ClientConfig) {
-    super({ ...config, connectionTimeoutMillis: timeouts.connect });
-  }
-}
-
 function createPool(target: DatabaseTarget, log: Log, size: number, limits = timeouts): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(target),
-    Client: PooledClient,
     connectionTimeoutMillis: limits.turn,
     max: size,
     // Statements of a transaction need not wait for each other's answers.
