@@ -1,8 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { LinkPage } from "../../src/mail/mailer.ts";
-import { Html, html } from "../../src/platform/html.ts";
+import { type Html, html } from "../../src/platform/html.ts";
 import { pageHeadersFor } from "./content-policy.ts";
 import { linkScript } from "./link-script.ts";
+import { page } from "./shell.ts";
 import { style } from "./style.ts";
 
 /** What is typed into a form. */
@@ -169,27 +170,14 @@ ${inputs}<button>${button}</button>
 }
 
 function linkPage({ title, about, forms }: LinkAction): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<style>${new Html(style + ownStyle)}</style>
-</head>
-<body>
-<main class="single"><p class="status">Pilothouse</p><h1>${title}</h1>
+  const body = html`<main class="single"><p class="status">Pilothouse</p><h1>${title}</h1>
 <p id="about">${about}</p>
 <p id="outcome" role="status"></p>
 <div id="forms">${forms.map(formOf)}</div>
 <p><a href="/docs">API reference</a></p>
 <noscript><p class="fault">This page needs script: it hands the token of the link on.</p></noscript>
-</main>
-<script>${new Html(linkScript)}</script>
-</body>
-</html>
-`.markup;
+</main>`;
+  return page(title, body, { style: ownStyle, script: linkScript });
 }
 
 /** Mounts the pages that links in mails lead to. */

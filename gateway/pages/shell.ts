@@ -16,11 +16,21 @@ for (const pre of document.querySelectorAll("pre")) {
 }
 `;
 
-/** Headers of every page of the service. */
+/** What a page has of its own. */
+interface Own {
+  /** Beside the style that all have. */
+  readonly style: string;
+  /** In place of the script that copies examples. */
+  readonly script: string;
+}
+
+const plain: Own = { style: "", script };
+
+/** Headers of every page of the service that has nothing of its own. */
 export const pageHeaders = pageHeadersFor(style, script);
 
 /** Writes a whole page around its body. */
-export function page(title: string, body: Insert): string {
+export function page(title: string, body: Insert, own = plain): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -28,11 +38,11 @@ export function page(title: string, body: Insert): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
-<style>${new Html(style)}</style>
+<style>${new Html(style + own.style)}</style>
 </head>
 <body>
 ${body}
-<script>${new Html(script)}</script>
+<script>${new Html(own.script)}</script>
 </body>
 </html>
 `.markup;
