@@ -27,6 +27,8 @@ const parts = 5;
 export interface Siege {
   readonly guesses: number;
   readonly addresses: number;
+  /** Of the loopback addresses: those of another siege have used up what an address may ask for. */
+  readonly network: number;
 }
 
 /** What a guess was told, in full, but for what differs from answer to answer: numbers, and the request's name. */
@@ -65,8 +67,8 @@ function overRpc(transport: Transport): Guess {
 }
 
 /** Makes a client that comes by one of the four doors, from a loopback address and a network of its own. */
-function clientAt({ url, grpcAddress }: DeployedGateway, index: number): Guess {
-  const localAddress = `127.1.${index}.1`;
+function clientAt({ url, grpcAddress }: DeployedGateway, network: number, index: number): Guess {
+  const localAddress = `127.${network}.${index}.1`;
   const createConnection = ({ hostname: host, port }: URL) => connect({ host, port: Number(port), localAddress });
   const grpc = (baseUrl: string) => overRpc(createGrpcTransport({ baseUrl, nodeOptions: { createConnection } }));
   const connectOptions = { baseUrl: url, httpVersion: "1.1", nodeOptions: { localAddress } } as const;
@@ -108,14 +110,16 @@ async function logInByLink({ urls, mailbox }: PeopleDeployment, { email }: Perso
  * each address costs the hashes of an hour and no more, users are told apart from nobodies by nothing, and the owner of
  * one of the addresses logs in all the while.
  */
-export async function besiege(people: PeopleDeployment, { guesses, addresses }: Siege): Promise<void> {
+export async function besiege(people: PeopleDeployment, { guesses, addresses, network }: Siege): Promise<void> {
   const { deployment, mailbox, urls } = people;
   const users = await Promise.all(Array.from({ length: addresses }, () => signUp(urls[0], mailbox)));
   const [owner] = users;
   if (!owner) throw new Error("nobody is besieged");
   await logInFromHome(urls[0], owner);
   const targets = users.flatMap(({ email }) => [email, freshEmail()]);
-  const clients = Array.from({ length: clientCount }, (_, index) => clientAt(deployment.gateway(index % 2), index));
+  const clients = Array.from({ length: clientCount }, (_, index) =>
+    clientAt(deployment.gateway(index % 2), network, index),
+  );
   const told = new Map(targets.map((email) => [email, [] as Awaited<ReturnType<Guess>>[]]));
   const before = await countHashes(deployment);
 
