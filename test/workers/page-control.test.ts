@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { InteractResponse } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { CaptureKind, type InteractResponse } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -79,5 +79,29 @@ describe.each(["headless-shell", "chromium"])("a page of %s", { timeout: 60_000 
     const before = site.requests.length;
     expect(await go("reload")).toMatchObject({ title: "Leaving" });
     expect(site.requests.slice(before)).toContain("GET /leaving.html");
+  });
+
+  test("is pictured while it is loaded anew", async () => {
+    const session = await open("/plain.html");
+    for (let round = 0; round < 10; round += 1) {
+      const picture = session.capture({ kind: CaptureKind.SCREENSHOT, timeoutMs: 10_000 });
+      await session.interact({ action: { case: "reload", value: {} } });
+      expect(await picture).toMatchObject({ header: { contentType: "image/png" } });
+    }
+  });
+
+  test("is loaded anew, and pictured, while the browser's own page about a failure is on its way", async () => {
+    const session = await open("/plain.html");
+    for (let round = 0; round < 10; round += 1) {
+      const url = round % 2 === 0 ? "http://127.0.0.1:1/" : site.url("/plain.html");
+      // The shortest of times: the document comes after the answer.
+      await session.navigate({ url, timeoutMs: 1 + round }).catch(() => undefined);
+      expect(await session.capture({ kind: CaptureKind.SCREENSHOT })).toMatchObject({
+        header: { contentType: "image/png" },
+      });
+      await session.navigate({ url, timeoutMs: 1 + round }).catch(() => undefined);
+      const reload = session.interact({ action: { case: "reload", value: {} } });
+      expect(await reload.catch(({ slug }) => slug)).not.toBe("internal");
+    }
   });
 });

@@ -71,7 +71,7 @@ export class Aftermath {
 
   async #askTitle(progress: Progress): Promise<string | undefined> {
     const scene = { sessionPage: this.#page, progress };
-    const title = await callIfKnown(scene, await mainFrame(scene), "title").catch(() => undefined);
+    const title = await callIfKnown(scene, mainFrame(scene), "title").catch(() => undefined);
     if (title === undefined) await this.#tab.session.send("Page.enable").catch(() => undefined);
     return title;
   }

@@ -57,7 +57,8 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
     if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
     return answer?.status;
   } catch (thrown) {
-    if (netErrorOf(thrown) === undefined) await stopLoading(sessionPage);
+    // One that was begun goes on when a person takes control.
+    if (netErrorOf(thrown) === undefined && !wasTaken(thrown)) await stopLoading(sessionPage);
     throw explain(scene, thrown, sessionPage.traffic.requestedUrl ?? url.href, since);
   } finally {
     sessionPage.isNavigating = false;
@@ -68,6 +69,10 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
 export async function reach({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
   const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
   if (!reached) notLoaded();
+}
+
+function wasTaken(thrown: unknown): boolean {
+  return thrown instanceof Failure && "holder_client_id" in thrown.extensions;
 }
 
 function notLoaded(): never {

@@ -1,9 +1,11 @@
 import type { ActivatePage, ClosePage } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
+import { askBrowser } from "../pages/ask-browser.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
+import { browserFailure } from "./browser-failure.ts";
 import { reach } from "./navigate.ts";
 
 /** How long the browser may take to bring a page to the front; nothing waits for it that a session shows. */
@@ -19,19 +21,19 @@ export interface ControlScene {
 /** Goes so many steps through the page's history; resolves when the document there has loaded. */
 export async function goInHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
   const { cdp } = sessionPage;
-  const { entries, currentIndex } = await progress.race(cdp.send("Page.getNavigationHistory"));
+  const { entries, currentIndex } = await ask(progress, () => cdp.send("Page.getNavigationHistory"));
   const entry = entries[currentIndex + steps];
   if (!entry) {
     const detail = steps < 0 ? "the page has nothing to go back to" : "the page has nothing to go forward to";
     throw fail("conflict", {}, { detail });
   }
-  await begin(sessionPage, progress, cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
+  await begin(sessionPage, progress, () => cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
   await reach(sessionPage, "load", progress);
 }
 
 /** Loads the page's document anew; resolves when it has loaded. */
 export async function reload({ sessionPage, progress }: ControlScene): Promise<void> {
-  await begin(sessionPage, progress, sessionPage.cdp.send("Page.reload"));
+  await begin(sessionPage, progress, () => sessionPage.cdp.send("Page.reload"));
   await reach(sessionPage, "load", progress);
 }
 
@@ -47,12 +49,16 @@ export async function closePage({ pages, progress }: ControlScene, { pageId }: C
   await pages.close(pages.find(pageId), progress);
 }
 
-/** Resolves when a navigation has begun that the browser was asked for, or the address has changed without one. */
-async function begin({ tab }: SessionPage, progress: Progress, asked: Promise<unknown>): Promise<void> {
+/** How long a navigation of the browser's may take to begin. */
+const beginMs = 500;
+
+/** Asks for a navigation; resolves when it has begun, or the address has changed without one. */
+async function begin({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
   const { started, url } = tab;
-  await progress.race(asked);
+  await ask(progress, send);
   await tab.changes.until(() => tab.started > started || tab.url !== url || undefined, progress, beginMs);
 }
 
-/** How long a navigation of the browser's may take to begin. */
-const beginMs = 500;
+function ask<Answer>(progress: Progress, send: () => Promise<Answer>): Promise<Answer> {
+  return askBrowser(progress, send).catch((thrown) => Promise.reject(browserFailure(thrown)));
+}

@@ -2,6 +2,7 @@ import { CaptureFormat, type CaptureRequest, CaptureScale } from "../../src/gen/
 import { messageOf } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import type { Box } from "../elements/page-aim.ts";
+import { askBrowser } from "../pages/ask-browser.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import type { RawCapture } from "./captured.ts";
 import { readImageSize } from "./image-size.ts";
@@ -53,11 +54,10 @@ async function takePart(scene: Scene, request: CaptureRequest, part: Part | unde
   return { contentType: `image/${format}`, parts: [bytes], size: readImageSize(bytes) };
 }
 
-async function shoot({ progress, sessionPage }: Scene, options: ShotOptions): Promise<Buffer> {
-  const cdp = sessionPage.cdp;
+async function shoot(scene: Scene, options: ShotOptions): Promise<Buffer> {
   for (let left = tries; ; left -= 1) {
     try {
-      const { data } = await progress.race(cdp.send("Page.captureScreenshot", options));
+      const { data } = await ask(scene, options);
       if (data === "") throw new Error("the browser gave an empty picture");
       return Buffer.from(data, "base64");
     } catch (thrown) {
@@ -66,6 +66,19 @@ async function shoot({ progress, sessionPage }: Scene, options: ShotOptions): Pr
   }
 }
 
+/** Asks for a picture; again when another document comes meanwhile, of whose predecessor the browser never answers. */
+async function ask({ progress, sessionPage }: Scene, options: ShotOptions): Promise<Shot> {
+  const { cdp, tab } = sessionPage;
+  for (;;) {
+    const { committed } = tab;
+    const asked = askBrowser(progress, () => cdp.send("Page.captureScreenshot", options));
+    const shot = await tab.changes.before(asked, () => tab.committed > committed, progress);
+    if (shot) return shot;
+    if (progress.isOver) return progress.race(asked);
+  }
+}
+
+type Shot = Awaited<ReturnType<typeof CdpSession.prototype.send<"Page.captureScreenshot">>>;
 type ShotOptions = Parameters<typeof CdpSession.prototype.send<"Page.captureScreenshot">>[1];
 
 async function wholeViewport(scene: Scene): Promise<Part> {

@@ -127,6 +127,7 @@ export function presses(): number {
   return performance.eventCounts.get("pointerdown") ?? 0;
 }
 
+/** Whether an element shows another document, which has what is done there: the one around it sees nothing of that. */
 export function isFrame(element: Element | undefined): boolean {
   return element !== undefined && Element.prototype.matches.call(element, "iframe, frame, object, embed, fencedframe");
 }

@@ -1,3 +1,5 @@
+import type { Point } from "./page-aim.ts";
+
 /*
  * What a document holds and shows. These functions run in the page, in a world of their own: `page-script.ts` sends their
  * source there, so they know each other and the DOM, and nothing else of this program.
@@ -194,7 +196,7 @@ export function nameOf(element: Element): string {
 }
 
 /** The element at a point, open shadow roots included; undefined outside of the viewport. */
-export function hitAt({ x, y }: { x: number; y: number }): Element | undefined {
+export function hitAt({ x, y }: Point): Element | undefined {
   let hit = Document.prototype.elementFromPoint.call(document, x, y);
   for (let shadow = hit?.shadowRoot; hit && shadow; shadow = hit.shadowRoot) {
     // The host is what a text hits that is slotted into its shadow root: what is around the slot is hit there.

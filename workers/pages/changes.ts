@@ -1,13 +1,21 @@
 import type { Progress } from "./progress.ts";
 
-/** Lets commands wait for something in a session's pages: whatever happens there is told here. */
+/** Lets others wait for something in a session's pages: whatever happens there is told here. */
 export class Changes {
   #next: PromiseWithResolvers<void> | undefined;
+  readonly #listeners = new Set<() => void>();
 
   /** Something has happened. */
   tell(): void {
     this.#next?.resolve();
     this.#next = undefined;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls the listener whenever something happens, until the returned function is called. */
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /**

