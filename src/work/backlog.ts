@@ -30,7 +30,7 @@ export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): Repeat
   const names = kinds.map(({ kind }) => kind);
 
   async function measure(): Promise<void> {
-    for (const backlog of await readBacklogs(db, names)) {
+    for (const backlog of await readBacklogs(db, names, new Date(clock.now()))) {
       const { kind, due_at: dueAt } = backlog;
       oldest.set({ kind }, dueAt ? Math.max(0, clock.now() - dueAt.getTime()) / 1_000 : 0);
       dead.set({ kind }, backlog.dead);

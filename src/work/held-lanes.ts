@@ -5,7 +5,10 @@ import { type ClaimedLane, renewLeases } from "./store.ts";
 
 /** Milliseconds. What a gateway had that died is another's when its lease has lapsed. */
 const leaseMs = 8_000;
-const renewEvery = 2_000;
+const renewAfter = 2_000;
+
+/** Milliseconds. Leases that are old enough are renewed a few at a time, as they were taken: many at once hold up the rest. */
+const renewEvery = 250;
 
 /** A lane that this gateway has. */
 export interface HeldLane extends ClaimedLane {
@@ -32,6 +35,7 @@ interface Entry {
   readonly held: HeldLane;
   /** Notes when the lease was last asked for. */
   renewed(askedAt: number): void;
+  isOld(): boolean;
   lose(): void;
   tell(): void;
   close(): void;
@@ -43,14 +47,17 @@ function makeEntry(lane: ClaimedLane, askedAt: number): Entry {
   const lose = (): void => lease.abort(new Error("the lease of the lane has lapsed"));
   let timer: NodeJS.Timeout;
   let news = Promise.withResolvers<void>();
+  let leasedAt: number;
   const renewed = (asked: number): void => {
     clearTimeout(timer);
+    leasedAt = asked;
     timer = setTimeout(lose, asked + leaseMs - 1_000 - performance.now());
   };
   renewed(askedAt);
   return {
     held: { ...lane, lease: lease.signal, news: () => news.promise },
     renewed,
+    isOld: () => performance.now() - leasedAt >= renewAfter,
     lose,
     tell() {
       news.resolve();
@@ -66,7 +73,7 @@ export function createHeldLanes(db: Database, log: Log): HeldLanes {
   const nameOf = (kind: string, lane: string): string => `${kind} ${lane}`;
 
   async function renew(): Promise<void> {
-    const entries = [...byName.values()];
+    const entries = [...byName.values()].filter(({ isOld }) => isOld());
     if (entries.length === 0) return;
     const askedAt = performance.now();
     const claims = entries.map(({ held }) => held.claim);

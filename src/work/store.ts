@@ -1,22 +1,25 @@
-import { sql } from "kysely";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** Failures in a row from which a lane counts as failing: the indexes of tables.ts say so, too. */
+/** Failures in a row from which a lane counts as failing: release_lane in tables.ts says so, too. */
 export const failingFrom = 3;
 
 /** A job to add. */
-export interface NewJob {
-  readonly kind: string;
+export interface JobToAdd {
   readonly lane: string;
   readonly data: unknown;
+  readonly owner?: string;
+  readonly order?: string;
 }
 
 /** A lane that this gateway has. */
 export interface ClaimedLane {
   readonly kind: string;
   readonly lane: string;
+  readonly owner: string | null;
   readonly claim: string;
   readonly failures: number;
+  /** Its first job; undefined when none was due. */
+  readonly first: StoredJob | undefined;
 }
 
 /** A job that is due. */
@@ -24,44 +27,87 @@ export interface StoredJob {
   readonly id: string;
   readonly data: unknown;
   readonly attempts: number;
+  readonly due_at: Date;
+  /** Of a job that was never tried. */
+  readonly order_key: string | null;
 }
 
-/** How many lanes to claim at most: of those that work, and of those that fail. */
-export interface FreePlaces {
-  readonly sound: number;
-  readonly failing: number;
-}
-
-/** Adds a job, at the latest with the commit. Locks the lane until then: see release_lane in tables.ts. */
-export function insertJob(tx: Tx, { kind, lane, data }: NewJob, now: Date): void {
-  // Clocks of gateways differ: a job is due no earlier than the one before it.
-  const statement = sql`
-    with own as (
-      insert into work_lanes as lanes (kind, lane, due_at, latest_at) values (${kind}, ${lane}, ${now}, ${now})
-      on conflict (kind, lane) do update set
+// Clocks of gateways differ: a job is due no earlier than the one before it. Numbers are given in the order of the select.
+const insertStatement: NamedStatement = {
+  name: "work-insert",
+  text: `with own as (
+      insert into work_lanes as lanes (kind, lane, owner, due_at, latest_at)
+      select $1::text, lane, owner, $2::timestamptz, $2::timestamptz from unnest($3::text[], $4::text[]) as new (lane, owner)
+      on conflict (kind, lane) do update set owner = excluded.owner,
         due_at = least(lanes.due_at, excluded.due_at), latest_at = greatest(lanes.latest_at, excluded.latest_at)
-      returning latest_at
+      returning lane, latest_at
     )
-    insert into work_jobs (kind, lane, data, due_at)
-    select ${kind}::text, ${lane}::text, ${JSON.stringify(data)}::jsonb, latest_at from own`;
-  tx.send({ compile: () => statement.compile(tx.sql) });
+    insert into work_jobs (kind, lane, data, order_key, due_at)
+    select $1::text, lane, data, order_key, latest_at
+    from unnest($5::text[], $6::jsonb[], $7::text[]) with ordinality as new (lane, data, order_key, place)
+      join own using (lane)
+    order by place`,
+};
+
+/** Adds jobs, at the latest with the commit. Locks their lanes until then: see release_lane in tables.ts. */
+export function insertJobs(tx: Tx, kind: string, jobs: readonly JobToAdd[], now: Date): void {
+  const lanes = [...new Map(jobs.map(({ lane, owner }) => [lane, owner ?? null]))].sort(([a], [b]) => (a < b ? -1 : 1));
+  tx.sendNamed(insertStatement, [
+    ...[kind, now, lanes.map(([lane]) => lane), lanes.map(([, owner]) => owner)],
+    ...[
+      jobs.map(({ lane }) => lane),
+      jobs.map(({ data }) => JSON.stringify(data)),
+      jobs.map(({ order }) => order ?? null),
+    ],
+  ]);
 }
 
-const claimable = `kind = $1 and due_at <= $2 and (leased_until is null or leased_until < clock_timestamp())
-  order by due_at`;
+/*
+ * The commit does not wait for the disk. When PostgreSQL loses it by a crash, the lane is free or held as before: at worst what
+ * was begun is done again. Numbers of claims are drawn by lot, since a sequence would give those that were lost a second time.
+ */
+const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 
+/*
+ * Owners have their turns: the first lane of each comes before the second of any, and what this gateway runs of an owner counts
+ * already. A lane that somebody had since the look began is left to the next look: what it shows of the lane is old.
+ */
 const claimStatement: NamedStatement = {
   name: "work-claim",
-  text: `with sound as (
-      select kind, lane from work_lanes where failures < ${failingFrom} and ${claimable} limit $3 for update skip locked
-    ), failing as (
-      select kind, lane from work_lanes where failures >= ${failingFrom} and ${claimable} limit $4 for update skip locked
+  text: `with due as (
+      select ctid, xmin, lane, due_at, failures >= ${failingFrom} as failing, coalesce(owner, lane) as owner
+      from work_lanes where kind = $1 and due_at <= $2 and claim is null
+    ), turns as (
+      select *, case when lane = any($4) then 0 else row_number() over (partition by failing, owner order by due_at)
+          + coalesce(($3::jsonb ->> (failing || ' ' || owner))::integer, 0) end as turn
+      from due
+    ), places as (
+      select *, row_number() over (partition by failing order by turn, due_at) as place from turns
+    ), chosen as (
+      select lanes.ctid
+      from places join work_lanes as lanes on lanes.ctid = places.ctid and lanes.xmin = places.xmin
+      where claim is null and place <= case when failing then $5::integer when turn <= 1 then $6 else $7 end
+      for update of lanes skip locked
+    ), claimed as (
+      update work_lanes
+      set claim = (random() * 1e18)::bigint, leased_until = clock_timestamp() + $8 * interval '1 millisecond'
+      from chosen
+      where work_lanes.ctid = chosen.ctid
+      returning kind, work_lanes.lane, owner, claim, failures
     )
-    update work_lanes
-    set claim = nextval('work_claims'), leased_until = clock_timestamp() + $5 * interval '1 millisecond'
-    from (select * from sound union all select * from failing) as free
-    where work_lanes.kind = free.kind and work_lanes.lane = free.lane
-    returning work_lanes.kind, work_lanes.lane, claim, failures`,
+    select claimed.*, (select count(*) from places)::integer as waiting, first.*, ${commitAsynchronously}
+    from claimed left join lateral (
+      select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from work_jobs
+      where kind = $1 and lane = claimed.lane and dead_at is null and due_at <= $2
+      order by due_at, id limit 1
+    ) as first on true`,
+};
+
+const freeStatement: NamedStatement = {
+  name: "work-free",
+  text: `update work_lanes set claim = null, leased_until = null where ctid = any(array(
+      select ctid from work_lanes where claim is not null and leased_until < clock_timestamp() for update skip locked
+    ))`,
 };
 
 const renewStatement: NamedStatement = {
@@ -71,35 +117,50 @@ const renewStatement: NamedStatement = {
 };
 
 const dueStatement: NamedStatement = {
-  name: "work-due",
-  text: `select id, data, attempts from work_jobs
+  name: "work-due-next",
+  text: `select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from work_jobs
     where kind = $1 and lane = $2 and dead_at is null and due_at <= $3 and id <> all($4)
-    order by due_at, id limit $5`,
+      and case when attempts > 0 then $5 else order_key is null or order_key <> all($6) end
+    order by due_at, id limit $7`,
 };
 
 const doneStatement: NamedStatement = {
-  name: "work-done",
-  text: `with done as (delete from work_jobs where id = $1)
-    update work_lanes set failures = 0 where kind = $2 and lane = $3 and failures > 0`,
+  name: "work-done-once",
+  text: `with own as (
+      update work_lanes set failures = 0 where kind = $2 and lane = $3 and failures > 0
+    )
+    delete from work_jobs where id = $1 returning 1`,
 };
 
 const failedStatement: NamedStatement = {
-  name: "work-failed",
+  name: "work-failed-once",
   text: `with own as (
       update work_lanes set failures = failures + $8 where kind = $2 and lane = $3 and claim = $4 returning 1
     )
     update work_jobs set attempts = attempts + 1, complaint = $5, due_at = coalesce($6, due_at), dead_at = $7
-    where id = $1 and exists (select from own)`,
+    where id = $1 and exists (select from own) returning 1`,
+};
+
+const dropStatement: NamedStatement = {
+  name: "work-drop",
+  text: `delete from work_jobs where id in (
+      select id from work_jobs where kind = $1 and lane = $2 and dead_at is null order by due_at, id limit $3
+      for update skip locked
+    ) returning data`,
 };
 
 const releaseStatement: NamedStatement = {
   name: "work-release",
-  text: "select release_lane($1, $2, $3, $4) as due_at",
+  text: `select release_lane($1, $2, $3, $4) as due_at, ${commitAsynchronously}`,
 };
 
+// By lanes: jobs are found by their lane alone.
 const oldestStatement: NamedStatement = {
   name: "work-oldest",
-  text: `select kind, (select min(due_at) from work_jobs where work_jobs.kind = kinds.kind and dead_at is null) as due_at,
+  text: `select kind, (
+        select min((select min(due_at) from work_jobs as jobs where kind = lanes.kind and lane = lanes.lane and dead_at is null))
+        from work_lanes as lanes where lanes.kind = kinds.kind and lanes.due_at <= $2
+      ) as due_at,
       (select count(*) from work_jobs where work_jobs.kind = kinds.kind and dead_at is not null)::integer as dead
     from unnest($1::text[]) as kinds (kind)`,
 };
@@ -111,11 +172,36 @@ const sweepStatement: NamedStatement = {
     ) returning 1`,
 };
 
-/** Claims lanes of a kind that are due, those first that have been so for longest. */
-export function claimLanes(db: Queryable, kind: string, now: Date, free: FreePlaces, leaseMs: number) {
-  return db.named<{ kind: string; lane: string; claim: string; failures: number }>(claimStatement, [
-    ...[kind, now, free.sound, free.failing, leaseMs],
-  ]);
+/** What is to be claimed: so many lanes at most of each sort. */
+export interface Claim {
+  readonly kind: string;
+  readonly now: Date;
+  /** How many lanes run already, by whether they fail and their owner, with a space between. */
+  readonly busy: Readonly<Record<string, number>>;
+  /** Lanes that come before all others. */
+  readonly preferred: readonly string[];
+  readonly failing: number;
+  /** Of lanes that do not fail: places for all, and those of them that may be taken by owners that have one. */
+  readonly sound: number;
+  readonly second: number;
+  readonly leaseMs: number;
+}
+
+/** A lane, and beside it the columns of its first job: all null when it has none. */
+type ClaimRow = Omit<ClaimedLane, "first"> & (StoredJob | { readonly id: null }) & { readonly waiting: number };
+
+/** Claims lanes that are due; says also how many there were to choose from. */
+export async function claimLanes(db: Queryable, claim: Claim): Promise<{ lanes: ClaimedLane[]; waiting: number }> {
+  const { kind, now, busy, preferred, failing, sound, second, leaseMs } = claim;
+  const values = [kind, now, JSON.stringify(busy), preferred, failing, sound, second, leaseMs];
+  const rows = await db.named<ClaimRow>(claimStatement, values);
+  const lanes = rows.map((row) => ({ ...row, first: row.id === null ? undefined : row }));
+  return { lanes, waiting: rows[0]?.waiting ?? 0 };
+}
+
+/** Lets go of lanes whose leases have lapsed: their gateways are gone. */
+export async function freeLapsedLanes(db: Queryable): Promise<void> {
+  await db.named(freeStatement, []);
 }
 
 /** Renews leases; gives the claims that still stand. */
@@ -123,18 +209,35 @@ export async function renewLeases(db: Queryable, claims: readonly string[], leas
   return (await db.named<{ claim: string }>(renewStatement, [claims, leaseMs])).map(({ claim }) => claim);
 }
 
-/** Reads the first jobs of a lane that are due, without those that run. */
-export function readDueJobs(
-  db: Queryable,
-  { kind, lane }: ClaimedLane,
-  { now, running, limit }: { now: Date; running: readonly string[]; limit: number },
-): Promise<StoredJob[]> {
-  return db.named<{ id: string; data: unknown; attempts: number }>(dueStatement, [kind, lane, now, running, limit]);
+/** What of a lane may begin now. */
+export interface Beginnable {
+  readonly now: Date;
+  /** Jobs that are known already. */
+  readonly known: readonly string[];
+  /** Whether jobs that have failed before may. */
+  readonly retries: boolean;
+  /** Order keys whose next job may not. */
+  readonly busy: readonly string[];
+  readonly limit: number;
 }
 
-/** Deletes a job that is done, also when its lane has another holder meanwhile: that spares it another run. */
-export async function deleteDoneJob(db: Queryable, { kind, lane }: ClaimedLane, id: string): Promise<void> {
-  await db.named(doneStatement, [id, kind, lane]);
+/** Reads the first jobs of a lane that are due and may begin. */
+export function readDueJobs(db: Queryable, { kind, lane }: ClaimedLane, which: Beginnable): Promise<StoredJob[]> {
+  const { now, known, retries, busy, limit } = which;
+  return db.named<StoredJob & object>(dueStatement, [kind, lane, now, known, retries, busy, limit]);
+}
+
+/**
+ * Deletes a job that is done, also when its lane has another holder meanwhile: that spares it another run. Says whether it
+ * was still there.
+ */
+export async function deleteDoneJob(db: Queryable, { kind, lane }: ClaimedLane, id: string): Promise<boolean> {
+  return (await db.named(doneStatement, [id, kind, lane])).length > 0;
+}
+
+/** Deletes jobs of a lane that are still to be done, so many at most, and gives their data. */
+export async function deleteJobs(db: Queryable, kind: string, lane: string, limit: number): Promise<unknown[]> {
+  return (await db.named<{ data: unknown }>(dropStatement, [kind, lane, limit])).map(({ data }) => data);
 }
 
 /** What became of an attempt that has failed: when the next one is due, or since when there is none. */
@@ -146,12 +249,16 @@ export interface FailedAttempt {
   readonly countsForLane: boolean;
 }
 
-/** Notes a failure, as long as the lane is this claim's. */
-export async function noteFailure(db: Queryable, lane: ClaimedLane, id: string, failed: FailedAttempt): Promise<void> {
-  const { complaint, dueAt, deadAt, countsForLane } = failed;
-  await db.named(failedStatement, [
-    ...[id, lane.kind, lane.lane, lane.claim, complaint, dueAt ?? null, deadAt ?? null, countsForLane ? 1 : 0],
-  ]);
+/** Notes a failure, as long as the lane is this claim's and has the job; says whether it is. */
+export async function noteFailure(
+  db: Queryable,
+  lane: ClaimedLane,
+  id: string,
+  { complaint, dueAt, deadAt, countsForLane }: FailedAttempt,
+): Promise<boolean> {
+  const next = [dueAt ?? null, deadAt ?? null];
+  const values = [id, lane.kind, lane.lane, lane.claim, complaint, ...next, countsForLane ? 1 : 0];
+  return (await db.named(failedStatement, values)).length > 0;
 }
 
 /** Lets go of a lane; gives when its first job is due, null when it has none. */
@@ -160,9 +267,9 @@ export async function releaseLane(db: Queryable, { kind, lane, claim }: ClaimedL
   return row?.due_at ?? null;
 }
 
-/** Reads of each kind when its oldest job was or is due, and how many dead letters it has. */
-export function readBacklogs(db: Queryable, kinds: readonly string[]) {
-  return db.named<{ kind: string; due_at: Date | null; dead: number }>(oldestStatement, [kinds]);
+/** Reads of each kind when the oldest job of the lanes that are due was or is due, and how many dead letters it has. */
+export function readBacklogs(db: Queryable, kinds: readonly string[], now: Date) {
+  return db.named<{ kind: string; due_at: Date | null; dead: number }>(oldestStatement, [kinds, now]);
 }
 
 /** Deletes dead letters that were kept long enough, so many at most; says how many those were. */

@@ -5,6 +5,8 @@ import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 interface WorkLanesTable {
   kind: string;
   lane: string;
+  /** Whose it is: places are shared out between owners. A lane of nobody is its own. */
+  owner: string | null;
   /** When it may be claimed next: no later than its first job is due. By the app's clock. */
   due_at: Date;
   /** When its latest job came. */
@@ -23,6 +25,8 @@ interface WorkJobsTable {
   kind: string;
   lane: string;
   data: JSONColumnType<object>;
+  /** Jobs of a lane with the same key have their first attempts one after the other. */
+  order_key: string | null;
   due_at: Date;
   attempts: Generated<number>;
   /** Why the last attempt has failed. */
@@ -51,7 +55,6 @@ export const workMigrations: Migrations = {
       leased_until timestamptz,
       primary key (kind, lane)
     )`,
-    // Lanes that fail are claimed for places of their own: see claimLanes in store.ts.
     "create index work_lanes_sound on work_lanes (kind, due_at) where failures < 3",
     "create index work_lanes_failing on work_lanes (kind, due_at) where failures >= 3",
     "create sequence work_claims",
@@ -95,5 +98,21 @@ export const workMigrations: Migrations = {
         return first_due;
       end
     $$`,
+  ],
+  "050-work-owners": [
+    "alter table work_lanes add column owner text",
+    "alter table work_jobs add column order_key text",
+    "create index work_lanes_due on work_lanes (kind, due_at)",
+    "drop index work_lanes_sound",
+    "drop index work_lanes_failing",
+  ],
+  "061-free-lanes": [
+    // The sequence of claims stays: gateways of the release before draw from it.
+    // A claim looks at what is free alone, however much is held.
+    "create index work_lanes_free on work_lanes (kind, due_at) where claim is null",
+    "create index work_lanes_held on work_lanes (claim) where claim is not null",
+    "drop index work_lanes_due",
+    // Jobs are found by their lane alone: the planner would look for those of a lane here, among all others that are due.
+    "drop index work_jobs_due",
   ],
 };

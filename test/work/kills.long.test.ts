@@ -4,5 +4,5 @@ import { goThrough } from "./doomed-work.ts";
 test("20,000 jobs outlive eight kills: none is lost or stuck, and only kills repeat any", async () => {
   const { repeated, seconds } = await goThrough({ jobs: 20_000, lanes: 100, kills: 8 });
   console.log(`20,000 jobs with eight kills took ${seconds.toFixed(1)} s, and ${repeated} were done twice`);
-  expect(repeated).toBeLessThanOrEqual(8 * 32 * 2);
+  expect(repeated).toBeLessThanOrEqual(8 * 100 * 2);
 }, 600_000);

@@ -196,7 +196,7 @@ test("an attempt that takes too long is ended, and counts as failed", async () =
   const kind = workOf({
     timeout: 50,
     run: (_, signal) =>
-      new Promise((_resolve) => signal.addEventListener("abort", () => reasons.push(signal.reason.message))),
+      new Promise<void>((_resolve) => signal.addEventListener("abort", () => reasons.push(signal.reason.message))),
   });
   await using runners = await startRunners(database.db, [kind]);
   await add(runners, kind, "one");
