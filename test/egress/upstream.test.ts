@@ -10,6 +10,7 @@ import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import { Relay } from "../../workers/egress/relay.ts";
 import type { EgressChange } from "../../workers/egress/upstream-watch.ts";
 import { keepingLog } from "../isolation/world.ts";
+import { privateHosts } from "../support/private-targets.ts";
 import { ProxyStandIn } from "../support/proxy-stand-in.ts";
 
 const log = keepingLog();
@@ -84,26 +85,7 @@ async function connectThrough(port: number, target: string): Promise<{ status: s
   return { status: head.toString().split("\r\n")[0] ?? "", socket };
 }
 
-test.each([
-  "127.0.0.1",
-  "0x7f.1",
-  "2130706433",
-  "10.1.2.3",
-  "169.254.169.254",
-  "[::1]",
-  "[::ffff:10.0.0.1]",
-  "[64:ff9b::a9fe:a9fe]",
-  "[fe80::1]",
-  "private.example",
-  "metadata.example",
-  "localhost",
-  "localhost.",
-  "app.localhost",
-  "printer.local",
-  "metadata.google.internal",
-  "intranet",
-  "PROXY.example",
-])("a proxy is not asked for %s, by request or by tunnel", async (host) => {
+test.each([...privateHosts, "PROXY.example"])("a proxy is not asked for %s, by request or by tunnel", async (host) => {
   const { relay, port } = await relayThrough();
   expect((await get(port, `http://${host}/`)).status).toBe(403);
   expect((await connectThrough(port, `${host}:443`)).status).toBe("HTTP/1.1 403 Forbidden");

@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
 import { Relay, type RelayOptions } from "../../workers/egress/relay.ts";
+import { privateHosts, resolvePrivate } from "../support/private-targets.ts";
 import { keepingLog } from "./world.ts";
 
 const log = keepingLog();
@@ -118,16 +119,9 @@ test("an answer's length is left out where its transfer coding says something el
   expect(body).toBe("whole");
 });
 
-test.each([
-  "127.0.0.1:443",
-  "localhost:443",
-  "[::1]:443",
-  "[::ffff:7f00:1]:443",
-  "2130706433:443",
-  "169.254.169.254:80",
-])("a tunnel to %s is refused", async (target) => {
-  const { relay, port } = await startRelay();
-  expect((await connectThrough(port, target)).status).toBe("HTTP/1.1 403 Forbidden");
+test.each(privateHosts)("a tunnel to %s is refused", async (host) => {
+  const { relay, port } = await startRelay({ resolve: resolvePrivate });
+  expect((await connectThrough(port, `${host}:443`)).status).toBe("HTTP/1.1 403 Forbidden");
   expect(relay.refusals).toHaveLength(1);
 });
 

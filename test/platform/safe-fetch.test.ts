@@ -1,10 +1,13 @@
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import http from "node:http";
 import https from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
-import { FetchFault, type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
+import { FetchFault } from "../../src/platform/outgoing/fetch-fault.ts";
+import { type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 
 /** Its certificate names `fixture`, which the resolver of these tests knows. */
@@ -66,29 +69,17 @@ test.each([
   ["https://public.example:80/", "has a port other than"],
   ["ftp://public.example/", "is not an https address"],
   ["public.example", "is not an https address"],
-  ["https://private.example/", "is not on the public internet"],
-  ["https://localhost/", "is not on the public internet"],
-  ["https://localhost./", "is not on the public internet"],
-  ["https://127.0.0.1/", "is not on the public internet"],
-  ["https://0x7f.1/", "is not on the public internet"],
-  ["https://2130706433/", "is not on the public internet"],
-  ["https://①②⑦.0.0.1/", "is not on the public internet"],
-  ["https://[::1]/", "is not on the public internet"],
-  ["https://[::ffff:7f00:1]/", "is not on the public internet"],
-  ["https://[64:ff9b::a9fe:a9fe]/", "is not on the public internet"],
-  ["https://169.254.169.254/latest/meta-data", "is not on the public internet"],
-  ["https://[fe80::1]/", "is not on the public internet"],
 ])("%s is refused: %s", async (address, message) => {
   const fetch = makeFetch({ allow: [] });
-  const refusal = { reason: "refused", message: expect.stringContaining(message) };
+  const refusal = { reason: "address_not_allowed", message: expect.stringContaining(message) };
   await expect(fetch.check(address)).rejects.toBeInstanceOf(FetchFault);
   await expect(fetch.send(address, get())).rejects.toMatchObject(refusal);
 });
 
 test("a name is refused when any of its addresses is private, and said to be unreachable when it has none", async () => {
   const twoFaced = makeFetch({ resolve: async () => [{ address: "93.184.215.14", family: 4 }, here], allow: [] });
-  await expect(twoFaced.check("https://two-faced.example/")).rejects.toMatchObject({ reason: "refused" });
-  await expect(makeFetch().check("https://nowhere.example/")).rejects.toMatchObject({ reason: "unreachable" });
+  await expect(twoFaced.check("https://two-faced.example/")).rejects.toMatchObject({ reason: "address_not_allowed" });
+  await expect(makeFetch().check("https://nowhere.example/")).rejects.toMatchObject({ reason: "name_not_resolved" });
   await expect(makeFetch().check("https://public.example:8443/")).resolves.toBeUndefined();
 });
 
@@ -99,14 +90,92 @@ test("what is connected to is the address that was checked, whatever the name sa
   const { status, body } = await fetch.send(url, get());
   expect([status, await text(body)]).toEqual([200, "here"]);
   // A connection to the first address is kept, and not used for a name that leads elsewhere now.
-  await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "refused" });
+  await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "address_not_allowed" });
+});
+
+test("a name that leads elsewhere by now is followed there, although a connection is kept", async () => {
+  const { url } = await serve((_request, response) => void response.end("here"));
+  const answers = [[here], [{ address: "127.0.0.2", family: 4 }]];
+  const fetch = makeFetch({ allow: ["127.0.0.0/8"], resolve: async () => answers.shift() ?? [] });
+  expect(await text((await fetch.send(url, get())).body)).toBe("here");
+  await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "connection_refused" });
+});
+
+test("a request goes out once more where the other side ends the connection that was kept for it", async () => {
+  const served: string[] = [];
+  const { url, connections } = await serve((request, response) => {
+    if (served.push(request.url ?? "") === 2) request.socket.destroy();
+    else response.end("here");
+  });
+  const fetch = makeFetch();
+  for (const path of ["/1", "/2"]) expect(await text((await fetch.send(url + path, get())).body)).toBe("here");
+  expect([served, connections()]).toEqual([["/1", "/2", "/2"], 2]);
+});
+
+test("an answer that switches to another protocol is none", async () => {
+  const port = await listen(
+    createServer((socket) => void socket.write("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")),
+  );
+  await expect(makeFetch().send(`http://127.0.0.1:${port}/`, get())).rejects.toMatchObject({ reason: "not_http" });
+});
+
+/** A name server that knows a few names and is silent of those that begin with `silent`. */
+async function startNameServer(known: Readonly<Record<string, string>>): Promise<string> {
+  const server = createSocket("udp4", (query, peer) => {
+    const labels = /^(?:[\s\S]{12})([\s\S]*?)\0/.exec(query.toString("latin1"))?.[1] ?? "";
+    const name = labels.replaceAll(/[\0-\x3f]/g, ".").slice(1);
+    if (name.startsWith("silent")) return;
+    const question = query.subarray(12, 12 + labels.length + 5);
+    const address = question.readUInt16BE(labels.length + 1) === 1 ? known[name] : undefined;
+    const status = name in known ? 0x80 : 0x83;
+    const head = Buffer.from([...query.subarray(0, 2), 0x81, status, 0, 1, 0, address ? 1 : 0, 0, 0, 0, 0]);
+    const record = address ? [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ...address.split(".").map(Number)] : [];
+    server.send(Buffer.concat([head, question, Buffer.from(record)]), peer.port);
+  });
+  server.bind(0, "127.0.0.1");
+  await once(server, "listening");
+  open.push(server);
+  return `127.0.0.1:${server.address().port}`;
+}
+
+test("public names are asked of name servers, and silent ones keep the process from nothing", async () => {
+  const { url } = await serve((_request, response) => void response.end("here"));
+  const known = { fixture: "127.0.0.1", "fixture.example": "127.0.0.1", "inner.example": "10.0.0.1" };
+  const nameServers = [await startNameServer(known)];
+  const fetch = new SafeFetch({ allow: ["127.0.0.1"], nameServers, ca: identity.cert });
+  open.push({ close: () => fetch[Symbol.dispose]() });
+  await fetch.check("https://fixture.example/");
+  await expect(fetch.send(url.replace("fixture", "fixture.example"), get())).rejects.toMatchObject({ reason: "tls" });
+  await expect(fetch.check("https://inner.example/")).rejects.toMatchObject({ reason: "address_not_allowed" });
+  await expect(fetch.check("https://unknown.example/")).rejects.toMatchObject({ reason: "name_not_resolved" });
+  let settled = 0;
+  const silent = Array.from({ length: 16 }, async (_, index) => {
+    const sending = fetch.send(`https://silent-${index}.example/`, get());
+    await expect(sending).rejects.toMatchObject({ reason: "name_not_resolved" });
+    settled += 1;
+  });
+  await readFile(new URL(import.meta.url));
+  await fetch.check("https://fixture.example/");
+  expect(settled).toBe(0);
+  await Promise.all(silent);
+});
+
+test("connections that nobody uses are bounded in all", async () => {
+  const sockets = new Set<unknown>();
+  const server = http.createServer((_request, response) => void response.end("here"));
+  server.on("connection", (socket) => void sockets.add(socket.once("close", () => sockets.delete(socket))));
+  const port = await listen(server);
+  const fetch = makeFetch({ resolve: async () => [here] });
+  const hosts = Array.from({ length: 150 }, (_, index) => `http://host-${index}.example:${port}/`);
+  await Promise.all(hosts.map(async (url) => text((await fetch.send(url, get())).body)));
+  await expect.poll(() => sockets.size).toBe(128);
 });
 
 test("a host and port that the operator names is reached without TLS and at any port, its neighbours are not", async () => {
   const port = await listen(http.createServer((_request, response) => void response.end("plain")));
   const fetch = makeFetch({ allow: [`fixture:${port}`] });
   expect(await text((await fetch.send(`http://fixture:${port}/`, get())).body)).toBe("plain");
-  await expect(fetch.send(`http://127.0.0.1:${port}/`, get())).rejects.toMatchObject({ reason: "refused" });
+  await expect(fetch.send(`http://127.0.0.1:${port}/`, get())).rejects.toMatchObject({ reason: "address_not_allowed" });
   await expect(makeFetch({ allow: ["fixture:25"] }).check("http://fixture:25/")).resolves.toBeUndefined();
 });
 
@@ -219,13 +288,13 @@ test("what is wrong with the other side is told apart", async () => {
   });
   const untrusting = new SafeFetch({ allow: ["127.0.0.1"], resolve: async () => [here] });
   open.push({ close: () => untrusting[Symbol.dispose]() });
-  await expect(untrusting.send(url, get())).rejects.toMatchObject({ reason: "untrusted" });
+  await expect(untrusting.send(url, get())).rejects.toMatchObject({ reason: "tls" });
   const misnamed = makeFetch({ resolve: async () => [here] });
-  await expect(misnamed.send(url.replace("fixture", "other"), get())).rejects.toMatchObject({ reason: "untrusted" });
+  await expect(misnamed.send(url.replace("fixture", "other"), get())).rejects.toMatchObject({ reason: "tls" });
   const fetch = makeFetch();
-  await expect(fetch.send(`${url}/hang-up`, get())).rejects.toMatchObject({ reason: "broken" });
+  await expect(fetch.send(`${url}/hang-up`, get())).rejects.toMatchObject({ reason: "connection_reset" });
   await expect(fetch.send(`${url}/large`, get())).rejects.toMatchObject({ reason: "too_large" });
   const babbler = await listen(createServer((socket) => void socket.on("error", () => undefined).end("220 mail\r\n")));
-  await expect(fetch.send(`https://fixture:${babbler}/`, get())).rejects.toMatchObject({ reason: "untrusted" });
-  await expect(fetch.send("https://127.0.0.1:1024/", get())).rejects.toMatchObject({ reason: "unreachable" });
+  await expect(fetch.send(`https://fixture:${babbler}/`, get())).rejects.toMatchObject({ reason: "tls" });
+  await expect(fetch.send("https://127.0.0.1:1024/", get())).rejects.toMatchObject({ reason: "connection_refused" });
 });

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { unlessLate } from "../../src/platform/deadline.ts";
-import type { AddressRules, Target } from "../../src/platform/outgoing/address-rules.ts";
+import { type AddressRules, isPrivateName, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { nameTimeout, type Resolve, resolveName } from "../../src/platform/outgoing/target-resolution.ts";
 
 /** How long a page behind a proxy waits for a name that the proxy resolves anyway. */
@@ -51,11 +51,6 @@ export async function admitThroughProxy(
   );
   if (addresses.length === 0) return !isPrivateName(target.host);
   return addresses.every(({ address }) => rules.allowsAddress(address));
-}
-
-/** Names that are never on the public internet: without a dot, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`). */
-function isPrivateName(name: string): boolean {
-  return !name.includes(".") || /\.(?:localhost|local|internal|home\.arpa)$/.test(name);
 }
 
 /** Lets a session resolve a few names at a time and the rest in turn. */

@@ -116,6 +116,11 @@ export function isPublicAddress(address: string): boolean {
   return isIPv4(plain) || contains(publicIPv6, plain);
 }
 
+/** Names that are never on the public internet: without a dot, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`). */
+export function isPrivateName(host: string): boolean {
+  return isIP(host) === 0 && (!host.includes(".") || /\.(?:localhost|local|internal|home\.arpa|test)$/.test(host));
+}
+
 /** Tells whether a host is one at which a cloud serves its metadata: nobody is ever advised to open it. */
 export function isMetadataHost(host: string): boolean {
   if (host === "metadata" || host === "metadata.google.internal") return true;

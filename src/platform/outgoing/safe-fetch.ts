@@ -1,38 +1,22 @@
-import { once } from "node:events";
+import type { LookupAddress } from "node:dns";
 import http from "node:http";
 import https from "node:https";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { Deadline, raceSignal } from "../deadline.ts";
-import { type AddressRules, makeAddressRules, normaliseHost, type Target } from "./address-rules.ts";
-import { ownAddresses, pinnedLookup, type Resolve, resolveName, resolveTarget } from "./target-resolution.ts";
-
-/** Why a request came to nothing; `refused` is our own rule, everything else is the other side's doing. */
-export type FetchFaultReason = "refused" | "unreachable" | "untrusted" | "timeout" | "too_large" | "broken";
-
-/** A request to an address of a user's choice that came to nothing, with the rest of a sentence that begins with it. */
-export class FetchFault extends Error {
-  override readonly name = "FetchFault";
-  readonly reason: FetchFaultReason;
-
-  constructor(reason: FetchFaultReason, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.reason = reason;
-  }
-}
-
-/** Milliseconds that each part of a request may take. */
-export interface FetchTimes {
-  /** To resolve the name, to connect and to agree on TLS. */
-  readonly connect: number;
-  /** From the end of that until the answer's head has come; the request's body is sent meanwhile. */
-  readonly head: number;
-  /** Between two parts of the answer's body. */
-  readonly silence: number;
-  /** For all of it. */
-  readonly whole: number;
-}
+import { raceSignal } from "../deadline.ts";
+import { type AddressRules, isPrivateName, makeAddressRules, normaliseHost, type Target } from "./address-rules.ts";
+import { asFault, codeOf, FetchFault, isReset } from "./fetch-fault.ts";
+import { type KeptConnections, keepConnections, type PinnedRequest } from "./kept-connections.ts";
+import { type FetchTimes, RequestTime } from "./request-time.ts";
+import {
+  createDnsResolve,
+  ownAddresses,
+  pinnedLookup,
+  type Resolve,
+  resolveName,
+  resolveTarget,
+} from "./target-resolution.ts";
 
 /** A request to an address of a user's choice. */
 export interface FetchRequest {
@@ -52,7 +36,7 @@ export interface FetchAnswer {
   readonly headers: http.IncomingHttpHeaders;
   /** The bytes as they come; fails with a FetchFault. Leaving the loop ends the connection. */
   readonly body: AsyncGenerator<Uint8Array, void, undefined>;
-  /** Ends the connection without reading on. */
+  /** Ends the connection; the body ends where it is, without a failure. */
   cancel(): void;
 }
 
@@ -60,7 +44,10 @@ export interface FetchAnswer {
 export interface SafeFetchOptions {
   /** Networks and targets that may be reached although private, and without TLS (`WEBHOOK_ALLOW`). */
   readonly allow: readonly string[];
+  /** How all names are resolved, instead of by the machine's resolver and by name servers. */
   readonly resolve?: Resolve;
+  /** Who is asked for public names (`192.0.2.1:53`); those of the machine unless they are said. */
+  readonly nameServers?: readonly string[];
   /** Authorities that are trusted instead of the public ones. */
   readonly ca?: string;
 }
@@ -68,15 +55,15 @@ export interface SafeFetchOptions {
 interface Destination {
   readonly url: URL;
   readonly target: Target;
-  readonly lookup: LookupFunction;
+  readonly addresses: readonly LookupAddress[];
 }
-
-/** A connection that nobody uses is kept for this long: most servers keep theirs for 5 s. */
-const keepMs = 4_000;
 
 /** Below these a port belongs to some other protocol, which our bytes could mean something in. */
 const firstFreePort = 1_024;
 const webPorts = new Set([443, 8_443]);
+
+/** Answers such as `103 Early Hints` that may come before the answer: each costs memory, and their number is free. */
+const maxInterim = 8;
 
 /**
  * Sends requests to addresses that users choose. Each name is resolved for each request, all its addresses are checked,
@@ -84,179 +71,184 @@ const webPorts = new Set([443, 8_443]);
  */
 export class SafeFetch implements Disposable {
   readonly #rules: AddressRules;
-  readonly #resolve: Resolve;
-  readonly #agents: Readonly<Record<string, http.Agent>>;
+  readonly #resolve: Resolve | undefined;
+  readonly #dnsResolve: Resolve;
+  readonly #connections: KeptConnections;
 
-  constructor({ allow, resolve = resolveName, ca }: SafeFetchOptions) {
+  constructor({ allow, resolve, ca, nameServers }: SafeFetchOptions) {
     this.#rules = makeAddressRules({ allow, ownAddresses: ownAddresses() });
     this.#resolve = resolve;
-    const kept = { keepAlive: true, timeout: keepMs };
-    this.#agents = { "http:": new http.Agent(kept), "https:": new https.Agent({ ...kept, ...(ca && { ca }) }) };
+    this.#dnsResolve = createDnsResolve(nameServers);
+    this.#connections = keepConnections(ca);
   }
 
-  /** Fails with a FetchFault where a request would be refused, or (`unreachable`) its name does not resolve now. */
+  /** Fails with a FetchFault where a request would be refused, or (`name_not_resolved`) its name leads nowhere now. */
   async check(address: string): Promise<void> {
     await this.#locate(address);
   }
 
   /** Sends a request, and gives the answer when its head has come. Fails with a FetchFault, or the signal's reason. */
   async send(address: string, request: FetchRequest): Promise<FetchAnswer> {
-    const { times, signal } = request;
-    const whole = new Deadline(times.whole, () => lateBy("was not done", times.whole), [signal]);
+    const time = new RequestTime(request.times, request.signal);
     try {
-      const response = await this.#head(address, request, whole.signal);
+      time.begin("connect");
+      const destination = await raceSignal(this.#locate(address), time.signal);
+      const response = await this.#answer(destination, request, time);
+      let isLeft = false;
       return {
         status: response.statusCode ?? 0,
         headers: response.headers,
-        body: readBody(response, request, whole),
+        body: readBody(response, request.maxBytes, time, () => isLeft),
         cancel: () => {
-          whole[Symbol.dispose]();
+          isLeft = true;
+          time[Symbol.dispose]();
           response.destroy();
         },
       };
     } catch (thrown) {
-      whole[Symbol.dispose]();
-      throw asFault(thrown, whole.signal);
+      time[Symbol.dispose]();
+      throw faultOf(thrown, time.signal);
     }
   }
 
   /** Ends all connections. */
   [Symbol.dispose](): void {
-    for (const agent of Object.values(this.#agents)) agent.destroy();
+    this.#connections.close();
   }
 
-  async #head(address: string, request: FetchRequest, signal: AbortSignal): Promise<http.IncomingMessage> {
-    const { times } = request;
-    using connecting = new Deadline(times.connect, () => lateBy("could not be connected to", times.connect), [signal]);
-    const destination = await raceSignal(this.#locate(address), connecting.signal);
+  async #answer(destination: Destination, request: FetchRequest, time: RequestTime): Promise<http.IncomingMessage> {
     const outgoing = this.#open(destination, request);
-    const stop = () => outgoing.destroy();
-    signal.addEventListener("abort", stop, { once: true });
-    outgoing.once("close", () => signal.removeEventListener("abort", stop));
-    // Until somebody waits for it again: an error after the answer's head shows in its body.
-    outgoing.on("error", () => undefined);
-    const answered = once(outgoing, "response");
     try {
-      await Promise.race([raceSignal(connected(outgoing), connecting.signal), answered]);
-      connecting[Symbol.dispose]();
-      using answering = new Deadline(times.head, () => lateBy("did not answer", times.head), [signal]);
-      const sent = sendBody(outgoing, request.body);
-      // The boundary where an event's arguments get their type. A server may answer before it has read everything.
-      const [response] = (await raceSignal(Promise.race([answered, sent.then(() => answered)]), answering.signal)) as [
-        http.IncomingMessage,
-      ];
-      sent.catch(() => undefined);
-      return response;
+      return await raceSignal(headOf(outgoing, request.body, time), time.signal);
     } catch (thrown) {
-      answered.catch(() => undefined);
       outgoing.destroy();
-      throw thrown;
+      if (!outgoing.reusedSocket || !isReset(thrown) || !isWhole(request.body)) throw thrown;
+      // The other side ended a kept connection as we began to use it. There are few of them, and then comes a new one.
+      return this.#answer(destination, request, time);
     }
   }
 
-  #open({ url, target, lookup }: Destination, { method, headers, body }: FetchRequest): http.ClientRequest {
-    const length = typeof body === "string" || body instanceof Uint8Array ? Buffer.byteLength(body) : undefined;
-    const client = url.protocol === "https:" ? https : http;
-    return client.request({
+  #open({ url, target, addresses }: Destination, { method, headers, body }: FetchRequest): http.ClientRequest {
+    const pinned: PinnedRequest = {
       ...target,
       ...(isIP(target.host) === 0 && { servername: target.host }),
-      lookup,
-      agent: this.#agents[url.protocol],
+      addresses: addresses.map(({ address }) => address).sort(),
+      lookup: pinnedLookup(addresses),
+      agent: this.#connections.of(url.protocol),
       method,
       path: `${url.pathname}${url.search}`,
       headers: {
         ...headers,
-        ...(length !== undefined && { "content-length": length }),
+        ...(body !== undefined && isWhole(body) && { "content-length": Buffer.byteLength(body) }),
         host: url.host,
         "accept-encoding": "identity",
       },
-    });
+    };
+    return url.protocol === "https:" ? https.request(pinned) : http.request(pinned);
   }
 
   async #locate(address: string): Promise<Destination> {
     const { url, target } = readAddress(address);
-    const resolution = await resolveTarget(target, this.#rules, () => false, this.#resolve).catch((error: unknown) => {
-      throw new FetchFault("unreachable", `does not resolve (${codeOf(error) ?? "no reason given"})`, error);
-    });
-    if (resolution.kind === "refused") throw new FetchFault("refused", "is not on the public internet");
     const isNamed = this.#rules.allowsTarget(target);
-    const isExcepted = isNamed || resolution.addresses.every(({ address }) => this.#rules.isException(address));
-    if (url.protocol !== "https:" && !isExcepted) throw new FetchFault("refused", "does not begin with https://");
-    if (!isNamed && target.port < firstFreePort && !webPorts.has(target.port)) {
-      throw new FetchFault("refused", "has a port other than 443, 8443 and those from 1024");
+    const isPrivate = isPrivateName(target.host);
+    const resolve = this.#resolve ?? (isNamed || isPrivate ? resolveName : this.#dnsResolve);
+    const resolution = await resolveTarget(target, this.#rules, () => false, resolve).catch(
+      (error: unknown) => ({ kind: "unresolved", error }) as const,
+    );
+    const isUnresolved = resolution.kind === "unresolved";
+    if (resolution.kind === "refused" || (isUnresolved && isPrivate && !isNamed)) {
+      throw notAllowed("is not on the public internet");
     }
-    return { url, target, lookup: pinnedLookup(resolution.addresses) };
+    const areExcepted = !isUnresolved && resolution.addresses.every(({ address }) => this.#rules.isException(address));
+    if (url.protocol !== "https:" && !isNamed && !areExcepted) throw notAllowed("does not begin with https://");
+    if (!isNamed && target.port < firstFreePort && !webPorts.has(target.port)) {
+      throw notAllowed("has a port other than 443, 8443 and those from 1024");
+    }
+    if (!isUnresolved) return { url, target, addresses: resolution.addresses };
+    const code = codeOf(resolution.error) ?? "no reason given";
+    throw new FetchFault("name_not_resolved", `does not resolve (${code})`, resolution.error);
   }
+}
+
+function notAllowed(message: string): FetchFault {
+  return new FetchFault("address_not_allowed", message);
 }
 
 function readAddress(address: string): { url: URL; target: Target } {
   const url = URL.parse(address);
   const host = url && normaliseHost(url.hostname);
   if (!host || (url.protocol !== "https:" && url.protocol !== "http:")) {
-    throw new FetchFault("refused", "is not an https address");
+    throw notAllowed("is not an https address");
   }
-  if (url.username !== "" || url.password !== "") throw new FetchFault("refused", "has a name or a password in it");
+  if (url.username !== "" || url.password !== "") throw notAllowed("has a name or a password in it");
   return { url, target: { host, port: Number(url.port || (url.protocol === "https:" ? 443 : 80)) } };
 }
 
-/** Resolves when a request has a connection that can carry it. */
-async function connected(outgoing: http.ClientRequest): Promise<void> {
-  const [socket] = (await once(outgoing, "socket")) as [import("node:tls").TLSSocket];
-  if (!outgoing.reusedSocket) await once(socket, socket.encrypted ? "secureConnect" : "connect");
+/** Sends a request's body, and gives the answer's head: a server may answer before it has read everything. */
+function headOf(
+  outgoing: http.ClientRequest,
+  body: FetchRequest["body"],
+  time: RequestTime,
+): Promise<http.IncomingMessage> {
+  time.signal.addEventListener("abort", () => outgoing.destroy(), { once: true });
+  const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+  outgoing.once("response", resolve);
+  // It stays: an error after the answer's head shows in its body.
+  outgoing.on("error", reject);
+  outgoing.once("socket", (socket) => {
+    if (outgoing.reusedSocket) time.begin("head");
+    else socket.once("encrypted" in socket ? "secureConnect" : "connect", () => time.begin("head"));
+  });
+  let interim = 0;
+  outgoing.on("information", () => {
+    interim += 1;
+    if (interim > maxInterim) reject(new FetchFault("too_large", "sends too many interim answers"));
+  });
+  // Node would wait for an answer until the time is up.
+  outgoing.once("upgrade", (_response, socket) => {
+    socket.destroy();
+    reject(new FetchFault("not_http", "switched to another protocol"));
+  });
+  sendBody(outgoing, body).catch(reject);
+  return promise;
+}
+
+/** Tells whether a body is there as a whole, and can be sent again. */
+function isWhole(body: FetchRequest["body"]): body is string | Uint8Array | undefined {
+  return body === undefined || typeof body === "string" || body instanceof Uint8Array;
 }
 
 async function sendBody(outgoing: http.ClientRequest, body: FetchRequest["body"]): Promise<void> {
-  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) outgoing.end(body);
+  if (isWhole(body)) outgoing.end(body);
   else await pipeline(Readable.from(body, { objectMode: false }), outgoing);
 }
 
 async function* readBody(
   response: http.IncomingMessage,
-  { times, maxBytes }: FetchRequest,
-  whole: Deadline,
+  maxBytes: number,
+  time: RequestTime,
+  isLeft: () => boolean,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const chunks: AsyncIterator<Buffer> = response[Symbol.asyncIterator]();
   let bytes = 0;
   try {
     for (;;) {
-      using silent = new Deadline(times.silence, () => lateBy("fell silent", times.silence), [whole.signal]);
-      const { done, value } = await raceSignal(chunks.next(), silent.signal);
+      time.begin("silence");
+      const { done, value } = await raceSignal(chunks.next(), time.signal);
       if (done) return;
+      yield value.subarray(0, maxBytes - bytes);
       bytes += value.length;
       if (bytes > maxBytes) throw new FetchFault("too_large", `answered with more than ${maxBytes} bytes`);
-      yield value;
     }
   } catch (thrown) {
-    throw asFault(thrown, whole.signal);
+    if (!isLeft()) throw faultOf(thrown, time.signal);
   } finally {
-    whole[Symbol.dispose]();
+    time[Symbol.dispose]();
     if (!response.complete) response.destroy();
   }
 }
 
-function lateBy(what: string, ms: number): FetchFault {
-  return new FetchFault("timeout", `${what} within ${ms / 1_000} s`);
-}
-
-/** What TLS says when the other side is not who it should be. */
-const untrusted = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|EPROTO$)/;
-
-const unreachable = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND", "ETIMEDOUT", "EADDRNOTAVAIL"]);
-
-function asFault(thrown: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted) return signal.reason;
-  if (thrown instanceof FetchFault) return thrown;
-  const code = codeOf(thrown);
-  // What the request's own body has thrown is its sender's.
-  if (code === undefined) return thrown;
-  if (untrusted.test(code)) return new FetchFault("untrusted", `cannot be trusted (${code})`, thrown);
-  if (unreachable.has(code)) return new FetchFault("unreachable", `cannot be reached (${code})`, thrown);
-  if (code === "HPE_HEADER_OVERFLOW") return new FetchFault("too_large", "answered with too large a head", thrown);
-  return new FetchFault("broken", `broke off, or does not speak HTTP (${code})`, thrown);
-}
-
-/** Several addresses tried in turn end in an AggregateError, whose first cause tells most. */
-function codeOf(error: unknown): string | undefined {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  return first instanceof Error && "code" in first ? String(first.code) : undefined;
+/** Whatever a request fails with once its time is up, or it was called off, is a consequence of that. */
+function faultOf(thrown: unknown, signal: AbortSignal): unknown {
+  return signal.aborted ? signal.reason : asFault(thrown);
 }

@@ -1,5 +1,5 @@
 import type { LookupAddress, LookupOptions } from "node:dns";
-import { lookup } from "node:dns/promises";
+import { lookup, Resolver } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
 import { unlessLate } from "../deadline.ts";
@@ -45,6 +45,37 @@ export function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunctio
 export function resolveName(host: string): Promise<LookupAddress[]> {
   return unlessLate(lookup(host, { all: true }), lookupMs, () => Promise.reject(nameTimeout(host)));
 }
+
+/** Milliseconds that a name server may take, doubled at the second try. */
+const dnsMs = 1_500;
+
+/**
+ * Asks name servers without the system's resolver, which holds one of this process's few threads for as long as a
+ * stranger's name server is silent: four such names would keep it from its files. Knows no hosts file. The name servers
+ * are those of the machine unless they are said.
+ */
+export function createDnsResolve(servers?: readonly string[]): Resolve {
+  const open = (): Resolver => {
+    const resolver = new Resolver({ timeout: dnsMs, tries: 2 });
+    if (servers) resolver.setServers(servers);
+    return resolver;
+  };
+  let dns = open();
+  return async (host) => {
+    const [ipv4, ipv6] = await Promise.allSettled([dns.resolve4(host), dns.resolve6(host)]);
+    const found = [
+      ...(ipv4.status === "fulfilled" ? ipv4.value.map((address) => ({ address, family: 4 })) : []),
+      ...(ipv6.status === "fulfilled" ? ipv6.value.map((address) => ({ address, family: 6 })) : []),
+    ];
+    if (found.length > 0 || ipv4.status === "fulfilled") return found;
+    // The machine may have other name servers by now.
+    if (!codesOfNoName.has(ipv4.reason?.code)) dns = open();
+    throw ipv4.reason;
+  };
+}
+
+/** What name servers say of a name that they know nothing of. */
+const codesOfNoName = new Set(["ENOTFOUND", "ENODATA"]);
 
 /** What a name fails with that does not resolve in time. */
 export function nameTimeout(host: string): Error {
