@@ -1,3 +1,4 @@
+import type { Recipient } from "../mail/mail.ts";
 import type { Id } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Role } from "./tables.ts";
@@ -33,13 +34,6 @@ function select(db: Queryable) {
 export async function listMemberships(db: Queryable, userId: string): Promise<Membership[]> {
   const rows = await select(db).where("m.user_id", "=", userId).orderBy("m.created_at").orderBy("m.id").execute();
   return rows.map((row) => ({ ...row, isDisabled: row.isDisabled === true }));
-}
-
-/** A user as mails name it. */
-export interface Recipient {
-  readonly id: string;
-  readonly email: string;
-  readonly name: string;
 }
 
 /** Lists the owners and admins of an account, always in one order. */

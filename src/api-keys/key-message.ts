@@ -1,25 +1,19 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKeySchema, ApiKeyStatus } from "../gen/pilothouse/v1/api_key_pb.ts";
+import { storedNames } from "../platform/rest-json/names.ts";
 import type { ApiKeyRow, KeyStatus } from "./store.ts";
 
-const statuses = {
-  active: ApiKeyStatus.ACTIVE,
-  expiring: ApiKeyStatus.EXPIRING,
-  expired: ApiKeyStatus.EXPIRED,
-  revoked: ApiKeyStatus.REVOKED,
-} satisfies Record<KeyStatus, ApiKeyStatus>;
+const { toMessage, toStored } = storedNames(ApiKeyStatus);
+
+/** The status that a list is narrowed down by; undefined when a message does not say one. */
+export const toKeyStatus = toStored;
 
 /** Tells what a key is at a time. */
 export function statusOf(row: ApiKeyRow, now: number): KeyStatus {
   if (row.revoked_at) return "revoked";
   if (row.expires_at && row.expires_at.getTime() <= now) return "expired";
   return row.rotated_to === null ? "active" : "expiring";
-}
-
-/** Reads a status that a list is narrowed down by. */
-export function toKeyStatus(status: ApiKeyStatus): KeyStatus | undefined {
-  return (Object.keys(statuses) as KeyStatus[]).find((name) => statuses[name] === status);
 }
 
 /** How a key begins, to tell keys apart. */
@@ -34,7 +28,7 @@ export function toKeyMessage(row: ApiKeyRow, now: number): ApiKey {
     name: row.name,
     keyPrefix: prefixOf(row.id),
     scopes: row.scopes,
-    status: statuses[statusOf(row, now)],
+    status: toMessage(statusOf(row, now)),
     createdAt: timestampFromDate(row.created_at),
     addresses: row.addresses,
     ...(row.created_by !== null && { createdBy: row.created_by }),

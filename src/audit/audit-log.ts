@@ -3,9 +3,6 @@ import type { Ids } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { deleteEntry, insertEntry } from "./store.ts";
 
-/** How many characters are kept of what a client calls itself. */
-const longestUserAgent = 300;
-
 function actorOf(principal: Principal): Actor {
   const { name } = principal;
   return principal.kind === "key"
@@ -13,17 +10,24 @@ function actorOf(principal: Principal): Actor {
     : { kind: "user", id: principal.userId, name };
 }
 
+/** A user whom a method without an audited caller has come to know. */
+export const userActor = ({ id, email }: { readonly id: string; readonly email: string }): Actor => ({
+  ...{ kind: "user", id, name: email },
+});
+
 /** Makes the audit log of a gateway. */
 export function createAuditLog({ db, ids }: { readonly db: Database; readonly ids: Ids }): AuditLog {
-  const record: AuditLog["record"] = (tx, { userAgent, ...entry }) => {
+  const record: AuditLog["record"] = (tx, entry) => {
     const id = ids.next("aud");
-    insertEntry(tx, id, { ...entry, userAgent: userAgent?.slice(0, longestUserAgent) });
+    insertEntry(tx, id, entry);
     return id;
   };
   return {
     record,
-    append: (tx, { principal, ...entry }) =>
-      record(tx, { ...entry, accountId: principal.accountId, actor: actorOf(principal) }),
+    append: (tx, entry) => {
+      const { principal } = entry.call;
+      return record(tx, { ...entry, accountId: principal.accountId, actor: actorOf(principal) });
+    },
     withdraw: (id) => deleteEntry(db, id),
   };
 }

@@ -6,9 +6,12 @@ import type { AuditEntriesTable } from "./tables.ts";
 /** An entry as its row says it. */
 export type AuditRow = Selectable<AuditEntriesTable>;
 
+/** How many characters are kept of what a client calls itself. */
+const longestUserAgent = 300;
+
 /** Inserts an entry, at the latest with the commit. */
 export function insertEntry(tx: Tx, id: string, entry: AuditRecord): void {
-  const { actor } = entry;
+  const { actor, call } = entry;
   const insertion = tx.sql.insertInto("audit_entries").values({
     id,
     account_id: entry.accountId,
@@ -18,9 +21,9 @@ export function insertEntry(tx: Tx, id: string, entry: AuditRecord): void {
     actor_name: "name" in actor ? actor.name : null,
     subject: entry.subject,
     data: JSON.stringify(entry.data ?? {}),
-    request_id: entry.requestId ?? null,
-    client_address: entry.clientAddress ?? null,
-    user_agent: entry.userAgent ?? null,
+    request_id: call?.requestId ?? null,
+    client_address: call?.clientAddress ?? null,
+    user_agent: call?.header("user-agent")?.slice(0, longestUserAgent) ?? null,
   });
   tx.send(insertion);
 }

@@ -1,4 +1,5 @@
 import { canonicalEmail, findUserByEmail, type UserRow } from "../accounts/users.ts";
+import { userActor } from "../audit/audit-log.ts";
 import type { Call } from "../call.ts";
 import type { ConsumeMagicLinkRequest, LogInRequest, Login } from "../gen/pilothouse/v1/auth_pb.ts";
 import { clientOf } from "../logins/client.ts";
@@ -7,7 +8,6 @@ import type { Tx } from "../platform/postgres/database.ts";
 import { toLoginMessage } from "./auth-messages.ts";
 import { useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
-import { recordByUser } from "./people-entries.ts";
 import type { AuthServiceParts } from "./service.ts";
 import { createVerification } from "./verification.ts";
 
@@ -21,7 +21,7 @@ export function createLogIn(parts: AuthServiceParts) {
     const client = clientOf(call);
     const login = await logins.open(tx, { user, accountId, client });
     const begun = { accountId: login.accountId, action: "login.create", subject: login.loginId };
-    recordByUser({ audit, tx, call }, user, begun);
+    audit.record(tx, { ...begun, actor: userActor(user), call });
     if (login.isNewDevice) await mailer.send(tx, mails.newDevice(user, client));
     return toLoginMessage(login);
   }

@@ -1,6 +1,5 @@
-import type { Recipient } from "../accounts/memberships.ts";
 import type { Client } from "../logins/client.ts";
-import type { Mail } from "../mail/mail.ts";
+import { type Mail, mailTo, type Recipient } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 
 /** The mails about signing up and logging in. */
@@ -21,91 +20,81 @@ export interface AuthMails {
 
 /** Makes the mails; what people have named themselves stands in them as plain text. */
 export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
-  const security = ({ id, email }: Recipient) => ({ to: email, userId: id, kind: "security" }) as const;
+  const security = (user: Recipient, mail: Pick<Mail, "subject" | "lines" | "button">) =>
+    mailTo(user, { ...mail, kind: "security" });
   const notYou = "If it was not you, ignore this mail: nothing happens without the link.";
   return {
-    verification: (user, token) => ({
-      ...security(user),
-      subject: "Verify your e-mail address",
-      lines: [
-        `Hello ${user.name},`,
-        "somebody has signed up to Pilothouse with this address. The link verifies it, and is good for 24 hours.",
-        notYou,
-      ],
-      button: { label: "Verify the address", url: link("verify-email", token) },
-    }),
-    magicLink: (user, token) => ({
-      ...security(user),
-      subject: "Your link to log in",
-      lines: [`Hello ${user.name},`, "the link logs you in to Pilothouse, once, within 15 minutes.", notYou],
-      button: { label: "Log in", url: link("magic-link", token) },
-    }),
-    passwordReset: (user, token) => ({
-      ...security(user),
-      subject: "Set another password",
-      lines: [
-        `Hello ${user.name},`,
-        "the link sets another password, once, within 30 minutes, and ends all your logins.",
-        notYou,
-      ],
-      button: { label: "Set another password", url: link("password-reset", token) },
-    }),
-    passwordChanged: (user) => ({
-      ...security(user),
-      subject: "Your password was changed",
-      lines: [
-        `Hello ${user.name},`,
-        "your password was changed, and your other logins have ended.",
-        "If it was not you, ask for a link to set another password at once.",
-      ],
-    }),
-    newDevice: (user, { address, family }) => ({
-      ...security(user),
-      subject: "A login from a new device",
-      lines: [
-        `Hello ${user.name},`,
-        `somebody has logged in with ${family} from ${address}, from where you have not logged in before.`,
-        "If it was not you, set another password: it ends all logins.",
-      ],
-    }),
-    emailChange: (user, token) => ({
-      ...security(user),
-      subject: "Confirm your new e-mail address",
-      lines: [
-        `Hello ${user.name},`,
-        "somebody wants to log in to Pilothouse with this address from now on. The link confirms it, and is good for 24 hours.",
-        notYou,
-      ],
-      button: { label: "Confirm the address", url: link("email-change", token) },
-    }),
-    emailTaken: (user) => ({
-      ...security(user),
-      subject: "Somebody wanted your e-mail address",
-      lines: [
-        `Hello ${user.name},`,
-        "another user of Pilothouse has asked to log in with this address from now on. It is yours, so nothing has changed.",
-        "If that was you: log in with this address, or ask for a link to set another password.",
-      ],
-    }),
-    emailChanged: (user, newEmail, token) => ({
-      ...security(user),
-      subject: "Your e-mail address was changed",
-      lines: [
-        `Hello ${user.name},`,
-        `your login has the address ${newEmail} from now on, in place of this one.`,
-        "If it was not you, undo it: the link is good for 72 hours. It ends all logins, and drops the password.",
-      ],
-      button: { label: "Undo the change", url: link("undo-email-change", token) },
-    }),
-    emailRestored: (user, token) => ({
-      ...security(user),
-      subject: "Your e-mail address is yours again",
-      lines: [
-        `Hello ${user.name},`,
-        "the change of your address was undone. All logins have ended, and the old password is good for nothing.",
-        "The link sets another one, once, within 30 minutes. Later, ask for a new link.",
-      ],
-      button: { label: "Set another password", url: link("password-reset", token) },
-    }),
+    verification: (user, token) =>
+      security(user, {
+        subject: "Verify your e-mail address",
+        lines: [
+          "somebody has signed up to Pilothouse with this address. The link verifies it, and is good for 24 hours.",
+          notYou,
+        ],
+        button: { label: "Verify the address", url: link("verify-email", token) },
+      }),
+    magicLink: (user, token) =>
+      security(user, {
+        subject: "Your link to log in",
+        lines: ["the link logs you in to Pilothouse, once, within 15 minutes.", notYou],
+        button: { label: "Log in", url: link("magic-link", token) },
+      }),
+    passwordReset: (user, token) =>
+      security(user, {
+        subject: "Set another password",
+        lines: ["the link sets another password, once, within 30 minutes, and ends all your logins.", notYou],
+        button: { label: "Set another password", url: link("password-reset", token) },
+      }),
+    passwordChanged: (user) =>
+      security(user, {
+        subject: "Your password was changed",
+        lines: [
+          "your password was changed, and your other logins have ended.",
+          "If it was not you, ask for a link to set another password at once.",
+        ],
+      }),
+    newDevice: (user, { address, family }) =>
+      security(user, {
+        subject: "A login from a new device",
+        lines: [
+          `somebody has logged in with ${family} from ${address}, from where you have not logged in before.`,
+          "If it was not you, set another password: it ends all logins.",
+        ],
+      }),
+    emailChange: (user, token) =>
+      security(user, {
+        subject: "Confirm your new e-mail address",
+        lines: [
+          "somebody wants to log in to Pilothouse with this address from now on. The link confirms it, and is good for 24 hours.",
+          notYou,
+        ],
+        button: { label: "Confirm the address", url: link("email-change", token) },
+      }),
+    emailTaken: (user) =>
+      security(user, {
+        subject: "Somebody wanted your e-mail address",
+        lines: [
+          "another user of Pilothouse has asked to log in with this address from now on. It is yours, so nothing has changed.",
+          "If that was you: log in with this address, or ask for a link to set another password.",
+        ],
+      }),
+    emailChanged: (user, newEmail, token) =>
+      security(user, {
+        subject: "Your e-mail address was changed",
+        lines: [
+          `your login has the address ${newEmail} from now on, in place of this one.`,
+          "If it was not you, undo it: the link is good for 72 hours. It ends all logins, and drops the password.",
+        ],
+        button: { label: "Undo the change", url: link("undo-email-change", token) },
+      }),
+    emailRestored: (user, token) =>
+      security(user, {
+        subject: "Your e-mail address is yours again",
+        lines: [
+          "the change of your address was undone. All logins have ended, and the old password is good for nothing.",
+          "The link sets another one, once, within 30 minutes. Later, ask for a new link.",
+        ],
+        button: { label: "Set another password", url: link("password-reset", token) },
+      }),
   };
 }

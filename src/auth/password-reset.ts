@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Empty, EmptySchema } from "@bufbuild/protobuf/wkt";
 import { listMemberships } from "../accounts/memberships.ts";
 import { updatePassword } from "../accounts/users.ts";
+import { userActor } from "../audit/audit-log.ts";
 import type { Call } from "../call.ts";
 import type { ConfirmPasswordResetRequest } from "../gen/pilothouse/v1/auth_pb.ts";
 import { clientOf } from "../logins/client.ts";
@@ -9,7 +10,6 @@ import { noteDevice } from "../logins/store.ts";
 import { assertUncommon } from "../passwords/common-passwords.ts";
 import { dropMailTokens, findMailToken, useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
-import { recordByUser } from "./people-entries.ts";
 import type { AuthServiceParts } from "./service.ts";
 import { createVerification } from "./verification.ts";
 
@@ -34,7 +34,7 @@ export function createPasswordReset(parts: AuthServiceParts) {
       // Strangers may have used up the tries: who has the mailbox can log in with the new password all the same.
       await noteDevice(tx, { userId, network, family }, new Date(now));
       for (const { accountId } of await listMemberships(tx, userId))
-        recordByUser({ audit, tx, call }, user, { accountId, action: "user.reset_password", subject: userId });
+        audit.record(tx, { accountId, actor: userActor(user), action: "user.reset_password", subject: userId, call });
       await mailer.send(tx, mails.passwordChanged(user));
     });
     return create(EmptySchema);

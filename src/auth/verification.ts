@@ -1,11 +1,11 @@
 import { type UserRow, verifyUser } from "../accounts/users.ts";
+import { userActor } from "../audit/audit-log.ts";
 import type { AuditLog, Call } from "../call.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Invites } from "../teams/invites.ts";
 import { invalidMailToken } from "./mail-tokens.ts";
-import { recordByUser } from "./people-entries.ts";
 
 /** Whose address is verified, by which kind of link. */
 export interface VerificationRequest {
@@ -33,7 +33,7 @@ export function createVerification({
     const { user, madeAccountId, inviteHash } = verified;
     if (madeAccountId !== undefined) {
       const made = { accountId: madeAccountId, action: "account.create", subject: madeAccountId };
-      recordByUser({ audit, tx, call }, user, made);
+      audit.record(tx, { ...made, actor: userActor(user), call });
     }
     // One that has lapsed meanwhile leaves a user without an account, who can be invited again.
     if (inviteHash) await invites.acceptOpen(tx, call, userId, inviteHash);

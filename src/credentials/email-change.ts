@@ -9,9 +9,9 @@ import {
   type UserRow,
   updatePassword,
 } from "../accounts/users.ts";
+import { userActor } from "../audit/audit-log.ts";
 import { dropAllMailTokens, dropMailTokens, makeMailToken, useMailToken, validFor } from "../auth/mail-tokens.ts";
 import { createAuthMails } from "../auth/mails.ts";
-import { recordByUser } from "../auth/people-entries.ts";
 import type { Brakes } from "../brakes/brakes.ts";
 import { type AuditLog, type Call, loginOf } from "../call.ts";
 import {
@@ -62,7 +62,7 @@ export function createEmailChange(parts: EmailChangeParts) {
     await revokeInvitesTo(tx, before.email, new Date(clock.now()));
     const data = { before: before.email, email };
     for (const { accountId } of await listMemberships(tx, userId))
-      recordByUser({ audit, tx, call }, before, { accountId, action, subject: userId, data });
+      audit.record(tx, { accountId, actor: userActor(before), action, subject: userId, data, call });
     // Bearers of the user bear its address.
     tx.afterCommit(() => bus.publish("bearer-changed", userId));
     return before;

@@ -1,4 +1,4 @@
-import type { Mail } from "../mail/mail.ts";
+import { type Mail, mailTo } from "../mail/mail.ts";
 import type { MemberRow } from "../teams/member-store.ts";
 
 /** What is told of an account that is deleted or restored. */
@@ -8,6 +8,8 @@ export interface DeletionNews {
   readonly by: string;
 }
 
+const userOf = ({ user_id, email, name }: MemberRow) => ({ id: user_id, email, name });
+
 /** Tells a member that its account is going to be deleted; owners get a link that restores it. */
 export function deletionMail(
   member: MemberRow,
@@ -16,29 +18,19 @@ export function deletionMail(
   url?: string,
 ): Mail {
   const day = deletesAt.toISOString().slice(0, 16).replace("T", " ");
-  const lines = [
-    `Hello ${member.name},`,
-    `${by} has deleted the account ${accountName}. Its keys and logins are good for nothing from now on, and its sessions have ended.`,
-  ];
-  const mail = {
-    to: member.email,
-    userId: member.user_id,
-    kind: "security",
-    subject: "Your account is deleted",
-  } as const;
-  if (url === undefined) return { ...mail, lines: [...lines, `Until ${day} UTC an owner can restore it.`] };
-  return {
-    ...mail,
-    lines: [...lines, `Until ${day} UTC you can restore it by the link. Then everything in it is gone.`],
-    button: { label: "Restore the account", url },
-  };
+  const done = `${by} has deleted the account ${accountName}. Its keys and logins are good for nothing from now on, and its sessions have ended.`;
+  const way =
+    url === undefined
+      ? `Until ${day} UTC an owner can restore it.`
+      : `Until ${day} UTC you can restore it by the link. Then everything in it is gone.`;
+  return mailTo(userOf(member), {
+    ...{ kind: "security", subject: "Your account is deleted", lines: [done, way] },
+    ...(url !== undefined && { button: { label: "Restore the account", url } }),
+  });
 }
 
 /** Tells a member that its account goes on. */
-export function restorationMail({ name, email, user_id }: MemberRow, { accountName, by }: DeletionNews): Mail {
-  const lines = [
-    `Hello ${name},`,
-    `${by} has restored the account ${accountName}: its keys and logins are good again.`,
-  ];
-  return { to: email, userId: user_id, kind: "security", subject: "Your account is restored", lines };
+export function restorationMail(member: MemberRow, { accountName, by }: DeletionNews): Mail {
+  const lines = [`${by} has restored the account ${accountName}: its keys and logins are good again.`];
+  return mailTo(userOf(member), { kind: "security", subject: "Your account is restored", lines });
 }

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { findAccount } from "../accounts/store.ts";
 import { findUserOfLogin } from "../accounts/users.ts";
+import { userActor } from "../audit/audit-log.ts";
 import { invalidMailToken, makeMailToken, useMailToken, validFor } from "../auth/mail-tokens.ts";
-import { recordByUser } from "../auth/people-entries.ts";
 import { type AuditLog, type Call, loginOf } from "../call.ts";
 import {
   type AccountDeletion,
@@ -89,7 +89,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
         throw invalidMailToken();
       settle(tx, owner.account_id);
       const record = { accountId: owner.account_id, action: "account.restore", subject: owner.account_id };
-      recordByUser({ audit, tx, call }, { id: userId, email: owner.email }, record);
+      audit.record(tx, { ...record, actor: userActor({ id: userId, email: owner.email }), call });
       const { name: accountName } = await findAccount(tx, owner.account_id);
       for (const member of await listAllMembers(tx, owner.account_id))
         await mailer.send(tx, restorationMail(member, { accountName, by: owner.email }));

@@ -43,6 +43,8 @@ const belongings = [
   { rows: "idempotency_keys where", batch: 1_000 },
   { rows: "api_keys where", batch: 1_000 },
   { rows: "audit_entries where", batch: 1_000 },
+  { rows: "webhook_endpoints where", batch: 1_000 },
+  { rows: "webhook_deliveries where", batch: 1_000 },
   { rows: "invites where", batch: 1_000 },
   { rows: "terms_acceptances where", batch: 1_000 },
 ];

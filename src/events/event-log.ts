@@ -1,6 +1,5 @@
-import { create, type DescMessage, type JsonObject, type Message, type MessageShape } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type Event, EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
+import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
+import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import { fail } from "../platform/errors.ts";
@@ -9,6 +8,7 @@ import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { toEventMessage } from "./event-message.ts";
 import { createEventTail } from "./event-tail.ts";
 import { createNumbering } from "./numbering.ts";
 import { listenForEvents, type PendingEvents } from "./pending-events.ts";
@@ -18,12 +18,11 @@ import {
   type EventReference,
   findEvent,
   insertEvent,
-  lockCursor,
   moveCursor,
   readEnd,
-  readEvents,
-  readSubject,
+  readOwned,
   type StoredEvent,
+  takeEvents,
   type WorkerEventKey,
 } from "./store.ts";
 
@@ -34,10 +33,12 @@ export interface EventOwner {
   readonly workerKey?: WorkerEventKey;
 }
 
-/** What to follow. */
+/** What to follow: one thing, or all of an account. */
 export interface WatchOptions {
   readonly accountId: string;
-  readonly subject: string;
+  readonly subject?: string;
+  /** Only events of these types. */
+  readonly types?: ReadonlySet<string>;
   /** Identifier of the event after which to begin; from now on without it. */
   readonly after?: string | undefined;
   readonly signal: AbortSignal;
@@ -62,7 +63,7 @@ export interface EventLog {
    */
   consume(consumer: string, limit: number, handle: EventHandler): Promise<number>;
   /**
-   * Follows one thing until the signal aborts. Listens from the moment it is called, not from the first read. Throws
+   * Follows one thing, or an account, until the signal aborts. Listens from the moment it is called, not from the first read. Throws
    * `not-found` when the log does not have the event after which to begin.
    */
   watch(options: WatchOptions): Promise<AsyncIterable<Event>>;
@@ -96,27 +97,22 @@ function undefinedWhileAway(error: unknown): undefined {
   if (!isDatabaseAway(error)) throw error;
 }
 
-/** Writes an event as the interface has it. */
-function toMessage(event: StoredEvent): Event {
-  return create(EventSchema, {
-    id: event.id,
-    type: event.type,
-    createdAt: timestampFromDate(event.createdAt),
-    data: event.data satisfies JsonObject,
-  });
-}
-
 /** Makes the log. */
 export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
   const number = createNumbering(db, bus);
   const tail = createEventTail({ db, bus, log, number });
+  /** Consumers that have a place in the log. */
+  const begun = new Set<string>();
 
   /** Where to begin: what is committed by now is numbered before, so that "from now on" begins after it. */
   async function startOf({ after, accountId, subject }: WatchOptions): Promise<bigint> {
     await number();
     if (after === undefined) return readEnd(db);
     const found = await findEvent(db, { id: after, accountId, subject });
-    if (!found) throw fail("not-found", {}, { detail: `${subject} has no event ${after || '""'}, or no longer` });
+    if (!found) {
+      const whose = subject ?? "the account";
+      throw fail("not-found", {}, { detail: `${whose} has no event ${after || '""'}, or no longer` });
+    }
     return found.number;
   }
 
@@ -125,13 +121,13 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
     number().catch((error: unknown) => log.debug({ err: error }, "events cannot be numbered at the moment"));
   }
 
-  const listen = ({ subject, signal }: WatchOptions): PendingEvents =>
-    listenForEvents((listener) => tail.listen(subject, listener), signal);
+  const listen = ({ accountId, subject, signal }: WatchOptions): PendingEvents =>
+    listenForEvents((listener) => tail.listen(subject ?? accountId, listener), signal);
 
-  /** Everything of a subject after a number. What cannot be read while PostgreSQL is away is asked for again. */
-  async function* replay({ subject, signal }: WatchOptions, from: bigint): AsyncGenerator<StoredEvent> {
+  /** All that is followed after a number. What cannot be read while PostgreSQL is away is asked for again. */
+  async function* replay({ signal, ...owner }: WatchOptions, from: bigint): AsyncGenerator<StoredEvent> {
     for (let after = from; !signal.aborted; ) {
-      const page = await readSubject(db, subject, after, pageSize).catch(undefinedWhileAway);
+      const page = await readOwned(db, owner, after, pageSize).catch(undefinedWhileAway);
       if (page) yield* page;
       else await sleep(retryEvery, signal);
       after = page?.at(-1)?.number ?? after;
@@ -152,7 +148,7 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
             if (options.signal.aborted) return;
             if (event.number <= last) continue;
             last = event.number;
-            yield toMessage(event);
+            if (options.types?.has(event.type) ?? true) yield toEventMessage(event);
           }
       } finally {
         pending.close();
@@ -168,11 +164,10 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
       return insertEvent(tx, { id, accountId, subject, payload, workerKey });
     },
     async consume(consumer, limit, handle) {
-      await beginCursor(db, consumer);
+      if (!begun.has(consumer)) await beginCursor(db, consumer);
+      begun.add(consumer);
       return db.transaction(async (tx) => {
-        const after = await lockCursor(tx, consumer);
-        if (after === undefined) return 0;
-        const batch = await readEvents(tx, after, limit);
+        const batch = await takeEvents(tx, consumer, limit);
         const last = batch.at(-1);
         if (!last) return 0;
         await handle(tx, batch);

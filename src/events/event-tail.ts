@@ -12,8 +12,8 @@ const batch = 500;
 
 /** Follows the whole log once per gateway, for all who listen. */
 export interface EventTail {
-  /** Calls the listener with every event of a subject that is numbered from now on. */
-  listen(subject: string, listener: (event: StoredEvent) => void): () => void;
+  /** Calls the listener with every event of a subject, or of an account, that is numbered from now on. */
+  listen(owner: string, listener: (event: StoredEvent) => void): () => void;
   start(): void;
   stop(): Promise<void>;
 }
@@ -47,7 +47,8 @@ export function createEventTail({ db, bus, log, number }: EventTailParts): Event
     woken = false;
     last ??= await readEnd(db);
     const events = await readEvents(db, last, batch);
-    for (const event of events) listeners.tell(event.subject, event);
+    for (const event of events)
+      for (const owner of new Set([event.subject, event.accountId])) listeners.tell(owner, event);
     last = events.at(-1)?.number ?? last;
     return events.length === batch;
   }

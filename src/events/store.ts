@@ -54,6 +54,11 @@ const subjectStatement: NamedStatement = {
   text: `select ${columns} from events where subject = $1 and number > $2 order by number limit $3`,
 };
 
+const accountStatement: NamedStatement = {
+  name: "events-of-account",
+  text: `select ${columns} from events where account_id = $1 and number > $2 order by number limit $3`,
+};
+
 const endStatement: NamedStatement = {
   name: "events-end",
   text: "select coalesce(max(number), 0) as number from events where number is not null",
@@ -61,7 +66,8 @@ const endStatement: NamedStatement = {
 
 const findStatement: NamedStatement = {
   name: "events-find",
-  text: "select number, type from events where id = $1 and account_id = $2 and subject = $3 and number is not null",
+  text: `select number, type from events
+    where id = $1 and account_id = $2 and ($3::text is null or subject = $3) and number is not null`,
 };
 
 /** Looks at the oldest alone, which are the first by number: a log without old events costs one look at an index. */
@@ -115,9 +121,38 @@ export async function readEvents(db: Queryable, after: bigint, limit: number): P
   return (await db.named<EventRow>(tailStatement, [after, limit])).map(toEvent);
 }
 
-/** Reads events of one thing after a number, in order. */
-export async function readSubject(db: Queryable, subject: string, after: bigint, limit: number) {
-  return (await db.named<EventRow>(subjectStatement, [subject, after, limit])).map(toEvent);
+/** Whose events: those of one thing, or all of an account. */
+export interface EventScope {
+  readonly accountId: string;
+  readonly subject?: string | undefined;
+}
+
+/** Reads events of one thing, or of an account, after a number, in order. */
+export async function readOwned(db: Queryable, { accountId, subject }: EventScope, after: bigint, limit: number) {
+  const statement = subject === undefined ? accountStatement : subjectStatement;
+  return (await db.named<EventRow>(statement, [subject ?? accountId, after, limit])).map(toEvent);
+}
+
+/** Which events of an account to list. */
+export interface EventListQuery extends EventScope {
+  readonly types: readonly string[];
+  /** Only events before this number. */
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** Lists events, newest first. */
+export async function listEvents(db: Queryable, query: EventListQuery): Promise<StoredEvent[]> {
+  let select = db.sql
+    .selectFrom("events")
+    .select(["number", "id", "account_id", "type", "subject", "data", "created_at"])
+    .where("account_id", "=", query.accountId)
+    .where("number", "is not", null)
+    .where("type", "in", query.types);
+  if (query.subject !== undefined) select = select.where("subject", "=", query.subject);
+  if (query.before !== undefined) select = select.where("number", "<", query.before);
+  const rows = await select.orderBy("number", "desc").limit(query.limit).$castTo<EventRow>().execute();
+  return rows.map(toEvent);
 }
 
 /** Finds the highest number. */
@@ -127,10 +162,8 @@ export async function readEnd(db: Queryable): Promise<bigint> {
 }
 
 /** An event by its identifier, if it is one of this thing of this account. */
-export interface EventReference {
+export interface EventReference extends EventScope {
   readonly id: string;
-  readonly accountId: string;
-  readonly subject: string;
 }
 
 /** Finds the number and the type of an event. */
@@ -157,16 +190,20 @@ export async function beginCursor(db: Queryable, consumer: string): Promise<void
   await db.named(beginStatement, [consumer]);
 }
 
-/** Locks the place of a consumer; undefined when the same consumer is at work elsewhere. */
-export async function lockCursor(tx: Tx, consumer: string): Promise<bigint | undefined> {
-  const row = await tx.sql
-    .selectFrom("event_cursors")
-    .select("number")
-    .where("consumer", "=", consumer)
-    .forUpdate()
-    .skipLocked()
-    .executeTakeFirst();
-  return row && BigInt(row.number);
+// What this look shows of the log may be older than the place that it has locked: it has no gaps, and the next look shows more.
+const takeStatement: NamedStatement = {
+  name: "events-take",
+  text: `with place as (
+      select number as after from event_cursors where consumer = $1 for update skip locked
+    )
+    select ${columns}
+    from place cross join lateral (select * from events where number > after order by number limit $2) as next
+    order by number`,
+};
+
+/** Locks the place of a consumer, and reads what comes after it, in order: nothing while the same one is at work elsewhere. */
+export async function takeEvents(tx: Tx, consumer: string, limit: number): Promise<StoredEvent[]> {
+  return (await tx.named<EventRow>(takeStatement, [consumer, limit])).map(toEvent);
 }
 
 /** Moves a consumer on. */

@@ -79,4 +79,6 @@ export const eventMigrations: Migrations = {
       moved_at timestamptz not null default now()
     )`,
   ],
+  // For lists of one type: of some an account has a few among millions.
+  "043-event-types": ["create index events_account_type on events (account_id, type, number) where number is not null"],
 };

@@ -1,3 +1,4 @@
+import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
@@ -38,13 +39,13 @@ export interface TermsMailParts {
 export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedWork {
   async function tellOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {
     const day = effectiveAt.toISOString().slice(0, 10);
-    for (const owner of await listOwners(tx)) {
-      await mailer.send(tx, {
-        ...{ to: owner.email, userId: owner.id, kind: "security", subject: "Our terms change" },
-        lines: [`Hello ${owner.name},`, `new terms come into force on ${day}. From then on they have to be accepted.`],
-        button: { label: "Read the terms", url },
-      });
-    }
+    const mail = {
+      kind: "security",
+      subject: "Our terms change",
+      lines: [`new terms come into force on ${day}. From then on they have to be accepted.`],
+      button: { label: "Read the terms", url },
+    } as const;
+    for (const owner of await listOwners(tx)) await mailer.send(tx, mailTo(owner, mail));
   }
 
   async function tellAll(tx: Tx): Promise<void> {

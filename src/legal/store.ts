@@ -1,4 +1,5 @@
 import type { Selectable } from "kysely";
+import type { Recipient } from "../mail/mail.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Schema } from "../platform/postgres/schema.ts";
 
@@ -63,7 +64,7 @@ export async function insertAcceptance(
 }
 
 /** The owners of all accounts that are not disabled. */
-export async function listOwners(db: Queryable): Promise<{ id: string; email: string; name: string }[]> {
+export async function listOwners(db: Queryable): Promise<Recipient[]> {
   return await db.sql
     .selectFrom("users as u")
     .innerJoin("memberships as m", "m.user_id", "u.id")

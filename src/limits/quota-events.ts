@@ -4,6 +4,7 @@ import { listManagers } from "../accounts/memberships.ts";
 import { findAccount } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { QuotaExceededEventSchema, QuotaWarningEventSchema } from "../gen/pilothouse/v1/limits_pb.ts";
+import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Month } from "./month.ts";
@@ -48,17 +49,10 @@ const quotaNames: Readonly<Record<QuotaState["quota"], string>> = {
 /** Tells the owners and admins of an account, as far as they want to know. */
 async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaState, percent: number): Promise<void> {
   const { name: accountName } = await findAccount(tx, accountId);
-  for (const { id: userId, email: to, name } of await listManagers(tx, accountId)) {
-    await mailer.send(tx, {
-      ...{
-        to,
-        userId,
-        kind: "usage_alerts",
-        subject: percent < 100 ? "A quota is almost used up" : "A quota is used up",
-      },
-      lines: [`Hello ${name},`, `the account ${accountName} has used ${percent} % of its ${quotaNames[quota]}.`],
-    });
-  }
+  const subject = percent < 100 ? "A quota is almost used up" : "A quota is used up";
+  const lines = [`the account ${accountName} has used ${percent} % of its ${quotaNames[quota]}.`];
+  for (const manager of await listManagers(tx, accountId))
+    await mailer.send(tx, mailTo(manager, { kind: "usage_alerts", subject, lines }));
 }
 
 /** Tells of the thresholds that an account has reached: each once in a month, for each limit. */

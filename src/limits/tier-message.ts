@@ -1,8 +1,8 @@
 import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
-import { type TierName, tiers } from "./tiers.ts";
+import { storedNames } from "../platform/rest-json/names.ts";
+import { tiers } from "./tiers.ts";
 
-// The boundary between the names in rows and in the contract, which are the same but for their case.
-const upper = (name: TierName) => name.toUpperCase() as Uppercase<TierName>;
+const { toMessage } = storedNames(Tier);
 
 /** The tier of a row in the contract. */
-export const toTierMessage = (name: string): Tier => Tier[upper(tiers.get(name).name)];
+export const toTierMessage = (name: string): Tier => toMessage(tiers.get(name).name);

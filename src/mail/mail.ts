@@ -15,6 +15,18 @@ export interface Mail {
   readonly userId?: string;
 }
 
+/** A user as mails name it. */
+export interface Recipient {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** A mail to a user, which begins with its name. */
+export function mailTo({ id, email, name }: Recipient, mail: Omit<Mail, "to" | "userId">): Mail {
+  return { ...mail, to: email, userId: id, lines: [`Hello ${name},`, ...mail.lines] };
+}
+
 /** Characters. What is longer is cut: names of users are in it. */
 const bounds = { subject: 150, lines: 40, line: 2_000 };
 

@@ -1,5 +1,4 @@
-import type { UserRow } from "../accounts/users.ts";
-import type { Mail } from "../mail/mail.ts";
+import { type Mail, mailTo, type Recipient } from "../mail/mail.ts";
 
 const changes = {
   enrolled: ["A second factor was added", "an authenticator app was added to your login."],
@@ -13,11 +12,8 @@ const changes = {
 } as const satisfies Record<string, readonly [subject: string, sentence: string, advice?: string]>;
 
 /** The mail that tells of a change of the second factor. */
-export function factorMail(
-  change: keyof typeof changes,
-  { id, email, name }: Pick<UserRow, "id" | "email" | "name">,
-): Mail {
+export function factorMail(change: keyof typeof changes, user: Recipient): Mail {
   const [subject, sentence, advice = "If it was not you, set another password at once: it ends all logins."] =
     changes[change];
-  return { to: email, userId: id, kind: "security", subject, lines: [`Hello ${name},`, sentence, advice] };
+  return mailTo(user, { kind: "security", subject, lines: [sentence, advice] });
 }

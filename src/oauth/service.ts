@@ -68,11 +68,9 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const row = { id, key_id: client.id, secret_hash: hashSecret(secret), scopes, expires_at: new Date(ends) };
     await db.transaction(async (tx) => {
       tx.send(tx.sql.insertInto("key_tokens").values(row));
-      const { requestId, clientAddress } = call;
       audit.record(tx, {
-        ...{ accountId: principal.accountId, actor: { kind: "key", id: client.id, name: principal.name } },
+        ...{ accountId: principal.accountId, actor: { kind: "key", id: client.id, name: principal.name }, call },
         ...{ action: "key_token.create", subject: id, data: { scopes } },
-        ...{ requestId, clientAddress, userAgent: call.header("user-agent") },
       });
     });
     return create(TokenResponseSchema, {

@@ -1,5 +1,6 @@
 import { listManagers } from "../accounts/memberships.ts";
 import { findAccount } from "../accounts/store.ts";
+import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { MemberRow } from "./member-store.ts";
@@ -19,9 +20,9 @@ export async function tellActivity(
   const { subject, done } = sentences[what];
   const { name: accountName } = await findAccount(tx, member.account_id);
   const who = `${member.name} (${member.email})`;
-  for (const { id: userId, email: to, name } of await listManagers(tx, member.account_id)) {
-    if (userId === member.user_id) continue;
-    const lines = [`Hello ${name},`, `${who} ${done} the account ${accountName}.`];
-    await mailer.send(tx, { to, userId, kind: "team_activity", subject, lines });
+  for (const manager of await listManagers(tx, member.account_id)) {
+    if (manager.id === member.user_id) continue;
+    const lines = [`${who} ${done} the account ${accountName}.`];
+    await mailer.send(tx, mailTo(manager, { kind: "team_activity", subject, lines }));
   }
 }

@@ -1,10 +1,12 @@
 import { type Selectable, sql } from "kysely";
-import type { Role } from "../accounts/tables.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { InvitesTable } from "./tables.ts";
 
 /** An invite as its row says it. */
 export type InviteRow = Selectable<InvitesTable>;
+
+/** What somebody is invited as. */
+export type InviteRole = InviteRow["role"];
 
 /** Where an invite is. */
 export type InviteStatus = "pending" | "accepted" | "expired" | "revoked";
@@ -139,19 +141,8 @@ export async function revokeInvitesOf(tx: Tx, accountId: string, now: Date): Pro
 /** Revokes the open invites of a user to an account, to roles that it cannot invite to any more. */
 export async function lapseInvites(
   tx: Tx,
-  { accountId, userId, roles, now }: { accountId: string; userId: string; roles: readonly Role[]; now: Date },
+  { accountId, userId, roles, now }: { accountId: string; userId: string; roles: readonly InviteRole[]; now: Date },
 ): Promise<void> {
-  await tx.sql
-    .updateTable("invites")
-    .set({ revoked_at: now })
-    .where("account_id", "=", accountId)
-    .where("invited_by", "=", userId)
-    .where(
-      "role",
-      "in",
-      roles.filter((role) => role !== "owner"),
-    )
-    .where("accepted_at", "is", null)
-    .where("revoked_at", "is", null)
-    .execute();
+  const theirs = revokeOpen(tx, now).where("account_id", "=", accountId).where("invited_by", "=", userId);
+  await theirs.where("role", "in", roles).execute();
 }

@@ -1,6 +1,7 @@
 import { insertMembership } from "../accounts/memberships.ts";
 import { findAccount, lockAccount } from "../accounts/store.ts";
 import { canonicalEmail, findUser } from "../accounts/users.ts";
+import { userActor } from "../audit/audit-log.ts";
 import type { AuditLog, Call, Principal } from "../call.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -13,6 +14,7 @@ import {
   acceptInvite,
   findOpenInvite,
   findSends,
+  type InviteRole,
   type InviteRow,
   lockInvite,
   revokeInvite,
@@ -42,7 +44,7 @@ export interface InviteRequest {
   /** Made for this request; an invite that is open already keeps its own. */
   readonly id: string;
   readonly email: string;
-  readonly role: InviteRow["role"];
+  readonly role: InviteRole;
 }
 
 /** Invites to accounts. */
@@ -83,11 +85,9 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
     if (!(await insertMembership(tx, membership))) {
       throw fail("conflict", {}, { detail: "you are a member of the account already" });
     }
-    const { requestId, clientAddress } = call;
     audit.record(tx, {
-      ...{ accountId, actor: { kind: "user", id: user.id, name: user.email }, action: "team_invite.accept" },
+      ...{ accountId, actor: userActor(user), action: "team_invite.accept", call },
       ...{ subject: inviteId, data: { member: membership.id, role } },
-      ...{ requestId, clientAddress, userAgent: call.header("user-agent") },
     });
     const member = await findMember(tx, accountId, { userId: user.id });
     if (!member) throw new Error("a membership that was inserted is not there");

@@ -8,11 +8,11 @@ import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { tellActivity } from "./activity.ts";
-import { lapseInvites } from "./invite-store.ts";
+import { type InviteRole, lapseInvites } from "./invite-store.ts";
 import { countOwners, deleteMember, findMember, type MemberRow, updateRole } from "./member-store.ts";
 
 /** The roles to which people are invited, that are above each role. */
-const invitedAbove: Readonly<Record<Role, readonly Role[]>> = { owner: [], admin: [], member: ["admin"] };
+const invitedAbove: Readonly<Record<Role, readonly InviteRole[]>> = { owner: [], admin: [], member: ["admin"] };
 
 /** Who belongs to an account, and how that ends. */
 export interface Members {
@@ -69,7 +69,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
 
   /** Does what follows from a role that is lower, or gone: invites that it could not send lapse, caches forget it. */
   async function settle(tx: Tx, { account_id: accountId, user_id: userId }: MemberRow, role?: Role): Promise<void> {
-    const roles: readonly Role[] = role ? invitedAbove[role] : ["admin", "member"];
+    const roles: readonly InviteRole[] = role ? invitedAbove[role] : ["admin", "member"];
     if (roles.length > 0) await lapseInvites(tx, { accountId, userId, roles, now: new Date(clock.now()) });
     tx.afterCommit(() => bus.publish("bearer-changed", userId));
   }
@@ -104,7 +104,8 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
       const { accountId, userId } = by;
       await lockAccount(tx, accountId);
       const member = await findMember(tx, accountId, { userId });
-      if (!member) throw noMember();
+      // Another request of the same login has left a moment ago.
+      if (!member) throw fail("revoked-key");
       return end(tx, member, by, "revoke");
     },
   };

@@ -5,20 +5,17 @@ import {
   type TeamInvite,
   TeamInviteSchema,
   TeamInviteStatus,
-  TeamInviteStatusSchema,
   type TeamMember,
   TeamMemberSchema,
 } from "../gen/pilothouse/v1/team_pb.ts";
-import { enumNames } from "../platform/rest-json/names.ts";
-import { type InviteRow, type InviteStatus, statusOf } from "./invite-store.ts";
+import { storedNames } from "../platform/rest-json/names.ts";
+import { type InviteRow, statusOf } from "./invite-store.ts";
 import type { MemberRow } from "./member-store.ts";
 
-// The boundary between the names in rows and in the contract, which are the same but for their case.
-const upper = (name: InviteStatus) => name.toUpperCase() as Uppercase<InviteStatus>;
-const statusNames = enumNames(TeamInviteStatusSchema) as Map<TeamInviteStatus, InviteStatus>;
+const { toMessage, toStored } = storedNames(TeamInviteStatus);
 
 /** The status that a message means; undefined when it does not say one. */
-export const toInviteStatus = (status: TeamInviteStatus): InviteStatus | undefined => statusNames.get(status);
+export const toInviteStatus = toStored;
 
 /** Writes an invite as the interface has it. */
 export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
@@ -26,7 +23,7 @@ export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
     id: row.id,
     email: row.email,
     role: toRoleMessage(row.role),
-    status: TeamInviteStatus[upper(statusOf(row, now))],
+    status: toMessage(statusOf(row, now)),
     createdAt: timestampFromDate(row.created_at),
     expiresAt: timestampFromDate(row.expires_at),
     ...(row.invited_by !== null && { invitedBy: row.invited_by }),

@@ -8,6 +8,7 @@ import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { causeEvent, register, startEndpoints } from "../webhooks/scene.ts";
 
 const { deleteAccount, restoreAccount: restore } = DeletionService.method;
 const { logIn, signUp } = AuthService.method;
@@ -19,7 +20,7 @@ const workerToken = "a token of the tests alone";
 let gateway: PeopleGateway;
 let worker: FakeWorker;
 beforeAll(async () => {
-  gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
+  gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken, WEBHOOK_ALLOW: "127.0.0.1" });
   worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 10 });
   await worker.start();
 }, 60_000);
@@ -128,6 +129,30 @@ test("after a week it is gone with those who belong to no other account, and its
   expect((await call(signUp, again)).slug).toBe("");
   const { email, password } = member;
   expect((await call(logIn, { email, password })).slug).toBe("");
+});
+
+test("after a week nothing is left of what it had sent to webhooks", async () => {
+  await using endpoints = await startEndpoints();
+  const owner = await gateway.signUp();
+  const { accountId } = owner;
+  const [kept, deleted] = [endpoints.url("/kept"), endpoints.url("/deleted")];
+  const ids = [await register(owner.rest, kept), await register(owner.rest, deleted)];
+  await causeEvent(owner.rest);
+  await expect.poll(() => endpoints.arrivals.length, { timeout: 20_000 }).toBe(2);
+  await owner.rest(`/v1/webhooks/${ids[1]}`, undefined, { method: "DELETE" });
+  await close(owner);
+  const tables = ["webhook_endpoints", "webhook_deliveries"] as const;
+  const rowsOf = async () => {
+    const { sql } = gateway.app.db;
+    const found = tables.map((table) =>
+      sql.selectFrom(table).select("id").where("account_id", "=", accountId).execute(),
+    );
+    return (await Promise.all(found)).map(({ length }) => length);
+  };
+  expect(await rowsOf()).toEqual([1, 2]);
+  gateway.pass(7 * day + hour);
+  await sweepDeleted(gateway.app);
+  expect(await rowsOf()).toEqual([0, 0]);
 });
 
 test("an account that was restored is not swept", async () => {

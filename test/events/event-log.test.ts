@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
 import { insertEvent, readEnd, readEvents } from "../../src/events/store.ts";
-import { AgentSessionTurnEndedEventSchema, TurnStatus } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
+import { AgentSessionTurnEndedEventSchema, TurnStatus } from "../../src/gen/pilothouse/v1/agent_turn_pb.ts";
 import { CryptoOrderPaidEventSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 import {
   SessionEndedReason,
@@ -239,7 +239,7 @@ test("should write a payload as the REST JSON has it", () => {
 
 test("should write times, messages and lists in a payload, and leave out an enum that was not said", () => {
   const order = { orderId: "ord_1", paidAt: timestampFromMs(Date.UTC(2026, 0, 31)), months: 1 };
-  const turn = { turnId: "trn_1", status: TurnStatus.COMPLETED };
+  const turn = { turnId: "trn_1", status: TurnStatus.DONE };
   expect([
     eventPayload(CryptoOrderPaidEventSchema, create(CryptoOrderPaidEventSchema, order)).data,
     eventPayload(
@@ -257,6 +257,6 @@ test("should write times, messages and lists in a payload, and leave out an enum
       paid_at: "2026-01-31T00:00:00.000Z",
       livemode: false,
     },
-    { agent_session_id: "agt_1", turn: { turn_id: "trn_1", status: "completed" } },
+    { agent_session_id: "agt_1", turn: { turn_id: "trn_1", status: "done" } },
   ]);
 });

@@ -1,9 +1,8 @@
-import { tmpdir } from "node:os";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { freshEmail, goodPassword } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 
 let gateway: PeopleGateway;
@@ -13,11 +12,7 @@ let rest: Rest;
 beforeAll(async () => {
   gateway = await startPeopleGateway();
   rest = restClient({ url: gateway.url, key: "" });
-  const paths = findBrowsers({ env: process.env, dataDirectory: tmpdir(), platform: process.platform, disk: realDisk });
-  const executablePath = paths["headless-shell"];
-  if (!executablePath) throw new Error("there is no headless shell to open links in");
-  // Chromium does not run as root with its sandbox; the pages are our own.
-  browser = await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
+  browser = await launchPlainBrowser();
 }, 120_000);
 afterAll(async () => {
   await browser?.close();

@@ -45,3 +45,13 @@ test("of two owners who leave at once over two gateways one stays", async () => 
   const answers = await Promise.all([here?.("/v1/team/leave", {}), there?.("/v1/team/leave", {})]);
   expect(answers.map((answer) => answer?.status).toSorted()).toEqual([204, 409]);
 }, 120_000);
+
+test("a login that leaves twice at once over two gateways leaves once, and is none the second time", async () => {
+  const [owner, grace] = [await scene.person(), await scene.person()];
+  await grace.rest("/v1/team/invites/accept", { token: await invited(owner, grace.email) });
+  const { email, password } = grace;
+  const login = await grace.rest("/v1/auth/login", { email, password, account_id: owner.accountId });
+  const rests = scene.urls.map((url) => restClient({ url, key: login.body.access_token }));
+  const answers = await Promise.all(rests.map((rest) => rest("/v1/team/leave", {})));
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 401]);
+}, 120_000);

@@ -1,0 +1,17 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Event, EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
+import type { StoredEvent } from "./store.ts";
+
+/** What of an event the interface shows. */
+export type ShownEvent = Pick<StoredEvent, "id" | "type" | "createdAt" | "data">;
+
+/** Writes an event as the interface has it. */
+export function toEventMessage({ id, type, createdAt, data }: ShownEvent): Event {
+  return create(EventSchema, {
+    id,
+    type,
+    createdAt: timestampFromDate(createdAt),
+    data: data satisfies JsonObject,
+  });
+}

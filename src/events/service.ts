@@ -1,0 +1,52 @@
+import { create } from "@bufbuild/protobuf";
+import type { Call } from "../call.ts";
+import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
+import {
+  type EventService,
+  type ListEventsRequest,
+  ListEventsResponseSchema,
+  type WatchEventsRequest,
+} from "../gen/pilothouse/v1/event_pb.ts";
+import { failFields } from "../platform/errors.ts";
+import { cutPage, readCursor } from "../platform/list-page.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import type { EventLog } from "./event-log.ts";
+import { toEventMessage } from "./event-message.ts";
+import { listEvents } from "./store.ts";
+import { subscribableTypes, subscribableWords } from "./subscribable-events.ts";
+
+export interface EventServiceParts {
+  readonly db: Database;
+  readonly events: EventLog;
+}
+
+const defaultPage = 20;
+
+/** Events are in the order of their numbers. */
+const eventNumber = /^[0-9]{1,18}$/;
+
+/** Makes the implementation of EventService. */
+export function createEventService({ db, events }: EventServiceParts): ServiceImplementation<typeof EventService> {
+  async function list({ principal }: Call, { limit = defaultPage, cursor, type, subjectId }: ListEventsRequest) {
+    if (type !== undefined && !subscribableTypes.has(type))
+      throw failFields("validation-failed", { type: subscribableWords });
+    const found = await listEvents(db, {
+      accountId: principal.accountId,
+      subject: subjectId,
+      types: type === undefined ? [...subscribableTypes] : [type],
+      before: readCursor(cursor, eventNumber),
+      limit: limit + 1,
+    });
+    const numbered = found.map((event) => ({ id: `${event.number}`, event }));
+    const { rows, position } = cutPage(numbered, limit);
+    return create(ListEventsResponseSchema, { data: rows.map(({ event }) => toEventMessage(event)), ...position });
+  }
+
+  async function* watch({ principal, signal }: Call, { afterEventId }: WatchEventsRequest): AsyncGenerator<Event> {
+    const { accountId } = principal;
+    yield* await events.watch({ accountId, types: subscribableTypes, after: afterEventId, signal });
+  }
+
+  return { list, watch };
+}

@@ -1,0 +1,29 @@
+import { type DescMessage, getOption } from "@bufbuild/protobuf";
+import { file_pilothouse_v1_agent_turn } from "../gen/pilothouse/v1/agent_turn_pb.ts";
+import { file_pilothouse_v1_api_key } from "../gen/pilothouse/v1/api_key_pb.ts";
+import { file_pilothouse_v1_crypto_order } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import { file_pilothouse_v1_limits } from "../gen/pilothouse/v1/limits_pb.ts";
+import { event_type, subscribable } from "../gen/pilothouse/v1/options_pb.ts";
+import { file_pilothouse_v1_session } from "../gen/pilothouse/v1/session_pb.ts";
+
+/** The files that have such events; a test looks into all others. Reading those as well would delay every start by 80 ms. */
+const files = [
+  file_pilothouse_v1_agent_turn,
+  file_pilothouse_v1_api_key,
+  file_pilothouse_v1_crypto_order,
+  file_pilothouse_v1_limits,
+  file_pilothouse_v1_session,
+];
+
+/** The `data` of each event type that webhook endpoints can subscribe to. */
+export const subscribableEvents: readonly DescMessage[] = files
+  .flatMap(({ messages }) => messages)
+  .filter((message) => getOption(message, subscribable));
+
+/** Those types. */
+export const subscribableTypes: ReadonlySet<string> = new Set(
+  subscribableEvents.map((message) => getOption(message, event_type)),
+);
+
+/** What an event type must be, for who has named another one. */
+export const subscribableWords = `must be one of ${[...subscribableTypes].sort().join(", ")}`;

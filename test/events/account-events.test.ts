@@ -1,0 +1,169 @@
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { EventService } from "../../src/gen/pilothouse/v1/event_pb.ts";
+import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import type { Rest } from "../support/rest.ts";
+
+let door: FrontDoor;
+/** An account of each test's own. */
+let key: string;
+let rest: Rest;
+
+beforeAll(async () => {
+  door = await startFrontDoor();
+  await door.running.worker({ slots: 20 });
+});
+afterAll(() => door?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  key = await door.addAccount();
+  rest = door.as(key);
+});
+
+interface Shown {
+  readonly id: string;
+  readonly type: string;
+  readonly created_at: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+const end = (path: string) => rest(path, undefined, { method: "DELETE" });
+
+/** Causes `api_key.revoked`; gives the key's identifier. */
+async function revokeKey(): Promise<string> {
+  const { id } = (await rest("/v1/api-keys", { name: "CI" })).body;
+  await end(`/v1/api-keys/${id}`);
+  return id;
+}
+
+/** Causes `session.completed`, among others that no endpoint can subscribe to; gives the session's identifier. */
+async function endSession(): Promise<string> {
+  const { id } = (await rest("/v1/sessions", {})).body;
+  await end(`/v1/sessions/${id}`);
+  return id;
+}
+
+/** Lists events, once there are so many. */
+async function list(count: number, query = ""): Promise<Shown[]> {
+  await expect.poll(async () => (await rest(`/v1/events?${query}`)).body.data, { timeout: 10_000 }).toHaveLength(count);
+  return (await rest(`/v1/events?${query}`)).body.data;
+}
+
+const stream = (headers: Record<string, string> = {}, signal?: AbortSignal) =>
+  fetch(`${door.url}/v1/events/stream`, {
+    headers: { authorization: `Bearer ${key}`, ...headers },
+    ...(signal && { signal }),
+  });
+
+/** Follows the account over REST. */
+async function follow(headers: Record<string, string> = {}): Promise<{ next(): Promise<Shown & { sse: string }> }> {
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const { body } = await stream(headers, over.signal);
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  const isComment = (frame: string): boolean => frame.startsWith(":");
+  const nextFrame = async (): Promise<string> => {
+    for (;;) {
+      const at = text.indexOf("\n\n");
+      if (at >= 0) {
+        const frame = text.slice(0, at);
+        text = text.slice(at + 2);
+        return frame;
+      }
+      const { value, done } = (await reader?.read()) ?? { done: true };
+      if (done) throw new Error("the stream has ended");
+      text += value ?? "";
+    }
+  };
+  // It has begun to listen when it says that it is open.
+  expect(await nextFrame()).toBe(": open");
+  return {
+    async next() {
+      let sse = await nextFrame();
+      while (isComment(sse)) sse = await nextFrame();
+      return { ...JSON.parse(sse.split("\ndata: ")[1] ?? ""), sse };
+    },
+  };
+}
+
+test("lists the events that endpoints are sent, newest first, and no others", async () => {
+  const session = await endSession();
+  const revoked = await revokeKey();
+  const events = await list(2);
+  expect(events).toEqual([
+    {
+      id: expect.stringMatching(/^evt_/),
+      type: "api_key.revoked",
+      created_at: expect.stringMatching(/Z$/),
+      data: expect.objectContaining({ api_key_id: revoked, name: "CI" }),
+    },
+    {
+      id: expect.stringMatching(/^evt_/),
+      type: "session.completed",
+      created_at: expect.stringMatching(/Z$/),
+      data: { session_id: session, duration_ms: expect.any(Number), ended_reason: "destroyed" },
+    },
+  ]);
+  rest = door.as(await door.addAccount());
+  expect((await rest("/v1/events")).body.data).toEqual([]);
+});
+
+test("lists by type and by what the event is about, page by page", async () => {
+  const revoked = [await revokeKey(), await revokeKey(), await revokeKey()].reverse();
+  const session = await endSession();
+  expect((await list(3, "type=api_key.revoked")).map(({ data }) => data.api_key_id)).toEqual(revoked);
+  expect((await list(1, `subject_id=${session}`)).map(({ type }) => type)).toEqual(["session.completed"]);
+  expect(await list(0, `subject_id=${session}&type=api_key.revoked`)).toEqual([]);
+  const first = (await rest("/v1/events?limit=3")).body;
+  const second = (await rest(`/v1/events?limit=3&cursor=${first.next_cursor}`)).body;
+  expect([...first.data, ...second.data]).toEqual(await list(4));
+  expect([first.has_more, second.has_more, second.next_cursor]).toEqual([true, false, null]);
+});
+
+test.each(["session.live", "session.renamed", "test.ping"])("has no events of the type %s", async (type) => {
+  const { status, body } = await rest(`/v1/events?type=${type}`);
+  expect(status).toBe(400);
+  expect(body.errors).toEqual([{ field: "type", message: expect.stringMatching(/^must be one of .*session.failed/) }]);
+});
+
+test("needs the scope webhooks:read", async () => {
+  key = await door.addAccount({ scopes: ["sessions:read", "webhooks:write"] });
+  rest = door.as(key);
+  expect((await rest("/v1/events")).status).toBe(403);
+  expect((await stream()).status).toBe(403);
+});
+
+test("follows the account, and goes on after the event that Last-Event-ID names", async () => {
+  await revokeKey();
+  const [before] = await list(1);
+  const following = await follow();
+  const session = await endSession();
+  const completed = await following.next();
+  expect(completed).toMatchObject({ type: "session.completed", data: { session_id: session } });
+  expect(completed.sse).toMatch(`id: ${completed.id}\nevent: session.completed\n`);
+  const revoked = await revokeKey();
+  expect((await following.next()).data).toMatchObject({ api_key_id: revoked });
+
+  const resumed = await follow({ "last-event-id": before?.id ?? "" });
+  expect([(await resumed.next()).id, (await resumed.next()).data.api_key_id]).toEqual([completed.id, revoked]);
+});
+
+test("knows no event of another account, or of none, to go on after", async () => {
+  await revokeKey();
+  const [foreign] = await list(1);
+  key = await door.addAccount();
+  for (const id of [foreign?.id ?? "", "evt_none"]) expect((await stream({ "last-event-id": id })).status).toBe(404);
+});
+
+test("is followed over Connect as well", async () => {
+  const client = createClient(EventService, createConnectTransport({ baseUrl: door.url, httpVersion: "1.1" }));
+  const headers = { authorization: `Bearer ${key}` };
+  const revoked = [await revokeKey(), await revokeKey()];
+  const events = await list(2);
+  const watched = client.watch({ afterEventId: events[1]?.id ?? "" }, { headers });
+  for await (const { data } of watched) {
+    expect(data).toMatchObject({ api_key_id: revoked[1] });
+    break;
+  }
+});
