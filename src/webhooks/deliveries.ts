@@ -1,0 +1,100 @@
+import type { Clock } from "../platform/clock.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import { defineWork, Hopeless, type Job, type Settlement, type WorkKind } from "../work/work-kind.ts";
+import { type DeliveryJob, deliveryWork } from "./delivery-queue.ts";
+import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
+import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";
+import { openSecrets } from "./endpoint-secrets.ts";
+import { writeEnvelope } from "./envelope.ts";
+import type { Answer, Sender } from "./sender.ts";
+import type { StoredAttempt } from "./tables.ts";
+
+const minute = 60_000;
+
+/** Waits before attempts 2 to 6, from the end of the one before. */
+const schedule = [1, 5, 15, 30, 60].map((minutes) => minutes * minute);
+
+/** Events under way to one endpoint at once: one that is slow to answer is not told of them one by one. */
+const width = 8;
+
+/** Milliseconds. The sender ends an exchange after 15 s. */
+const timeout = 20_000;
+
+export interface DeliveriesParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly sealer: Sealer;
+  readonly sender: Sender;
+}
+
+/** A delivery whose endpoint and event are there. */
+interface Sendable extends DeliveryToSend {
+  readonly url: string;
+  readonly secret: Buffer;
+  readonly data: NonNullable<DeliveryToSend["data"]>;
+  readonly event_created_at: Date;
+}
+
+/** Says why a delivery cannot be made, ever. */
+function obstacleTo({ url, active, data }: DeliveryToSend): string | undefined {
+  if (url === null) return "endpoint_deleted";
+  if (!active) return "endpoint_inactive";
+  return data === null ? "event_expired" : undefined;
+}
+
+const nothing: Settlement = { write: () => undefined };
+
+/** Makes the work that deliveries are. */
+export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts): WorkKind<DeliveryJob> {
+  function send(delivery: Sendable, signal: AbortSignal): Promise<Answer> {
+    const { url, event_id: id, event_type: type, event_created_at: createdAt, data } = delivery;
+    const body = writeEnvelope({ id, type, createdAt, data });
+    const secrets = openSecrets(sealer, delivery, clock.now());
+    return sender.send({ url, secrets, event: { id, type, createdAt, body } }, signal);
+  }
+
+  /** A test is tried once, and says nothing of its endpoint. */
+  function settlementOf(delivery: DeliveryToSend, number: number, answer: Answer): Settlement {
+    const { id, endpoint_id: endpointId, is_test: isTest } = delivery;
+    const { status = 0, error } = answer;
+    const attempt = toStoredAttempt(number, answer);
+    const at = new Date(clock.now());
+    if (status >= 200 && status < 300)
+      return {
+        write(tx) {
+          if (!isTest) noteEndpointSuccess(tx, endpointId);
+          noteAttempt(tx, id, { attempt, status: "delivered", at });
+        },
+      };
+    const complaint = error ?? `answered with ${status}`;
+    return {
+      failure: isTest ? new Hopeless(complaint) : new Error(complaint),
+      write(tx, next) {
+        if (!isTest) noteEndpointFailure(tx, endpointId, { at, isFirst: number === 1 });
+        noteAttempt(tx, id, { attempt, status: next ? "failed" : "dlq", at, next });
+      },
+    };
+  }
+
+  async function run({ data, attempt }: Job<DeliveryJob>, signal: AbortSignal): Promise<Settlement> {
+    const delivery = await readDeliveryToSend(db, data.deliveryId);
+    // It was settled by an attempt whose gateway died before it could say so, or cleared.
+    if (!delivery || delivery.status === "delivered" || delivery.status === "dlq") return nothing;
+    const obstacle = obstacleTo(delivery);
+    if (obstacle) return { failure: new Hopeless(obstacle), write: (tx) => giveUp(tx, [delivery.id], obstacle) };
+    // The boundary at which the rows of a join become whole: nothing stands in the way.
+    return settlementOf(delivery, attempt, await send(delivery as Sendable, signal));
+  }
+
+  return defineWork({ ...deliveryWork, width, schedule, timeout, run });
+}
+
+function toStoredAttempt(number: number, { startedAt, durationMs, status, body, error }: Answer): StoredAttempt {
+  return {
+    ...{ number, started_at: startedAt.toISOString(), duration_ms: durationMs },
+    ...(status !== undefined && { response_status: status }),
+    ...(body !== undefined && { response_body: body }),
+    ...(error !== undefined && { error }),
+  };
+}

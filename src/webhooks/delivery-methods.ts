@@ -1,0 +1,142 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Call } from "../call.ts";
+import {
+  type ListWebhookDeliveriesRequest,
+  ListWebhookDeliveriesResponseSchema,
+  type ReplayFailedDeliveriesRequest,
+  ReplayFailedDeliveriesResponseSchema,
+  TestPingEventSchema,
+  TestWebhookResponseSchema,
+} from "../gen/pilothouse/v1/webhook_pb.ts";
+import type { Clock } from "../platform/clock.ts";
+import { type Failure, fail } from "../platform/errors.ts";
+import { eventPayload } from "../platform/event-payload.ts";
+import { idPattern, lowestId } from "../platform/ids.ts";
+import { cutPage, readCursor } from "../platform/list-page.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { Work } from "../work/work.ts";
+import { toDeliveryMessage, toDeliveryStatus } from "./delivery-message.ts";
+import { queueDeliveries } from "./delivery-queue.ts";
+import {
+  type DeliveryRow,
+  findDelivery,
+  hasEvent,
+  listDeliveries,
+  type NewDelivery,
+  noteReplay,
+  type ReplayedDelivery,
+  takeFailed,
+} from "./delivery-store.ts";
+import { type EndpointRow, findEndpoint, lockEndpoint, noEndpoint } from "./endpoint-store.ts";
+
+export interface DeliveryParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly work: Work;
+}
+
+const defaultPage = 20;
+
+/** Deliveries that one call replays at most. */
+const mostReplays = 10_000;
+
+const deliveryId = idPattern("dlv");
+
+const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
+
+/** Makes the methods about what is sent to endpoints. */
+export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
+  /** Finds an endpoint that something is to be sent to, and locks it against its end. */
+  async function lockActive(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {
+    const row = await lockEndpoint(tx, { id, accountId: principal.accountId });
+    if (!row) throw noEndpoint();
+    if (!row.active) throw conflict("the webhook is not active");
+    return row;
+  }
+
+  const replayOf = (call: Call, endpointId: string, at: Date, original: ReplayedDelivery): NewDelivery => ({
+    id: call.ids.next("dlv"),
+    endpointId,
+    accountId: call.principal.accountId,
+    eventId: original.event_id,
+    eventType: original.event_type,
+    subject: original.subject,
+    createdAt: at,
+    replayOf: original.id,
+  });
+
+  async function test(call: Call, id: string) {
+    return call.commit(async (tx) => {
+      const { account_id: accountId } = await lockActive(tx, call, id);
+      const ping = create(TestPingEventSchema, { webhookId: id, message: "Hello from Pilothouse." });
+      const { type: eventType, data: payload } = eventPayload(TestPingEventSchema, ping);
+      const [delivery, eventId] = [call.ids.next("dlv"), call.ids.next("evt")];
+      const createdAt = new Date(clock.now());
+      const owner = { endpointId: id, accountId, subject: id };
+      queueDeliveries(work, tx, [{ id: delivery, eventId, eventType, payload, createdAt, ...owner }]);
+      call.audit(tx, { subject: id, data: { delivery_id: delivery } });
+      return create(TestWebhookResponseSchema, { deliveryId: delivery, eventId, eventType });
+    });
+  }
+
+  async function list({ principal }: Call, request: ListWebhookDeliveriesRequest) {
+    const { id, limit = defaultPage, cursor, status, eventType } = request;
+    const before = readCursor(cursor, deliveryId);
+    const { accountId } = principal;
+    if (!(await findEndpoint(db, { id, accountId }))) throw noEndpoint();
+    const query = { accountId, endpointId: id, status: toDeliveryStatus(status), eventType, before, limit: limit + 1 };
+    const { rows, position } = cutPage(await listDeliveries(db, query), limit);
+    return create(ListWebhookDeliveriesResponseSchema, { data: rows.map(toDeliveryMessage), ...position });
+  }
+
+  /** Finds a delivery that can be replayed. */
+  async function findReplayable(tx: Tx, { principal }: Call, id: string): Promise<DeliveryRow> {
+    const original = await findDelivery(tx, { id, accountId: principal.accountId });
+    if (!original) throw fail("not-found", {}, { detail: "no delivery has this id" });
+    if (original.is_test) throw conflict("a test is not replayed: send another one");
+    if (original.status === "pending" || original.status === "failed")
+      throw conflict("the delivery is still to be made");
+    if (!(await hasEvent(tx, original.event_id))) throw conflict("the event is no longer kept");
+    return original;
+  }
+
+  async function replay(call: Call, id: string) {
+    return call.commit(async (tx) => {
+      const original = await findReplayable(tx, call, id);
+      const { endpoint_id: endpointId, event_id } = original;
+      await lockActive(tx, call, endpointId);
+      const at = new Date(clock.now());
+      const fresh = replayOf(call, endpointId, at, original);
+      await noteReplay(tx, id, at);
+      queueDeliveries(work, tx, [fresh]);
+      call.audit(tx, { subject: fresh.id, data: { replay_of: id, event_id } });
+      const row = await findDelivery(tx, fresh);
+      if (!row) throw new Error(`the delivery ${fresh.id} was not queued`);
+      return toDeliveryMessage(row);
+    });
+  }
+
+  async function replayFailed(call: Call, { id, since }: ReplayFailedDeliveriesRequest) {
+    return call.commit(async (tx) => {
+      await lockActive(tx, call, id);
+      const at = new Date(clock.now());
+      const from = lowestId("dlv", since ? Math.max(0, timestampMs(since)) : 0);
+      const taken = await takeFailed(tx, { endpointId: id, from, at, limit: mostReplays });
+      queueDeliveries(
+        work,
+        tx,
+        taken.map((original) => replayOf(call, id, at, original)),
+      );
+      call.audit(tx, { subject: id, data: { count: taken.length } });
+      return create(ReplayFailedDeliveriesResponseSchema, { count: taken.length });
+    });
+  }
+
+  return {
+    test: (call: Call, { id }: { readonly id: string }) => test(call, id),
+    listDeliveries: list,
+    replayDelivery: (call: Call, { id }: { readonly id: string }) => replay(call, id),
+    replayFailedDeliveries: replayFailed,
+  };
+}

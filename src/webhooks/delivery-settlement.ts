@@ -1,0 +1,74 @@
+import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
+import type { DeliveryStatus, StoredAttempt } from "./tables.ts";
+
+/*
+ * All that settles deliveries locks in one order: the endpoint, the counts (by triggers of webhook_deliveries), the lane of
+ * work, as do all that queue them. So none waits for another that waits for it.
+ */
+
+const attemptStatement: NamedStatement = {
+  name: "webhook-attempt",
+  text: `update webhook_deliveries
+    set status = $2, attempts = attempts || $3::jsonb, next_attempt_at = $4, delivered_at = $5
+    where id = $1 and status in ('pending', 'failed')`,
+};
+
+const giveUpStatement: NamedStatement = {
+  name: "webhook-give-up",
+  text: `update webhook_deliveries set status = 'dlq', reason = $2, next_attempt_at = null
+    where id = any($1) and status in ('pending', 'failed')`,
+};
+
+const successStatement: NamedStatement = {
+  name: "webhook-endpoint-success",
+  text: `update webhook_endpoints set consecutive_failures = 0, failing_since = null
+    where id = $1 and failing_since is not null`,
+};
+
+const failureStatement: NamedStatement = {
+  name: "webhook-endpoint-failure",
+  text: `update webhook_endpoints set consecutive_failures = consecutive_failures + $3,
+      failing_since = coalesce(failing_since, $2), last_failure_at = $2
+    where id = $1`,
+};
+
+const sweepStatement: NamedStatement = {
+  name: "webhook-deliveries-sweep",
+  text: `delete from webhook_deliveries where id in (select id from webhook_deliveries where id < $1 order by id limit $2)
+    returning 1`,
+};
+
+/** What came of an attempt. */
+export interface NotedAttempt {
+  readonly attempt: StoredAttempt;
+  readonly status: DeliveryStatus;
+  readonly at: Date;
+  /** When the next attempt is due. */
+  readonly next?: Date | undefined;
+}
+
+/** Notes an attempt, at the latest with the commit. A delivery that was given up meanwhile stays so. */
+export function noteAttempt(tx: Tx, id: string, { attempt, status, at, next }: NotedAttempt): void {
+  const deliveredAt = status === "delivered" ? at : null;
+  tx.sendNamed(attemptStatement, [id, status, JSON.stringify([attempt]), next ?? null, deliveredAt]);
+}
+
+/** Notes that no further attempt is made at some deliveries, and why. */
+export function giveUp(tx: Tx, ids: readonly string[], reason: string): void {
+  tx.sendNamed(giveUpStatement, [ids, reason]);
+}
+
+/** Notes that an endpoint was reached: it is not failing. */
+export function noteEndpointSuccess(tx: Tx, id: string): void {
+  tx.sendNamed(successStatement, [id]);
+}
+
+/** Notes that an attempt at an endpoint has failed. A delivery counts once, with its first attempt. */
+export function noteEndpointFailure(tx: Tx, id: string, { at, isFirst }: { at: Date; isFirst: boolean }): void {
+  tx.sendNamed(failureStatement, [id, at, isFirst ? 1 : 0]);
+}
+
+/** Deletes deliveries that are older than an identifier, so many at most; says how many those were. */
+export async function deleteOldDeliveries(db: Queryable, before: string, limit: number): Promise<number> {
+  return (await db.named(sweepStatement, [before, limit])).length;
+}

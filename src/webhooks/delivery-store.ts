@@ -1,0 +1,156 @@
+import { type Selectable, sql } from "kysely";
+import type { Database, NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
+import type { DeliveryStatus, WebhookDeliveriesTable } from "./tables.ts";
+
+/** A delivery as its row says it. */
+export type DeliveryRow = Selectable<WebhookDeliveriesTable>;
+
+/** A delivery to make. */
+export interface NewDelivery {
+  readonly id: string;
+  readonly endpointId: string;
+  readonly accountId: string;
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly subject: string;
+  readonly createdAt: Date;
+  /** `data` of the event of a test. */
+  readonly payload?: Readonly<Record<string, unknown>>;
+  readonly replayOf?: string;
+}
+
+const insertStatement: NamedStatement = {
+  name: "webhook-deliveries-insert",
+  text: `insert into webhook_deliveries
+      (id, endpoint_id, account_id, event_id, event_type, subject, payload, is_test, replay_of, created_at, next_attempt_at)
+    select id, endpoint_id, account_id, event_id, event_type, subject, payload, payload is not null, replay_of, at, at
+    from jsonb_to_recordset($1::jsonb) as fresh (
+      id text, endpoint_id text, account_id text, event_id text, event_type text, subject text, payload jsonb,
+      replay_of text, at timestamptz
+    )`,
+};
+
+/** Inserts deliveries whose first attempt is due at once, at the latest with the commit. */
+export function insertDeliveries(tx: Tx, deliveries: readonly NewDelivery[]): void {
+  const rows = deliveries.map((delivery) => ({
+    id: delivery.id,
+    endpoint_id: delivery.endpointId,
+    account_id: delivery.accountId,
+    event_id: delivery.eventId,
+    event_type: delivery.eventType,
+    subject: delivery.subject,
+    payload: delivery.payload,
+    replay_of: delivery.replayOf,
+    at: delivery.createdAt,
+  }));
+  tx.sendNamed(insertStatement, [JSON.stringify(rows)]);
+}
+
+/** What an attempt needs: the delivery, its endpoint and its event. */
+export interface DeliveryToSend {
+  readonly id: string;
+  readonly endpoint_id: string;
+  readonly account_id: string;
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly status: DeliveryStatus;
+  readonly is_test: boolean;
+  /** When the event happened, and its `data`; null: the log does not have it any more. */
+  readonly event_created_at: Date | null;
+  readonly data: Record<string, never> | null;
+  /** The endpoint; null: it is deleted. */
+  readonly url: string | null;
+  readonly active: boolean | null;
+  readonly secret: Buffer | null;
+  readonly prev_secret: Buffer | null;
+  readonly grace_expires_at: Date | null;
+}
+
+const toSendStatement: NamedStatement = {
+  name: "webhook-delivery-to-send",
+  text: `select d.id, d.endpoint_id, d.account_id, d.event_id, d.event_type, d.status, d.is_test,
+      case when d.is_test then d.created_at else v.created_at end as event_created_at,
+      coalesce(d.payload, v.data) as data,
+      e.url, e.active, e.secret, e.prev_secret, e.grace_expires_at
+    from webhook_deliveries d
+      left join webhook_endpoints e on e.id = d.endpoint_id
+      left join events v on v.id = d.event_id
+    where d.id = $1`,
+};
+
+/** Reads what an attempt at a delivery needs; undefined when the log of deliveries does not have it any more. */
+export async function readDeliveryToSend(db: Queryable, id: string): Promise<DeliveryToSend | undefined> {
+  const [row] = await db.named<DeliveryToSend>(toSendStatement, [id]);
+  return row;
+}
+
+/** Finds a delivery of an account, whose endpoint is still there. */
+export async function findDelivery(
+  db: Queryable,
+  { id, accountId }: { readonly id: string; readonly accountId: string },
+): Promise<DeliveryRow | undefined> {
+  return db.sql
+    .selectFrom("webhook_deliveries")
+    .selectAll()
+    .where("id", "=", id)
+    .where("account_id", "=", accountId)
+    .where(sql<boolean>`exists (select from webhook_endpoints where id = webhook_deliveries.endpoint_id)`)
+    .executeTakeFirst();
+}
+
+/** Which deliveries of an endpoint to list. */
+export interface DeliveryListQuery {
+  readonly accountId: string;
+  readonly endpointId: string;
+  readonly status: DeliveryStatus | undefined;
+  readonly eventType: string | undefined;
+  /** Only deliveries that are older than this one. */
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** Lists deliveries, newest first. */
+export async function listDeliveries(db: Database, query: DeliveryListQuery): Promise<DeliveryRow[]> {
+  let select = db.sql
+    .selectFrom("webhook_deliveries")
+    .selectAll()
+    .where("account_id", "=", query.accountId)
+    .where("endpoint_id", "=", query.endpointId);
+  if (query.status !== undefined) select = select.where("status", "=", query.status);
+  if (query.eventType !== undefined) select = select.where("event_type", "=", query.eventType);
+  if (query.before !== undefined) select = select.where("id", "<", query.before);
+  return select.orderBy("id", "desc").limit(query.limit).execute();
+}
+
+/** Says whether the log of events still has one. */
+export async function hasEvent(db: Queryable, id: string): Promise<boolean> {
+  return (await db.sql.selectFrom("events").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
+}
+
+const takeFailedStatement: NamedStatement = {
+  name: "webhook-deliveries-take-failed",
+  text: `update webhook_deliveries set replayed_at = $3 where id in (
+      select id from webhook_deliveries
+      where endpoint_id = $1 and status = 'dlq' and id >= $2 and replayed_at is null and not is_test
+        and exists (select from events where events.id = event_id)
+      order by id limit $4
+      for update
+    ) returning id, event_id, event_type, subject`,
+};
+
+/** What a replay takes of the delivery that it repeats. */
+export type ReplayedDelivery = Pick<DeliveryRow, "id" | "event_id" | "event_type" | "subject">;
+
+/** Notes that what is in `dlq` is replayed, the oldest first; gives it, in order. */
+export async function takeFailed(
+  tx: Tx,
+  { endpointId, from, at, limit }: { endpointId: string; from: string; at: Date; limit: number },
+): Promise<ReplayedDelivery[]> {
+  const taken = await tx.named<ReplayedDelivery>(takeFailedStatement, [endpointId, from, at, limit]);
+  return taken.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** Notes that a delivery is replayed. */
+export async function noteReplay(tx: Tx, id: string, at: Date): Promise<void> {
+  await tx.sql.updateTable("webhook_deliveries").set({ replayed_at: at }).where("id", "=", id).execute();
+}

@@ -1,0 +1,37 @@
+import { subscribableTypes, subscribableWords } from "../events/subscribable-events.ts";
+import type { UpdateWebhookRequest } from "../gen/pilothouse/v1/webhook_pb.ts";
+import { failFields } from "../platform/errors.ts";
+
+/** What a client says of an endpoint. */
+export interface EndpointFields {
+  readonly url: string;
+  readonly events: string[];
+  readonly description: string | null;
+  readonly active: boolean;
+}
+
+const everything = "*";
+
+/** Reads what an endpoint is to be told of: everything where nothing is said. */
+export function readEvents(events: readonly string[]): string[] {
+  if (events.length === 0 || (events.length === 1 && events[0] === everything)) return [everything];
+  const unknown = events.findIndex((type) => !subscribableTypes.has(type));
+  if (unknown === -1) return [...events];
+  const words = events[unknown] === everything ? "must stand alone" : subscribableWords;
+  throw failFields("validation-failed", { [`events[${unknown}]`]: words });
+}
+
+/** Reads what an update changes: what its mask names, cleared where there is no value. */
+export function readChanges({ updateMask, ...request }: UpdateWebhookRequest): Partial<EndpointFields> {
+  const paths = new Set(updateMask?.paths);
+  const { url, events, description, active } = request;
+  for (const name of ["url", "active"] as const)
+    if (paths.has(name) && request[name] === undefined)
+      throw failFields("validation-failed", { [name]: "cannot be cleared" });
+  return {
+    ...(paths.has("url") && url !== undefined && { url }),
+    ...(paths.has("events") && { events: readEvents(events) }),
+    ...(paths.has("description") && { description: description ?? null }),
+    ...(paths.has("active") && active !== undefined && { active }),
+  };
+}

@@ -1,0 +1,145 @@
+import { type Insertable, type Selectable, sql } from "kysely";
+import { type Failure, fail } from "../platform/errors.ts";
+import type { Database, NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
+import type { WebhookEndpointsTable } from "./tables.ts";
+
+type Endpoint = Selectable<WebhookEndpointsTable>;
+
+/** An endpoint as its row says it, with its counts. */
+export interface EndpointRow extends Endpoint {
+  readonly counts: {
+    readonly pending: number;
+    readonly delivered: number;
+    readonly failed: number;
+    readonly dlq: number;
+  };
+}
+
+/** Whose endpoint is meant. */
+export interface EndpointId {
+  readonly id: string;
+  readonly accountId: string;
+}
+
+const counts = sql<EndpointRow["counts"]>`(
+  select jsonb_build_object('pending', pending, 'delivered', delivered, 'failed', failed, 'dlq', dlq)
+  from webhook_counts where endpoint_id = webhook_endpoints.id
+)`.as("counts");
+
+/** Says how many endpoints an account has, and how many of them are active. */
+export async function countEndpoints(db: Queryable, accountId: string): Promise<{ all: number; active: number }> {
+  return db.sql
+    .selectFrom("webhook_endpoints")
+    .select([sql<number>`count(*)::int`.as("all"), sql<number>`(count(*) filter (where active))::int`.as("active")])
+    .where("account_id", "=", accountId)
+    .executeTakeFirstOrThrow();
+}
+
+/** Inserts an endpoint, whose counts are 0. */
+export async function insertEndpoint(tx: Tx, endpoint: Insertable<WebhookEndpointsTable>): Promise<EndpointRow> {
+  await tx.sql.insertInto("webhook_endpoints").values(endpoint).execute();
+  await tx.sql.insertInto("webhook_counts").values({ endpoint_id: endpoint.id }).execute();
+  return selectEndpoints(tx).where("id", "=", endpoint.id).executeTakeFirstOrThrow();
+}
+
+const selectEndpoints = (db: Queryable) => db.sql.selectFrom("webhook_endpoints").selectAll().select(counts);
+
+const selectEndpoint = (db: Queryable, { id, accountId }: EndpointId) =>
+  selectEndpoints(db).where("id", "=", id).where("account_id", "=", accountId);
+
+/** The failure of what asks for an endpoint that is not there, or belongs to another account. */
+export const noEndpoint = (): Failure => fail("not-found", {}, { detail: "no webhook has this id" });
+
+/** Finds an endpoint of an account. */
+export async function findEndpoint(db: Database, endpoint: EndpointId): Promise<EndpointRow | undefined> {
+  return selectEndpoint(db, endpoint).executeTakeFirst();
+}
+
+/** Finds an endpoint of an account, and locks it against changes and its deletion. */
+export async function lockEndpoint(tx: Tx, endpoint: EndpointId): Promise<EndpointRow | undefined> {
+  return selectEndpoint(tx, endpoint).forUpdate("webhook_endpoints").executeTakeFirst();
+}
+
+/** Which endpoints of an account to list. */
+export interface EndpointListQuery {
+  readonly accountId: string;
+  readonly active: boolean | undefined;
+  /** Only endpoints that are older than this one. */
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** Lists endpoints, newest first. */
+export async function listEndpoints(db: Database, query: EndpointListQuery): Promise<EndpointRow[]> {
+  let select = selectEndpoints(db).where("account_id", "=", query.accountId);
+  if (query.active !== undefined) select = select.where("active", "=", query.active);
+  if (query.before !== undefined) select = select.where("id", "<", query.before);
+  return select.orderBy("id", "desc").limit(query.limit).execute();
+}
+
+/** What changes of an endpoint. */
+export type EndpointChanges = Partial<
+  Omit<Endpoint, "id" | "account_id" | "created_at" | "last_failure_at"> & { readonly updated_at: Date }
+>;
+
+/** Changes an endpoint, which is locked. */
+export async function updateEndpoint(tx: Tx, id: string, changes: EndpointChanges): Promise<EndpointRow> {
+  await tx.sql.updateTable("webhook_endpoints").set(changes).where("id", "=", id).execute();
+  return selectEndpoints(tx).where("id", "=", id).executeTakeFirstOrThrow();
+}
+
+/** Deletes an endpoint with its counts. Its deliveries stay until they are cleared: nobody can ask for them. */
+export async function deleteEndpoint(tx: Tx, id: string): Promise<void> {
+  await tx.sql.deleteFrom("webhook_endpoints").where("id", "=", id).execute();
+}
+
+/** An active endpoint, and what it is told of. */
+export interface Subscriber {
+  readonly id: string;
+  readonly account_id: string;
+  /** `*` among them: everything. */
+  readonly events: readonly string[];
+}
+
+const subscribersStatement: NamedStatement = {
+  name: "webhook-subscribers",
+  text: "select id, account_id, events from webhook_endpoints where account_id = any($1) and active order by id",
+};
+
+/** Finds the active endpoints of accounts. */
+export function findSubscribers(db: Queryable, accountIds: readonly string[]): Promise<Subscriber[]> {
+  return db.named<Subscriber>(subscribersStatement, [accountIds]);
+}
+
+/** Says why nothing is sent to an endpoint, undefined where it is active, and keeps it from changing meanwhile. */
+export async function whyClosed(tx: Tx, id: string): Promise<"endpoint_deleted" | "endpoint_inactive" | undefined> {
+  const select = tx.sql.selectFrom("webhook_endpoints").select("active").where("id", "=", id).forShare();
+  const endpoint = await select.executeTakeFirst();
+  if (!endpoint) return "endpoint_deleted";
+  return endpoint.active ? undefined : "endpoint_inactive";
+}
+
+/** What fails at all is few: there is an index of it. */
+const hasFailed = (since: Date, apartMs: number) =>
+  sql<boolean>`active and failing_since <= ${since}
+    and last_failure_at >= failing_since + ${apartMs} * interval '1 millisecond'`;
+
+/** Finds active endpoints that have failed since a time, in attempts that are so many milliseconds apart. */
+export async function findFailing(db: Queryable, since: Date, apartMs: number): Promise<string[]> {
+  const select = db.sql.selectFrom("webhook_endpoints").select("id").where(hasFailed(since, apartMs));
+  return (await select.execute()).map(({ id }) => id);
+}
+
+/** Makes such an endpoint inactive; undefined when it is none any more. */
+export async function closeFailing(
+  tx: Tx,
+  { id, since, at, apartMs }: { id: string; since: Date; at: Date; apartMs: number },
+): Promise<Pick<Endpoint, "account_id" | "url"> | undefined> {
+  return tx.sql
+    .updateTable("webhook_endpoints")
+    .set({ active: false, updated_at: at })
+    .where("id", "=", id)
+    .where(hasFailed(since, apartMs))
+    .returning(["account_id", "url"])
+    .executeTakeFirst();
+}

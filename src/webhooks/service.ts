@@ -1,0 +1,157 @@
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { lockAccount } from "../accounts/store.ts";
+import type { Call } from "../call.ts";
+import {
+  type CreateWebhookRequest,
+  ListWebhooksResponseSchema,
+  RotateWebhookSecretResponseSchema,
+  type UpdateWebhookRequest,
+  type WebhookService,
+} from "../gen/pilothouse/v1/webhook_pb.ts";
+import type { Clock } from "../platform/clock.ts";
+import { fail } from "../platform/errors.ts";
+import { idPattern } from "../platform/ids.ts";
+import { cutPage, readCursor } from "../platform/list-page.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import type { Work } from "../work/work.ts";
+import { endDeliveries } from "./closing.ts";
+import { createDeliveryMethods } from "./delivery-methods.ts";
+import { readChanges, readEvents } from "./endpoint-fields.ts";
+import { toEndpointMessage } from "./endpoint-message.ts";
+import { graceMs, newSecret, prefixOf, sealSecret } from "./endpoint-secrets.ts";
+import {
+  countEndpoints,
+  deleteEndpoint,
+  type EndpointRow,
+  findEndpoint,
+  insertEndpoint,
+  listEndpoints,
+  lockEndpoint,
+  noEndpoint,
+  updateEndpoint,
+} from "./endpoint-store.ts";
+import type { Sender } from "./sender.ts";
+
+export interface WebhookServiceParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly sealer: Sealer;
+  readonly work: Work;
+  readonly sender: Pick<Sender, "check">;
+}
+
+const defaultPage = 20;
+
+/** Endpoints that an account may have: those that events are sent to, and all of them. */
+const most = { active: 10, all: 100 };
+
+const endpointId = idPattern("whk");
+
+/** Makes the implementation of WebhookService. */
+export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
+  const { db, clock, sealer, work, sender } = parts;
+
+  /** Refuses one endpoint more of a kind than there may be. The account is locked until the transaction ends. */
+  async function assertRoom(tx: Tx, accountId: string, kinds: readonly (keyof typeof most)[]): Promise<void> {
+    await lockAccount(tx, accountId);
+    const counts = await countEndpoints(tx, accountId);
+    const full = kinds.find((kind) => counts[kind] >= most[kind]);
+    if (!full) return;
+    const detail = `the account has ${counts[full]} ${full === "active" ? "active webhooks" : "webhooks"}`;
+    throw fail("tier-limit", { current_webhooks: counts[full], limit: most[full] }, { detail });
+  }
+
+  async function lockOwn(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {
+    const row = await lockEndpoint(tx, { id, accountId: principal.accountId });
+    if (!row) throw noEndpoint();
+    return row;
+  }
+
+  async function createEndpoint(call: Call, request: CreateWebhookRequest) {
+    const { accountId } = call.principal;
+    const { url, description = null } = request;
+    const events = readEvents(request.events);
+    await sender.check(url);
+    const id = call.ids.next("whk");
+    const secret = newSecret();
+    return call.commit(async (tx) => {
+      await assertRoom(tx, accountId, ["active", "all"]);
+      const now = new Date(clock.now());
+      const row = await insertEndpoint(tx, {
+        ...{ id, account_id: accountId, url, events, description, created_at: now, updated_at: now },
+        ...{ secret: sealSecret(sealer, accountId, secret), secret_prefix: prefixOf(secret) },
+      });
+      call.audit(tx, { subject: id, data: { url, events } });
+      return { ...toEndpointMessage(row, now.getTime()), secret };
+    });
+  }
+
+  async function update(call: Call, request: UpdateWebhookRequest) {
+    const { accountId } = call.principal;
+    const { id } = request;
+    const changes = readChanges(request);
+    if (changes.url !== undefined) await sender.check(changes.url);
+    return db.transaction(async (tx) => {
+      const before = await lockOwn(tx, call, id);
+      if (changes.active && !before.active) await assertRoom(tx, accountId, ["active"]);
+      const now = new Date(clock.now());
+      const soundAgain = changes.active && { consecutive_failures: 0, failing_since: null };
+      const row = await updateEndpoint(tx, id, { ...changes, ...soundAgain, updated_at: now });
+      if (before.active && !row.active) endDeliveries(work, tx, id);
+      call.audit(tx, { subject: id, data: { changed: Object.keys(changes) } });
+      return toEndpointMessage(row, now.getTime());
+    });
+  }
+
+  async function rotateSecret(call: Call, id: string) {
+    const secret = newSecret();
+    return call.commit(async (tx) => {
+      const row = await lockOwn(tx, call, id);
+      const now = clock.now();
+      const graceEnds = new Date(now + graceMs);
+      await updateEndpoint(tx, id, {
+        secret: sealSecret(sealer, row.account_id, secret),
+        secret_prefix: prefixOf(secret),
+        prev_secret: row.secret,
+        prev_secret_prefix: row.secret_prefix,
+        grace_expires_at: graceEnds,
+        updated_at: new Date(now),
+      });
+      call.audit(tx, { subject: id, data: { url: row.url } });
+      return create(RotateWebhookSecretResponseSchema, {
+        ...{ id, secret, secretPrefix: prefixOf(secret), prevSecretPrefix: row.secret_prefix },
+        graceExpiresAt: timestampFromDate(graceEnds),
+      });
+    });
+  }
+
+  return {
+    create: createEndpoint,
+    async list({ principal }, { limit = defaultPage, cursor, active }) {
+      const query = { accountId: principal.accountId, active, before: readCursor(cursor, endpointId) };
+      const { rows, position } = cutPage(await listEndpoints(db, { ...query, limit: limit + 1 }), limit);
+      const now = clock.now();
+      return create(ListWebhooksResponseSchema, { data: rows.map((row) => toEndpointMessage(row, now)), ...position });
+    },
+    async get({ principal }, { id }) {
+      const row = await findEndpoint(db, { id, accountId: principal.accountId });
+      if (!row) throw noEndpoint();
+      return toEndpointMessage(row, clock.now());
+    },
+    update,
+    async delete(call, { id }) {
+      await db.transaction(async (tx) => {
+        const { url } = await lockOwn(tx, call, id);
+        await deleteEndpoint(tx, id);
+        endDeliveries(work, tx, id);
+        call.audit(tx, { subject: id, data: { url } });
+      });
+      return create(EmptySchema);
+    },
+    rotateSecret: (call, { id }) => rotateSecret(call, id),
+    ...createDeliveryMethods(parts),
+  };
+}

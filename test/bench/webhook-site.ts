@@ -1,0 +1,112 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { createKey } from "../../src/api-keys/api-keys.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { silentLog } from "../support/database.ts";
+import { Deployment } from "../support/deployment.ts";
+import type { FakeWorker } from "../support/fake-worker.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+import { meetChallenges, register } from "../webhooks/scene.ts";
+import type { ReceiverNews } from "./webhook-receiver.ts";
+
+const ids = createIds(systemClock);
+
+/** An account with endpoints, whose events are those of one session. */
+export interface WebhookAccount {
+  readonly rest: Rest;
+  /** Makes an endpoint at each path. */
+  register(paths: readonly string[]): Promise<void>;
+  /** Causes so many events. */
+  cause(count: number): Promise<void>;
+}
+
+/** A gateway that takes requests, another that delivers, and who receives. */
+export interface WebhookSite extends AsyncDisposable {
+  readonly deployment: Deployment;
+  /** When each delivery has come first, by path and event: milliseconds since the Unix epoch. */
+  readonly arrivals: ReadonlyMap<string, number>;
+  url(path: string): string;
+  /** Waits until so many have come. */
+  until(count: number, patience?: number): Promise<void>;
+  /** Makes an account with an endpoint at each path. */
+  account(name: string, paths: readonly string[]): Promise<WebhookAccount>;
+}
+
+/** Starts them. */
+export async function startWebhookSite(slots: number): Promise<WebhookSite> {
+  const child = fork(new URL("webhook-receiver.ts", import.meta.url));
+  const arrivals = new Map<string, number>();
+  const port = Promise.withResolvers<number>();
+  child.on("message", (news: ReceiverNews) => {
+    if ("port" in news) return port.resolve(news.port);
+    for (const [name, at] of news.arrivals) if (!arrivals.has(name)) arrivals.set(name, at);
+  });
+  const deployment = await Deployment.start({
+    workers: 0,
+    gateways: [{ ROLE: "api" }, { ROLE: "jobs" }],
+    gatewayEnv: { WEBHOOK_ALLOW: "127.0.0.1", LOG_LEVEL: "warn" },
+  });
+  const db = openDatabase({ url: deployment.postgres.url }, silentLog);
+  const worker = await deployment.fakeWorker(0, { slots });
+  const base = `http://127.0.0.1:${await port.promise}`;
+  return {
+    ...{ deployment, arrivals },
+    url: (path) => `${base}${path}`,
+    async until(count, patience = 120_000) {
+      const hasCome = () => arrivals.size >= count;
+      if (await waitUntil(hasCome, { timeout: patience, every: 5 })) return;
+      throw new Error(`${arrivals.size} of ${count} deliveries have come`);
+    },
+    async account(name, paths) {
+      const account = await makeAccount({ deployment, db, worker, base }, name);
+      await account.register(paths);
+      return account;
+    },
+    async [Symbol.asyncDispose]() {
+      await db.close();
+      await deployment[Symbol.asyncDispose]();
+      await endReceiver(child);
+    },
+  };
+}
+
+async function endReceiver(child: ChildProcess): Promise<void> {
+  const ended = once(child, "exit");
+  child.disconnect();
+  await ended;
+}
+
+interface AccountParts {
+  readonly deployment: Deployment;
+  readonly db: Database;
+  readonly worker: FakeWorker;
+  /** Address of the receiver. */
+  readonly base: string;
+}
+
+async function makeAccount({ deployment, db, worker, base }: AccountParts, name: string): Promise<WebhookAccount> {
+  // The operator's command would take a process for each.
+  const key = await db.transaction(async (tx) => {
+    const accountId = ids.next("acc");
+    await insertAccount(tx, { id: accountId, name, tier: "enterprise" });
+    return (await createKey(tx, ids, { accountId, name })).token;
+  });
+  const rest = restClient({ url: deployment.gateway(0).url, key });
+  const session = (await rest("/v1/sessions", {})).body.id;
+  let last = 0;
+  return {
+    rest,
+    async register(paths) {
+      for (const path of paths) await register(rest, `${base}${path}`, { events: ["session.challenge_detected"] });
+    },
+    async cause(count) {
+      const first = last + 1;
+      last += count;
+      await meetChallenges(worker, session, [first, last]);
+    },
+  };
+}

@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { writeEnvelope } from "../../src/webhooks/envelope.ts";
+import type { Answer, Rest } from "../support/rest.ts";
+import { causeEvent, type Endpoints, giveUpDelivery, register } from "./scene.ts";
+import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
+
+const day = 86_400_000;
+const patiently = { timeout: 20_000, interval: 50 };
+
+let now = Date.now();
+let webhooks: WebhookDoor;
+let endpoints: Endpoints;
+/** An account of each test's own, with one endpoint. */
+let rest: Rest;
+let id: string;
+let path: string;
+
+beforeAll(async () => {
+  webhooks = await startWebhookDoor({ now: () => now });
+  endpoints = webhooks.endpoints;
+}, 60_000);
+afterAll(() => webhooks?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  now = Math.max(now, Date.now());
+  ({ rest, path } = await webhooks.newAccount());
+  id = await register(rest, endpoints.url(path));
+});
+
+const outcome = ({ status, body }: Answer) => (status < 400 ? status : String(body.type).split("/").at(-1));
+const log = async (query = "") => (await rest(`/v1/webhooks/${id}/deliveries?${query}`)).body.data;
+const sendTest = () => rest(`/v1/webhooks/${id}/test`, {});
+const replay = (delivery: string) => rest(`/v1/webhook-deliveries/${delivery}/replay`, {});
+const replayFailed = (since: number) =>
+  rest(`/v1/webhooks/${id}/replay-failed`, { since: new Date(since).toISOString() });
+const change = (fields: object) => rest(`/v1/webhooks/${id}`, fields, { method: "PATCH" });
+const endpoint = async () => (await rest(`/v1/webhooks/${id}`)).body;
+
+/** Waits until the newest delivery is somewhere, and gives it. */
+async function newest(status: string) {
+  await expect.poll(async () => (await log("limit=1"))[0]?.status, patiently).toBe(status);
+  return (await log("limit=1"))[0];
+}
+
+describe("a test", () => {
+  test("is sent whatever the endpoint is told of, is in the log, and is counted nowhere", async () => {
+    await change({ events: ["session.failed"] });
+    const { status, body } = await sendTest();
+    expect([status, body]).toEqual([
+      202,
+      {
+        delivery_id: expect.stringMatching(/^dlv_/),
+        event_id: expect.stringMatching(/^evt_/),
+        event_type: "test.ping",
+      },
+    ]);
+    expect(await newest("delivered")).toEqual({
+      id: body.delivery_id,
+      webhook_id: id,
+      event_id: body.event_id,
+      event_type: "test.ping",
+      status: "delivered",
+      attempts: [
+        {
+          number: 1,
+          started_at: expect.stringMatching(/Z$/),
+          duration_ms: expect.any(Number),
+          response_status: 200,
+          response_body: "answered with 200",
+          error: null,
+        },
+      ],
+      next_attempt_at: null,
+      replay_of: null,
+      created_at: new Date(now).toISOString(),
+      delivered_at: new Date(now).toISOString(),
+      response_status: 200,
+      response_body: "answered with 200",
+      reason: null,
+    });
+    expect(endpoints.at(path)).toMatchObject([{ type: "test.ping", eventId: body.event_id }]);
+    expect((await endpoint()).delivery_counts).toEqual({ pending: 0, delivered: 0, failed: 0, dlq: 0 });
+    // It is no event of the account's.
+    expect((await rest("/v1/events")).body.data).toEqual([]);
+  });
+
+  test("that fails is tried once, changes nothing of the endpoint, and is not replayed", async () => {
+    endpoints.answer = () => 500;
+    const { delivery_id } = (await sendTest()).body;
+    expect(await newest("dlq")).toMatchObject({ response_status: 500, attempts: [{ number: 1 }] });
+    expect(await endpoint()).toMatchObject({
+      consecutive_failures: 0,
+      delivery_counts: { pending: 0, delivered: 0, failed: 0, dlq: 0 },
+    });
+    expect(outcome(await replay(delivery_id))).toBe("conflict");
+    expect((await replayFailed(0)).body).toEqual({ count: 0 });
+  });
+
+  test("is not sent to an endpoint that is not active", async () => {
+    await change({ active: false });
+    expect(outcome(await sendTest())).toBe("conflict");
+    expect(outcome(await replayFailed(0))).toBe("conflict");
+    expect(await log()).toEqual([]);
+  });
+});
+
+describe("the log", () => {
+  test("is listed by pages, by status and by type", async () => {
+    await causeEvent(rest);
+    await newest("delivered");
+    endpoints.answer = () => 500;
+    await causeEvent(rest);
+    await newest("failed");
+    await sendTest();
+    await newest("dlq");
+    const all = await log();
+    const shown = ({ status, event_type }: { status: string; event_type: string }) => [status, event_type];
+    expect(all.map(shown)).toEqual([
+      ["dlq", "test.ping"],
+      ["failed", "api_key.revoked"],
+      ["delivered", "api_key.revoked"],
+    ]);
+    expect(await log("status=failed")).toEqual([all[1]]);
+    expect(await log("event_type=api_key.revoked")).toEqual(all.slice(1));
+    expect(await log("event_type=api_key.revoked&status=delivered")).toEqual([all[2]]);
+    const first = (await rest(`/v1/webhooks/${id}/deliveries?limit=2`)).body;
+    const second = (await rest(`/v1/webhooks/${id}/deliveries?limit=2&cursor=${first.next_cursor}`)).body;
+    expect([...first.data, ...second.data]).toEqual(all);
+    expect([first.has_more, second.has_more]).toEqual([true, false]);
+    expect(await endpoint()).toMatchObject({
+      consecutive_failures: 1,
+      delivery_counts: { pending: 0, delivered: 1, failed: 1, dlq: 0 },
+    });
+  });
+
+  test("has what an endpoint was told of alone, which is what lists of events show", async () => {
+    const other = await register(rest, endpoints.url(`${path}/other`), { events: ["session.failed"] });
+    await causeEvent(rest);
+    const { event_id } = await newest("delivered");
+    const [event] = (await rest("/v1/events")).body.data;
+    expect(event.id).toBe(event_id);
+    expect((await rest(`/v1/webhooks/${other}/deliveries`)).body.data).toEqual([]);
+    const { created_at, ...rest_ } = event;
+    expect(endpoints.at(path).map(({ body }) => body)).toEqual([
+      writeEnvelope({ ...rest_, createdAt: new Date(created_at) }),
+    ]);
+  });
+});
+
+describe("a replay", () => {
+  test("of one delivery is a new one of the same event", async () => {
+    await causeEvent(rest);
+    const first = await newest("delivered");
+    const { status, body } = await replay(first.id);
+    expect(status).toBe(202);
+    expect(body).toMatchObject({ status: "pending", replay_of: first.id, event_id: first.event_id, attempts: [] });
+    expect((await newest("delivered")).id).toBe(body.id);
+    expect(endpoints.at(path).map(({ eventId }) => eventId)).toEqual([first.event_id, first.event_id]);
+    expect((await endpoint()).delivery_counts).toMatchObject({ delivered: 2 });
+    const { data } = (await rest("/v1/account/audit-log?action=webhook_delivery.replay")).body;
+    expect(data).toMatchObject([{ subject_id: body.id, details: { replay_of: first.id, event_id: first.event_id } }]);
+  });
+
+  test("is refused while another attempt follows, and of an endpoint that is not active", async () => {
+    endpoints.answer = () => 500;
+    await causeEvent(rest);
+    const { id: failing } = await newest("failed");
+    expect(outcome(await replay(failing))).toBe("conflict");
+    await change({ active: false });
+    await newest("dlq");
+    expect(outcome(await replay(failing))).toBe("conflict");
+  });
+
+  test("is not found by another account, nor once the endpoint is deleted", async () => {
+    await causeEvent(rest);
+    const { id: delivered } = await newest("delivered");
+    const own = rest;
+    ({ rest } = await webhooks.newAccount());
+    expect(outcome(await replay(delivered))).toBe("not-found");
+    rest = own;
+    await rest(`/v1/webhooks/${id}`, undefined, { method: "DELETE" });
+    expect(outcome(await replay(delivered))).toBe("not-found");
+  });
+
+  test("of all that has failed takes what is in dlq since a time, and none of it twice", async () => {
+    endpoints.answer = () => 500;
+    const old = await giveUpDelivery(rest, id);
+    now += day;
+    const recent = await giveUpDelivery(rest, id);
+    endpoints.answer = () => 200;
+    const before = endpoints.at(path).length;
+    expect((await replayFailed(now)).body).toEqual({ count: 1 });
+    await expect.poll(() => endpoints.at(path).length, patiently).toBe(before + 1);
+    expect(await newest("delivered")).toMatchObject({ replay_of: recent });
+    expect((await replayFailed(0)).body).toEqual({ count: 1 });
+    await expect.poll(() => endpoints.at(path).length, patiently).toBe(before + 2);
+    expect(await newest("delivered")).toMatchObject({ replay_of: old });
+    expect((await replayFailed(0)).body).toEqual({ count: 0 });
+    expect((await endpoint()).delivery_counts).toMatchObject({ dlq: 2, pending: 0, failed: 0 });
+  });
+});
+
+test("an endpoint that is made inactive gives up what is to be delivered; made active again it counts failures anew", async () => {
+  endpoints.answer = () => 500;
+  await causeEvent(rest);
+  await newest("failed");
+  expect((await endpoint()).consecutive_failures).toBe(1);
+  await change({ active: false });
+  expect(await newest("dlq")).toMatchObject({ reason: "endpoint_inactive", next_attempt_at: null });
+  // What happens meanwhile is not sent later.
+  await causeEvent(rest);
+  await expect.poll(async () => (await rest("/v1/events")).body.data.length, patiently).toBe(2);
+  expect((await endpoint()).consecutive_failures).toBe(1);
+  expect((await change({ active: true })).body.consecutive_failures).toBe(0);
+  expect(await log()).toHaveLength(1);
+});

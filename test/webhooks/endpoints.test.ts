@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import type { Answer, Rest } from "../support/rest.ts";
+
+const day = 86_400_000;
+let now = Date.now();
+let door: FrontDoor;
+/** An account of each test's own. */
+let rest: Rest;
+
+beforeAll(async () => {
+  door = await startFrontDoor({}, { clock: { now: () => now } });
+});
+afterAll(() => door?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  now = Math.max(now, Date.now());
+  rest = door.as(await door.addAccount());
+});
+
+const url = "https://hooks.example.com/pilothouse";
+const create = (fields: object = {}, init: RequestInit = {}) => rest("/v1/webhooks", { url, ...fields }, init);
+const send = (method: string, path: string, body?: unknown) => rest(path, body, { method });
+const change = (id: string, fields: object) => send("PATCH", `/v1/webhooks/${id}`, fields);
+const rotate = (id: string) => rest(`/v1/webhooks/${id}/rotate-secret`, {});
+const inMs = (ms: number) => new Date(now + ms).toISOString();
+
+/** The slug of a problem, or the status of what has gone well. */
+const outcome = ({ status, body }: Answer) => (status < 400 ? status : String(body.type).split("/").at(-1));
+
+/** Puts a body into so many requests, one after the other. */
+async function createMany(count: number, fields: object = {}): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let index = 0; index < count; index += 1) answers.push(await create(fields));
+  return answers;
+}
+
+describe("an endpoint", () => {
+  test("shows its secret once, and then how it begins", async () => {
+    const { status, body } = await create({ description: "Production", events: ["session.failed"] });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: expect.stringMatching(/^whk_[0-9a-z]{26}$/),
+      url,
+      events: ["session.failed"],
+      description: "Production",
+      active: true,
+      secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
+      secret_prefix: body.secret.slice(0, 12),
+      consecutive_failures: 0,
+      delivery_counts: { pending: 0, delivered: 0, failed: 0, dlq: 0 },
+      created_at: inMs(0),
+      updated_at: inMs(0),
+      grace_expires_at: null,
+    });
+    const { secret, ...shown } = body;
+    expect((await rest(`/v1/webhooks/${body.id}`)).body).toEqual(shown);
+    expect((await rest("/v1/webhooks")).body).toEqual({ data: [shown], has_more: false, next_cursor: null });
+  });
+
+  test.each([[undefined], [[]], [["*"]]])("is told of everything with events %j", async (events) => {
+    expect((await create({ events })).body.events).toEqual(["*"]);
+  });
+
+  test("is made once by a request that is sent twice with an Idempotency-Key, which answers the same secret", async () => {
+    const init = { headers: { "idempotency-key": "once" } };
+    const [first, second] = [await create({}, init), await create({}, init)];
+    expect(second.body).toEqual(first.body);
+    expect(second.headers.get("idempotency-replayed")).toBe("true");
+    expect((await rest("/v1/webhooks")).body.data).toHaveLength(1);
+  });
+
+  test.each([
+    ["a type that is not known", ["session.completed", "session.renamed"], "events[1]", /^must be one of .*crypto/],
+    ["a type that streams alone show", ["session.live"], "events[0]", /^must be one of /],
+    ["the test's type", ["test.ping"], "events[0]", /^must be one of /],
+    ["everything, and one more", ["session.failed", "*"], "events[1]", /^must stand alone$/],
+    ["a type twice", ["session.failed", "session.failed"], "events", /^must not have an item twice$/],
+  ])("is not told of %s", async (_, events, field, message) => {
+    const { id } = (await create()).body;
+    for (const answer of [await create({ events }), await change(id, { events })]) {
+      expect(outcome(answer)).toBe("validation-failed");
+      expect(answer.body.errors).toEqual([{ field, message: expect.stringMatching(message) }]);
+    }
+  });
+
+  test.each([
+    ["http", "http://hooks.example.com/"],
+    ["a user", "https://user:password@hooks.example.com/"],
+    ["no address", "hooks"],
+    ["a port of mail servers", "https://hooks.example.com:25/"],
+    ["this machine", "https://127.0.0.1/"],
+    ["metadata of a cloud", "https://[::ffff:169.254.169.254]/"],
+  ])("is not sent to %s", async (_, wrong) => {
+    const { id } = (await create()).body;
+    for (const answer of [await create({ url: wrong }), await change(id, { url: wrong })]) {
+      expect(outcome(answer)).toBe("bad-request");
+      expect(answer.body.errors).toEqual([{ field: "url", message: expect.any(String) }]);
+    }
+    expect((await rest(`/v1/webhooks/${id}`)).body.url).toBe(url);
+  });
+
+  test("may be sent to a name that does not resolve yet", async () => {
+    expect(outcome(await create({ url: "https://not-there-yet.invalid:8443/hooks" }))).toBe(201);
+  });
+});
+
+describe("a PATCH", () => {
+  test("changes what it names, and a null clears it", async () => {
+    const { id } = (await create({ description: "Old", events: ["session.failed"] })).body;
+    now += 1_000;
+    const changed = await change(id, { url: "https://other.example.com/", active: false });
+    expect(changed.body).toMatchObject({
+      url: "https://other.example.com/",
+      events: ["session.failed"],
+      description: "Old",
+      active: false,
+      updated_at: inMs(0),
+    });
+    expect(changed.body).not.toHaveProperty("secret");
+    const cleared = await change(id, { description: null, events: null });
+    expect(cleared.body).toMatchObject({ description: "", events: ["*"], active: false });
+    expect((await change(id, { events: ["api_key.revoked"] })).body.events).toEqual(["api_key.revoked"]);
+    expect((await change(id, { url: null })).body.errors).toEqual([{ field: "url", message: "cannot be cleared" }]);
+    expect((await change(id, { active: null })).body.errors).toEqual([
+      { field: "active", message: "cannot be cleared" },
+    ]);
+  });
+});
+
+describe("an account", () => {
+  test("has at most 10 active endpoints", async () => {
+    const active = await createMany(10);
+    expect(active.map(outcome)).toEqual(Array(10).fill(201));
+    const eleventh = await create();
+    expect(outcome(eleventh)).toBe("tier-limit");
+    expect(eleventh.body).toMatchObject({ status: 429, current_webhooks: 10, limit: 10 });
+    const [first] = active;
+    await change(first?.body.id, { active: false });
+    expect(outcome(await create())).toBe(201);
+    expect(outcome(await change(first?.body.id, { active: true }))).toBe("tier-limit");
+    expect(outcome(await change(first?.body.id, { description: "x" }))).toBe(200);
+  });
+
+  test("has at most 100 endpoints, of whatever kind", async () => {
+    const makeInactive = async (): Promise<void> => {
+      for (let count = 0; count < 10; count += 1) await change((await create()).body.id, { active: false });
+    };
+    await Promise.all(Array.from({ length: 10 }, makeInactive));
+    const full = await create();
+    expect(outcome(full)).toBe("tier-limit");
+    expect(full.body).toMatchObject({ current_webhooks: 100, limit: 100 });
+    const { data } = (await rest("/v1/webhooks?limit=100")).body;
+    expect(data).toHaveLength(100);
+    expect(outcome(await send("DELETE", `/v1/webhooks/${data[0].id}`))).toBe(204);
+    expect(outcome(await create())).toBe(201);
+  });
+
+  test("makes no 11th by requests at once", async () => {
+    await createMany(9);
+    const answers = await Promise.all([create(), create(), create()]);
+    expect(answers.map(outcome).sort()).toEqual([201, "tier-limit", "tier-limit"]);
+  });
+
+  test("lists its endpoints by pages, newest first, and by whether they are active", async () => {
+    const made = (await createMany(5)).map(({ body }) => String(body.id)).reverse();
+    await change(made[2] ?? "", { active: false });
+    const first = (await rest("/v1/webhooks?limit=3")).body;
+    const second = (await rest(`/v1/webhooks?limit=3&cursor=${first.next_cursor}`)).body;
+    const idsOf = (page: { data: { id: string }[] }) => page.data.map(({ id }) => id);
+    expect([...idsOf(first), ...idsOf(second)]).toEqual(made);
+    expect([first.has_more, second.has_more]).toEqual([true, false]);
+    expect(idsOf((await rest("/v1/webhooks?active=false")).body)).toEqual([made[2]]);
+    expect(outcome(await rest("/v1/webhooks?cursor=abc"))).toBe("validation-failed");
+  });
+
+  test("sees nothing of another's endpoint", async () => {
+    const { id } = (await create()).body;
+    const own = rest;
+    rest = door.as(await door.addAccount());
+    const answers = [
+      await rest(`/v1/webhooks/${id}`),
+      await change(id, { active: false }),
+      await send("DELETE", `/v1/webhooks/${id}`),
+      await rotate(id),
+      await rest(`/v1/webhooks/${id}/test`, {}),
+      await rest(`/v1/webhooks/${id}/deliveries`),
+      await rest(`/v1/webhooks/${id}/replay-failed`, { since: inMs(-day) }),
+    ];
+    expect(answers.map(outcome)).toEqual(answers.map(() => "not-found"));
+    expect((await rest("/v1/webhooks")).body.data).toEqual([]);
+    expect((await own(`/v1/webhooks/${id}`)).body.active).toBe(true);
+  });
+
+  test("needs the scope for reading and the one for writing", async () => {
+    rest = door.as(await door.addAccount({ scopes: ["webhooks:read"] }));
+    expect(outcome(await rest("/v1/webhooks"))).toBe(200);
+    expect(outcome(await create())).toBe("forbidden");
+  });
+});
+
+describe("a rotation", () => {
+  test("shows a new secret once, and how the one before begins, which is good for 24 hours", async () => {
+    const { id, secret_prefix: before } = (await create()).body;
+    const { status, body } = await rotate(id);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      id,
+      secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
+      secret_prefix: body.secret.slice(0, 12),
+      prev_secret_prefix: before,
+      grace_expires_at: inMs(day),
+    });
+    expect(body.secret_prefix).not.toBe(before);
+    const { body: shown } = await rest(`/v1/webhooks/${id}`);
+    expect(shown).toMatchObject({ secret_prefix: body.secret_prefix, grace_expires_at: inMs(day) });
+    expect(shown).not.toHaveProperty("secret");
+    now += day;
+    expect((await rest(`/v1/webhooks/${id}`)).body.grace_expires_at).toBeNull();
+  });
+
+  test("can be repeated within those, which begin anew", async () => {
+    const { id } = (await create()).body;
+    const first = (await rotate(id)).body;
+    now += day / 2;
+    const second = (await rotate(id)).body;
+    expect(second).toMatchObject({ prev_secret_prefix: first.secret_prefix, grace_expires_at: inMs(day) });
+  });
+});
+
+test("a deleted endpoint is gone", async () => {
+  const { id } = (await create()).body;
+  expect(outcome(await send("DELETE", `/v1/webhooks/${id}`))).toBe(204);
+  expect(outcome(await rest(`/v1/webhooks/${id}`))).toBe("not-found");
+  expect(outcome(await rest(`/v1/webhooks/${id}/deliveries`))).toBe("not-found");
+  expect(outcome(await send("DELETE", `/v1/webhooks/${id}`))).toBe("not-found");
+});
+
+test("every change has an entry of the audit log, and none has a secret", async () => {
+  const { id, secret } = (await create()).body;
+  const rotated = (await rotate(id)).body;
+  const { delivery_id } = (await rest(`/v1/webhooks/${id}/test`, {})).body;
+  await rest(`/v1/webhooks/${id}/replay-failed`, { since: inMs(-day) });
+  await change(id, { description: "x" });
+  await change(id, { events: ["session.renamed"] });
+  await send("DELETE", `/v1/webhooks/${id}`);
+  const { body } = await rest("/v1/account/audit-log");
+  const entries: { action: string; subject_id: string; details: object }[] = body.data;
+  expect(entries.reverse().map(({ action, details }) => [action, details])).toEqual([
+    ["webhook.create", { url, events: ["*"] }],
+    ["webhook.rotate_secret", { url }],
+    ["webhook.test", { delivery_id }],
+    ["webhook.replay_failed", { count: 0 }],
+    ["webhook.update", { changed: ["description"] }],
+    ["webhook.delete", { url }],
+  ]);
+  expect(new Set(entries.map(({ subject_id }) => subject_id))).toEqual(new Set([id]));
+  expect(JSON.stringify(body)).not.toContain(secret.slice(6));
+  expect(JSON.stringify(body)).not.toContain(rotated.secret.slice(6));
+});

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { mailAbout } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { restClient } from "../support/rest.ts";
+import { causeEvent, type Endpoints, readLog, register, startEndpoints } from "./scene.ts";
+
+const hour = 3_600_000;
+
+let gateway: PeopleGateway;
+let endpoints: Endpoints;
+
+beforeAll(async () => {
+  [gateway, endpoints] = await Promise.all([
+    startPeopleGateway({ WEBHOOK_ALLOW: "127.0.0.1" }),
+    startEndpoints(({ path }) => (path === "/sound" ? 200 : 500)),
+  ]);
+}, 60_000);
+afterAll(async () => {
+  await gateway?.[Symbol.asyncDispose]();
+  await endpoints?.[Symbol.asyncDispose]();
+});
+
+test("an endpoint that fails for 5 days is made inactive, with an audit entry and a mail to its owner", async () => {
+  const { rest: person, email, accountId } = await gateway.signUp();
+  // What is asked again and again would soon empty the bucket of a free account.
+  await gateway.admin("set-tier", "--account", accountId, "--tier", "enterprise");
+  // A login would end before the 5 days do.
+  const { body: key } = await person("/v1/api-keys", { name: "webhooks" });
+  const rest = restClient({ url: gateway.url, key: key.key });
+  const failing = await register(rest, endpoints.url("/failing"), { events: ["api_key.revoked"] });
+  const sound = await register(rest, endpoints.url("/sound"), { events: ["api_key.revoked"] });
+  /** Lets time pass, and has an attempt fail then. */
+  async function failAfter(hours: number): Promise<void> {
+    const attemptsOf = async () => (await readLog(rest, failing)).flatMap(({ attempts }) => attempts).length;
+    const before = await attemptsOf();
+    gateway.pass(hours * hour);
+    await causeEvent(rest);
+    await expect.poll(attemptsOf, { timeout: 20_000 }).toBeGreaterThan(before);
+  }
+  const isActive = async (id: string) => (await rest(`/v1/webhooks/${id}`)).body.active;
+  await failAfter(0);
+  await failAfter(11);
+  await failAfter(108);
+  // 119 hours have passed since the first failure, and the failures are far apart.
+  await expect(isActive(failing)).resolves.toBe(true);
+  await failAfter(1);
+  await expect.poll(() => isActive(failing), { timeout: 20_000 }).toBe(false);
+  const { body: endpoint } = await rest(`/v1/webhooks/${failing}`);
+  const failed = async () => (await rest(`/v1/webhooks/${failing}`)).body.delivery_counts.failed;
+  await expect.poll(failed, { timeout: 20_000 }).toBe(0);
+  expect(endpoint.consecutive_failures).toBeGreaterThanOrEqual(3);
+  expect(await isActive(sound)).toBe(true);
+  const { body: audit } = await rest("/v1/account/audit-log?action=webhook.deactivate");
+  expect(audit.data).toMatchObject([{ action: "webhook.deactivate", actor: { type: "system" } }]);
+  const mail = await mailAbout(gateway.mailbox, email, "A webhook was made inactive");
+  expect(mail.text).toMatch(/^Hello .+,\n\nthe webhook .+ has failed for 5 days/);
+}, 90_000);

@@ -1,0 +1,61 @@
+import { Webhook } from "standardwebhooks";
+import Stripe from "stripe";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Arrival } from "./scene.ts";
+import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
+
+const day = 86_400_000;
+let now = Date.now();
+let webhooks: WebhookDoor;
+
+beforeAll(async () => {
+  webhooks = await startWebhookDoor({ now: () => now });
+}, 60_000);
+afterAll(() => webhooks?.[Symbol.asyncDispose]());
+
+/** Says which of some secrets the official verifiers accept a delivery by, at the time of the delivery. */
+function acceptedBy({ headers, body }: Arrival, secrets: Readonly<Record<string, string>>): string[] {
+  const [ours, standard] = [String(headers["x-service-signature"]), String(headers["webhook-signature"])];
+  const [id, timestamp] = [String(headers["webhook-id"]), Number(headers["webhook-timestamp"])];
+  const accepts = (secret: string): boolean => {
+    try {
+      Stripe.webhooks.constructEvent(body, ours, secret, 300, undefined, timestamp * 1_000);
+    } catch {
+      return false;
+    }
+    return true;
+  };
+  // Its verifier has no clock but the machine's: it says what the one signature would be.
+  const isStandard = (secret: string): boolean =>
+    standard.split(" ").includes(new Webhook(secret).sign(id, new Date(timestamp * 1_000), body));
+  const names = Object.keys(secrets);
+  const accepted = names.filter((name) => accepts(secrets[name] ?? ""));
+  expect(names.filter((name) => isStandard(secrets[name] ?? ""))).toEqual(accepted);
+  return accepted;
+}
+
+test("the newest two secrets sign for 24 hours after a rotation, and then the newest alone", async () => {
+  const { endpoints } = webhooks;
+  const { rest, path: to } = await webhooks.newAccount();
+  const { body: made } = await rest("/v1/webhooks", { url: endpoints.url(to) });
+  const path = `/v1/webhooks/${made.id}`;
+  const rotate = async (): Promise<string> => (await rest(`${path}/rotate-secret`, {})).body.secret;
+  const sendTest = async (): Promise<Arrival> => {
+    const { event_id } = (await rest(`${path}/test`, {})).body;
+    await expect.poll(() => endpoints.arrivals.at(-1)?.eventId, { timeout: 20_000 }).toBe(event_id);
+    const [arrival] = endpoints.arrivals.splice(0);
+    if (!arrival) throw new Error("the test has not come");
+    return arrival;
+  };
+  const secrets: Record<string, string> = { first: made.secret };
+  expect(acceptedBy(await sendTest(), secrets)).toEqual(["first"]);
+  secrets.second = await rotate();
+  expect(acceptedBy(await sendTest(), secrets)).toEqual(["first", "second"]);
+  now += day / 2;
+  secrets.third = await rotate();
+  expect(acceptedBy(await sendTest(), secrets)).toEqual(["second", "third"]);
+  now += day - 1;
+  expect(acceptedBy(await sendTest(), secrets)).toEqual(["second", "third"]);
+  now += 1;
+  expect(acceptedBy(await sendTest(), secrets)).toEqual(["third"]);
+});

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Rest } from "../support/rest.ts";
+import { causeEvent, type Endpoints, readLog, register } from "./scene.ts";
+import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
+
+const minute = 60_000;
+
+let now = Date.now();
+let webhooks: WebhookDoor;
+let endpoints: Endpoints;
+/** An account of each test's own. */
+let rest: Rest;
+let path: string;
+
+beforeAll(async () => {
+  webhooks = await startWebhookDoor({ now: () => now });
+  endpoints = webhooks.endpoints;
+}, 60_000);
+afterAll(() => webhooks?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  ({ rest, path } = await webhooks.newAccount());
+});
+
+/** Waits until a list of what has come, or of what is known, is so long. */
+const until = (count: number, read: () => { readonly length: number } = () => endpoints.at(path)) =>
+  expect.poll(() => read().length, { timeout: 20_000, interval: 20 }).toBe(count);
+
+/** Waits until the log of an endpoint says so of its deliveries. */
+const untilLogged = (id: string, expected: readonly object[]) =>
+  expect
+    .poll(() => readLog(rest, id), { timeout: 20_000 })
+    .toEqual(expected.map((fields) => expect.objectContaining(fields)));
+
+test("an event is tried six times, at the documented times and no earlier, and then no more", async () => {
+  endpoints.answer = () => 503;
+  const id = await register(rest, endpoints.url(path));
+  await causeEvent(rest);
+  let [tried, begun] = [1, now];
+  const attempts: object[] = [];
+  for (const minutes of [1, 5, 15, 30, 60]) {
+    await until(tried);
+    attempts.push({ number: tried, started_at: new Date(now).toISOString() });
+    const next = new Date(now + minutes * minute).toISOString();
+    await untilLogged(id, [{ status: "failed", next_attempt_at: next, response_status: 503 }]);
+    now = begun + minutes * minute - 1;
+    // Another event goes all the way meanwhile: whoever looks has looked.
+    const other = `${path}/other-${tried}`;
+    const otherId = await register(rest, endpoints.url(other));
+    await rest(`/v1/webhooks/${otherId}/test`, {});
+    await until(1, () => endpoints.at(other));
+    await rest(`/v1/webhooks/${otherId}`, undefined, { method: "DELETE" });
+    expect(endpoints.at(path)).toHaveLength(tried);
+    now += 1;
+    begun = now;
+    tried += 1;
+  }
+  await until(6);
+  attempts.push({ number: 6, started_at: new Date(now).toISOString() });
+  await untilLogged(id, [
+    { status: "dlq", next_attempt_at: null, attempts: attempts.map((attempt) => expect.objectContaining(attempt)) },
+  ]);
+  expect(new Set(endpoints.at(path).map(({ eventId }) => eventId)).size).toBe(1);
+  const { body } = await rest(`/v1/webhooks/${id}`);
+  expect(body.consecutive_failures).toBe(1);
+  expect(body.delivery_counts).toEqual({ pending: 0, delivered: 0, failed: 0, dlq: 1 });
+}, 120_000);

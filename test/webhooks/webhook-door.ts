@@ -1,0 +1,34 @@
+import type { Clock } from "../../src/platform/clock.ts";
+import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import type { Rest } from "../support/rest.ts";
+import { type Endpoints, startEndpoints } from "./scene.ts";
+
+/** A gateway that may send webhooks to loopback, and what receives there. */
+export interface WebhookDoor extends AsyncDisposable {
+  readonly door: FrontDoor;
+  readonly endpoints: Endpoints;
+  /** Makes an account with a path that no other has, and has all endpoints answer 200 again. */
+  newAccount(): Promise<{ rest: Rest; path: string }>;
+}
+
+/** Starts it, with a clock of the test's. */
+export async function startWebhookDoor(clock: Clock): Promise<WebhookDoor> {
+  const [endpoints, door] = await Promise.all([
+    startEndpoints(),
+    startFrontDoor({ WEBHOOK_ALLOW: "127.0.0.1" }, { clock }),
+  ]);
+  let paths = 0;
+  return {
+    door,
+    endpoints,
+    async newAccount() {
+      endpoints.answer = () => 200;
+      paths += 1;
+      return { rest: door.as(await door.addAccount()), path: `/endpoint-${paths}` };
+    },
+    async [Symbol.asyncDispose]() {
+      await door[Symbol.asyncDispose]();
+      await endpoints[Symbol.asyncDispose]();
+    },
+  };
+}

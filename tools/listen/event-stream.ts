@@ -1,0 +1,25 @@
+/** An event of a stream of Server-Sent Events, as far as our service writes them. */
+export interface StreamEvent {
+  readonly id: string | undefined;
+  readonly type: string;
+  readonly data: string;
+}
+
+/** Reads Server-Sent Events (HTML Living Standard, section 9.2) with one line of data each; `heard` is called at each byte. */
+export async function* readEventStream(
+  body: AsyncIterable<Uint8Array>,
+  heard: () => void,
+): AsyncGenerator<StreamEvent, void, undefined> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of body) {
+    heard();
+    const frames = (rest + decoder.decode(bytes, { stream: true })).split("\n\n");
+    rest = frames.pop() ?? "";
+    for (const frame of frames) {
+      const fields = new Map(frame.split("\n").map((line) => [line.split(": ", 1)[0], line.replace(/^[^:]*: /, "")]));
+      const data = fields.get("data");
+      if (data !== undefined) yield { id: fields.get("id"), type: fields.get("event") ?? "message", data };
+    }
+  }
+}
