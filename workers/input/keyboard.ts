@@ -42,6 +42,14 @@ export class Keyboard {
     return this.#cdp.send("Input.dispatchKeyEvent", { ...this.#describe(key, made), type: "keyUp" });
   }
 
+  /** Releases all keys that are held, as when who holds them may not any more. Does nothing without any. */
+  cancel(): void {
+    for (const key of [...this.#held.values()].toReversed()) {
+      // A page that does not answer has nothing to say about it.
+      this.up(key).catch(() => undefined);
+    }
+  }
+
   /** Presses and releases a key with others held. */
   press(key: Key, modifiers: readonly Modifier[] = [], made?: string): Promise<unknown> {
     const others = modifiers.map((modifier) => modifierKeys[modifier]).filter(({ code }) => !this.#held.has(code));
@@ -60,6 +68,11 @@ export class Keyboard {
       this.insert(text),
       this.#cdp.send("Input.dispatchKeyEvent", { ...processed, type: "keyUp" }),
     ]);
+  }
+
+  /** Shows what an input method has composed so far; the selection is in UTF-16 units. */
+  draft(text: string, selectionStart: number, selectionEnd: number): Promise<unknown> {
+    return this.#cdp.send("Input.imeSetComposition", { text, selectionStart, selectionEnd });
   }
 
   /** Puts a text in at once, without a key. */

@@ -19,15 +19,16 @@ type Cargo = WireEvents["Input.dragIntercepted"]["data"];
  * browser would hand that to the desktop, which there is none of. Each promise resolves when the page has handled it.
  */
 export class Mouse {
-  readonly #cdp: CdpSession;
+  readonly #cdp: Pick<CdpSession, "send" | "on">;
   #at: Point = { x: 0, y: 0 };
-  #held: Button | undefined;
+  /** The buttons that are held, in the order in which they were pressed. */
+  readonly #held = new Set<Button>();
   /** The browser tells us when a page begins to drag. */
   #isWatching = false;
   #cargo: Cargo | undefined;
   #hasEntered = false;
 
-  constructor(cdp: CdpSession) {
+  constructor(cdp: Pick<CdpSession, "send" | "on">) {
     this.#cdp = cdp;
     cdp.on("Input.dragIntercepted", ({ data }) => {
       if (this.#isWatching) this.#cargo = data;
@@ -37,25 +38,30 @@ export class Mouse {
   async move(to: Point): Promise<void> {
     this.#at = to;
     if (this.#cargo) return this.#carry(this.#cargo);
-    if (this.#held === "left") this.#watch();
-    await this.#dispatch("mouseMoved", this.#held ?? "none");
+    if (this.#held.has("left")) this.#watch();
+    await this.#dispatch("mouseMoved", [...this.#held].at(-1) ?? "none");
+  }
+
+  /** Whether the page may have begun to drag: a release is sent only when it has said so. */
+  get isDragging(): boolean {
+    return this.#isWatching;
   }
 
   /** Presses a button; `count` is 2 for the second press of a double click. */
-  async down(button: Button = "left", count = 1): Promise<void> {
-    this.#held = button;
+  async down(button: Button = "left", count = 1, at: Point = this.#at): Promise<void> {
+    this.#at = at;
+    this.#held.add(button);
     await this.#dispatch("mousePressed", button, count);
   }
 
-  /** Releases the button that is held: what is carried is dropped. */
-  async up(count = 1): Promise<void> {
+  /** Releases a button that is held: what is carried is dropped. */
+  async up(count = 1, button: Button | undefined = [...this.#held].at(-1), at: Point = this.#at): Promise<void> {
+    this.#at = at;
     // A drag that has begun with the last move is told of before the page answers anything else.
     if (this.#isWatching && !this.#cargo) await this.#cdp.send("Runtime.evaluate", { expression: "0" });
     const cargo = this.#cargo;
     if (cargo && !this.#hasEntered) await this.#carry(cargo);
-    const button = this.#held;
-    if (!button) return;
-    this.#held = undefined;
+    if (!button || !this.#held.delete(button)) return;
     if (cargo) await this.#drag("drop", cargo);
     else await this.#dispatch("mouseReleased", button, count);
     this.#unwatch();
@@ -75,13 +81,13 @@ export class Mouse {
 
   /** Lets go of whatever is held, as when there is no more time. Does nothing after a release. */
   cancel(): void {
-    const button = this.#held;
-    if (!button) return;
-    this.#held = undefined;
-    const released = this.#cargo ? this.#drag("dragCancel", this.#cargo) : this.#dispatch("mouseReleased", button);
-    // A page that does not answer has nothing to say about it.
-    released.catch(() => undefined);
-    this.#unwatch();
+    for (const button of [...this.#held]) {
+      this.#held.delete(button);
+      const released = this.#cargo ? this.#drag("dragCancel", this.#cargo) : this.#dispatch("mouseReleased", button);
+      // A page that does not answer has nothing to say about it.
+      released.catch(() => undefined);
+      this.#unwatch();
+    }
   }
 
   #watch(): void {
@@ -111,7 +117,7 @@ export class Mouse {
   }
 
   #dispatch(type: "mouseMoved" | "mousePressed" | "mouseReleased", button: Button | "none", clickCount = 0) {
-    const buttons = this.#held ? buttonBits[this.#held] : 0;
+    const buttons = [...this.#held].reduce((bits, held) => bits | buttonBits[held], 0);
     return this.#cdp.send("Input.dispatchMouseEvent", { type, ...this.#at, button, buttons, clickCount });
   }
 }

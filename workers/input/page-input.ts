@@ -1,4 +1,5 @@
 import type { CdpSession } from "../wire/cdp-session.ts";
+import { InputTally } from "./input-tally.ts";
 import { Keyboard } from "./keyboard.ts";
 import { Mouse } from "./mouse.ts";
 import { TouchScreen } from "./touch-screen.ts";
@@ -8,7 +9,12 @@ export interface PageInput {
   readonly keyboard: Keyboard;
   readonly mouse: Mouse;
   readonly touchScreen: TouchScreen;
+  /** What was sent to the page. */
+  readonly tally: InputTally;
 }
+
+/** The part of our session of a page that input takes. */
+type InputPort = Pick<CdpSession, "send" | "on">;
 
 const inputs = new WeakMap<CdpSession, PageInput>();
 
@@ -16,7 +22,19 @@ const inputs = new WeakMap<CdpSession, PageInput>();
 export function inputOf(cdp: CdpSession): PageInput {
   const known = inputs.get(cdp);
   if (known) return known;
-  const input = { keyboard: new Keyboard(cdp), mouse: new Mouse(cdp), touchScreen: new TouchScreen(cdp) };
+  const tally = new InputTally();
+  const port: InputPort = {
+    on: (event, listener) => cdp.on(event, listener),
+    send: (method, params) => tally.follow(cdp.send(method, params)),
+  };
+  const input = { keyboard: new Keyboard(port), mouse: new Mouse(port), touchScreen: new TouchScreen(port), tally };
   inputs.set(cdp, input);
   return input;
+}
+
+/** Releases all that is held on a page. */
+export function releaseAll({ keyboard, mouse, touchScreen }: PageInput): void {
+  keyboard.cancel();
+  mouse.cancel();
+  touchScreen.cancel();
 }

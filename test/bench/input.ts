@@ -1,0 +1,100 @@
+import { InputLedger } from "../support/input-ledger.ts";
+import { acknowledgedAll, expectedOfRun, latencies, presses, sendAtRate } from "../support/input-run.ts";
+import { type InputJson, type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
+import { restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+import { type Bench, boundVerdict, type Row } from "./bench.ts";
+import { RawBrowser } from "./raw-browser.ts";
+import { median, spread } from "./samples.ts";
+
+const perSecond = 250;
+
+/** Milliseconds that input may take longer than the same by CDP in-process. */
+const bar = 2;
+
+/** How long the last events may take to be told of. */
+const tellMs = 60_000;
+
+/** From the sending of a key or a press to the page's handler, at 250 events a second, by each transport. */
+export const input: Bench = {
+  name: "input",
+  title: "input events, 250 a second: from a client to the page's handler, against CDP in-process; keys and presses",
+  async run(scale): Promise<Row[]> {
+    const count = scale.of(20_000, 2_000);
+    await using ledger = await InputLedger.start();
+    const bare = await byCdp(ledger, count);
+    const service = await startService({ EGRESS_ALLOW: ledger.host });
+    try {
+      const target = await openSession(service, ledger);
+      const rows: Row[] = [];
+      for (const door of inputDoors) {
+        ledger.heard.length = 0;
+        using stream = await openInput(door, target);
+        const sentAt = await sendAtRate(count, perSecond, (event) => stream.send([event]));
+        await acknowledgedAll(stream);
+        const ours = await timesOf(ledger, count, sentAt);
+        const verdict = boundVerdict(median(ours) - median(bare), bar, "ms more (p50)");
+        rows.push({ what: `${door}, ${count} events`, ours: spread(ours), bare: spread(bare), verdict });
+      }
+      return rows;
+    } finally {
+      await service.stop();
+    }
+  },
+};
+
+async function openSession({ url, grpcAddress, key }: Service, ledger: InputLedger): Promise<InputTarget> {
+  const rest = restClient({ url, key });
+  const { body } = await rest("/v1/agent-sessions", {});
+  await rest(`/v1/sessions/${body.session_id}/navigate`, { url: ledger.url });
+  await rest(`/v1/agent-sessions/${body.id}/takeover`, { client_id: "bench" });
+  return { url, grpcAddress, key, agentId: body.id, clientId: "bench" };
+}
+
+/** Awaits what the page tells, and gives the milliseconds of each press. Throws when it is not exactly what was sent. */
+async function timesOf(ledger: InputLedger, count: number, sentAt: readonly number[]): Promise<number[]> {
+  const expected = expectedOfRun(count);
+  const giveUpAt = performance.now() + tellMs;
+  while (presses(ledger.heard).length < expected.length) {
+    if (performance.now() > giveUpAt) break;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  const heard = presses(ledger.heard);
+  const fault = expected.findIndex((what, index) => heard[index] !== what);
+  if (fault >= 0 || heard.length !== expected.length)
+    throw new Error(`the page heard ${heard.length} of ${expected.length}; number ${fault} is ${heard[fault]}`);
+  return latencies(count, sentAt, ledger.heard);
+}
+
+async function byCdp(ledger: InputLedger, count: number): Promise<number[]> {
+  const browser = new RawBrowser("chromium");
+  try {
+    const { targetId } = await browser.send("Target.createTarget", { url: "about:blank" });
+    const { sessionId } = await browser.send("Target.attachToTarget", { targetId, flatten: true });
+    await browser.send("Page.enable", {}, sessionId);
+    const loaded = browser.event("Page.loadEventFired", sessionId);
+    await browser.send("Page.navigate", { url: ledger.url }, sessionId);
+    await loaded;
+    const sentAt = await sendAtRate(count, perSecond, (event) => {
+      const [method, params] = commandOf(event);
+      void browser.send(method, params, sessionId);
+    });
+    return await timesOf(ledger, count, sentAt);
+  } finally {
+    await browser.kill();
+  }
+}
+
+function commandOf({ kind, key, x, y }: InputJson): [string, object] {
+  const button = { button: "left", clickCount: 1 };
+  switch (kind) {
+    case "pointer_move":
+      return ["Input.dispatchMouseEvent", { type: "mouseMoved", x, y }];
+    case "pointer_down":
+      return ["Input.dispatchMouseEvent", { type: "mousePressed", x, y, ...button }];
+    case "pointer_up":
+      return ["Input.dispatchMouseEvent", { type: "mouseReleased", x, y, ...button }];
+    default:
+      return ["Input.dispatchKeyEvent", { type: kind === "key_down" ? "keyDown" : "keyUp", key, text: key }];
+  }
+}

@@ -1,0 +1,45 @@
+import { TellingSite } from "./telling-site.ts";
+
+/** Notes what the page hears, and when, and tells its server ten times a second. F8 stalls it for 2 s. */
+const page = `<!doctype html><title>Ledger</title><style>html,body{height:100%;margin:0}</style><script>
+  let heard = [];
+  const note = (event) => {
+    const at = performance.timeOrigin + performance.now();
+    const { type, key, clientX, clientY, touches } = event;
+    const where = touches ? [...touches].map(({ clientX, clientY }) => clientX + "," + clientY).join(";") : clientX + "," + clientY;
+    heard.push([at, type + " " + (key ?? where)]);
+    if (type === "keydown" && key === "F8") for (const until = Date.now() + 2000; Date.now() < until; );
+  };
+  for (const type of ["mousemove", "mousedown", "mouseup", "keydown", "keyup", "wheel", "touchstart", "touchmove", "touchend"])
+    addEventListener(type, note, { capture: true, passive: true });
+  const tell = async () => {
+    const body = JSON.stringify(heard.splice(0));
+    if (body !== "[]") await fetch("/told", { method: "POST", body });
+    setTimeout(tell, 100);
+  };
+  tell();
+</script>`;
+
+/** An event that the page has heard, and when, in milliseconds since the Unix epoch. */
+export interface Heard {
+  readonly at: number;
+  /** Its type with its key, or with its place, `mousedown 10,20`. */
+  readonly what: string;
+}
+
+/** A site whose page tells what input it hears, and when. */
+export class InputLedger extends TellingSite {
+  readonly heard: Heard[] = [];
+
+  private constructor() {
+    super(page);
+  }
+
+  static start(): Promise<InputLedger> {
+    return new InputLedger().listen();
+  }
+
+  protected hear(told: string): void {
+    for (const [at, what] of JSON.parse(told)) this.heard.push({ at, what });
+  }
+}

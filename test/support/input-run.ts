@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Heard } from "./input-ledger.ts";
+import type { InputJson, InputStream } from "./input-stream.ts";
+
+const letters = "abcdefghijklmnopqrstuvwxyz";
+
+/** Gives the events of a run: six moves, a click where the last one went, and a key, again and again. */
+function* inputOfRun(count: number): Generator<InputJson> {
+  for (let index = 0; index < count; index += 1) {
+    const step = index % 10;
+    const at = { x: 10 + (index % 1_200), y: 10 + (Math.floor(index / 1_200) % 600) };
+    const click = { x: 10 + ((index - (step - 5)) % 1_200), y: 10 + (Math.floor((index - (step - 5)) / 1_200) % 600) };
+    const key = letters[Math.floor(index / 10) % letters.length] ?? "a";
+    if (step < 6) yield { kind: "pointer_move", ...at };
+    else if (step === 6) yield { kind: "pointer_down", ...click };
+    else if (step === 7) yield { kind: "pointer_up", ...click };
+    else yield { kind: step === 8 ? "key_down" : "key_up", key };
+  }
+}
+
+/** When each event was sent, in milliseconds since the Unix epoch. */
+export type SentAt = readonly number[];
+
+/** Sends events one by one, so many a second; what a busy machine has missed is sent at once. */
+export async function sendAtRate(count: number, perSecond: number, send: (event: InputJson) => void): Promise<SentAt> {
+  const sentAt: number[] = [];
+  const beganAt = performance.now();
+  for (const event of inputOfRun(count)) {
+    const dueAt = beganAt + (sentAt.length * 1_000) / perSecond;
+    const earlyMs = dueAt - performance.now();
+    if (earlyMs > 0) await sleep(earlyMs);
+    sentAt.push(performance.timeOrigin + performance.now());
+    send(event);
+  }
+  return sentAt;
+}
+
+/** Resolves when all that a stream has sent is acknowledged. */
+export async function acknowledgedAll(stream: InputStream, timeoutMs = 60_000): Promise<void> {
+  const giveUpAt = performance.now() + timeoutMs;
+  while (stream.acknowledged.sequence < stream.sent) {
+    if (performance.now() > giveUpAt) throw new Error(`only ${stream.acknowledged.sequence} of ${stream.sent} came`);
+    await sleep(20);
+  }
+}
+
+/** How the page names what it hears of an event. */
+function heardAs({ kind, key, x, y }: InputJson): string {
+  const names: Readonly<Record<string, string>> = {
+    ...{ pointer_move: "mousemove", pointer_down: "mousedown", pointer_up: "mouseup" },
+    ...{ key_down: "keydown", key_up: "keyup" },
+  };
+  return `${names[kind]} ${key ?? `${x},${y}`}`;
+}
+
+const isMove = (what: string): boolean => what.startsWith("mousemove");
+
+/** What of a run has to reach the page: all but the moves, each behind the move that came before it. */
+export function expectedOfRun(count: number): string[] {
+  return [...inputOfRun(count)].map(heardAs).filter((what) => !isMove(what));
+}
+
+/** What reached the page but moves. */
+export const presses = (heard: readonly Heard[]): string[] =>
+  heard.map(({ what }) => what).filter((what) => !isMove(what));
+
+/** Presses of the mouse that no move to their place came right before: a page hears of a move before each. */
+export function strayPresses(heard: readonly Heard[]): string[] {
+  let at = "";
+  return heard.flatMap(({ what }) => {
+    if (isMove(what)) at = what;
+    return what.startsWith("mousedown") && what.replace("mousedown", "mousemove") !== at ? [what] : [];
+  });
+}
+
+/** Milliseconds from the sending of each press to its handler. */
+export function latencies(count: number, sentAt: SentAt, heard: readonly Heard[]): number[] {
+  const sent = [...inputOfRun(count)].map(heardAs).flatMap((what, index) => (isMove(what) ? [] : [sentAt[index] ?? 0]));
+  return heard.filter(({ what }) => !isMove(what)).map(({ at }, index) => at - (sent[index] ?? at));
+}

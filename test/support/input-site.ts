@@ -1,0 +1,31 @@
+import { TellingSite } from "./telling-site.ts";
+
+const page = `<!doctype html><title>Input</title><style>html,body{height:100%;margin:0}</style><input id=field autofocus>
+<script>
+  const tell = (event) => {
+    const { type, key = "", button = 0, clientX = 0, clientY = 0 } = event;
+    told = told.then(() => fetch("/told", { method: "POST", body: [type, key || button, clientX, clientY].join(" ") }));
+  };
+  let told = Promise.resolve();
+  for (const type of ["mousedown", "mouseup", "wheel", "keydown", "keyup", "touchstart", "touchend", "compositionend"])
+    addEventListener(type, tell, true);
+  field.addEventListener("input", () => tell({ type: "value", key: JSON.stringify(field.value) }));
+</script>`;
+
+/** A site whose page tells its server of all input that it gets, in order. */
+export class InputSite extends TellingSite {
+  /** `type key-or-button x y` of each event. */
+  readonly told: string[] = [];
+
+  private constructor() {
+    super(page);
+  }
+
+  static start(): Promise<InputSite> {
+    return new InputSite().listen();
+  }
+
+  protected hear(told: string): void {
+    this.told.push(told);
+  }
+}
