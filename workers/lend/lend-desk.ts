@@ -85,6 +85,11 @@ export class LendDesk {
     }
   }
 
+  /** Has clients give way to who steers from now on; resolves when nothing that they have sent by now reaches a page any more. */
+  async giveWay(): Promise<void> {
+    await Promise.all([...this.#clients].map((client) => client.giveWay()));
+  }
+
   /** Ends all clients: the session has ended. */
   close(): void {
     for (const client of this.#clients) client.leave("session_ended");

@@ -1,8 +1,10 @@
 import type { Envelope } from "../wire/envelope.ts";
 import type { UserAnswer, WireUser } from "../wire/wire-user.ts";
 import { BadCommand, type ClientCommand, type Params, readCommand } from "./client-command.ts";
+import { ClientErrands } from "./client-errands.ts";
+import { ClientHands } from "./client-hands.ts";
 import { Outbox } from "./outbox.ts";
-import { judge, refusalUnderControl } from "./policy.ts";
+import { judge, refusalAtTakeover, refusalUnderControl } from "./policy.ts";
 
 /** How long a client may leave a page waiting that it has had paused before its first script. */
 const pauseMs = 1_500;
@@ -46,6 +48,8 @@ export class LentClient {
   readonly #dialogEars = new Map<string, string>();
   /** By session, what lets a target run that the client leaves paused. */
   readonly #resumes = new Map<string, NodeJS.Timeout>();
+  readonly #hands: ClientHands;
+  readonly #errands: ClientErrands;
   readonly #gone = Promise.withResolvers<void>();
   /** How many messages it has sent. */
   messages = 0;
@@ -55,6 +59,10 @@ export class LentClient {
   constructor(user: WireUser, scene: ClientScene) {
     this.#user = user;
     this.#scene = scene;
+    const send = ({ method, params, sessionId }: { method: string; params: Params; sessionId: string | undefined }) =>
+      new Promise((resolve) => user.send({ method, params: JSON.stringify(params), sessionId }, resolve));
+    this.#hands = new ClientHands(send);
+    this.#errands = new ClientErrands(send);
     user.onevent = (event, members, sessionId) => this.#onEvent(event, members, sessionId);
     user.onclose = () => this.leave("session_ended");
   }
@@ -81,6 +89,11 @@ export class LentClient {
   tellDownload(method: string, params: object): void {
     const members = Buffer.from(`"method":"${method}","params":${JSON.stringify(params)}`);
     for (const sessionId of this.#downloadEars) this.#deliver(undefined, members, sessionId);
+  }
+
+  /** Gives way to a person: releases what it holds down; resolves when nothing that it has had done reaches a page any more. */
+  async giveWay(): Promise<void> {
+    await Promise.all([this.#hands.letGo(), this.#errands.abandon()]);
   }
 
   /** Ends it. */
@@ -139,9 +152,15 @@ export class LentClient {
   #pass(command: ClientCommand, params: string | Buffer): void {
     const { id, method, sessionId } = command;
     this.#note(command);
+    const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
+    if (method.startsWith("Input.")) this.#hands.note(command, answered);
+    const end = this.#errands.begin(command, () => this.#refuse(id, sessionId, refusalAtTakeover));
     this.#user.send({ method, params, sessionId }, (answer) => {
+      onAnswer();
+      const isAwaited = end();
       const isNewContext = method === "Target.createBrowserContext" && "bytes" in answer;
       const ready = isNewContext ? this.#takeContext(answer.bytes) : undefined;
+      if (!isAwaited) return;
       if (ready) void ready.then(() => this.#pressOn(id, answer, sessionId));
       else this.#pressOn(id, answer, sessionId);
     });

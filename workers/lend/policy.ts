@@ -164,6 +164,9 @@ export function refusalUnderControl(method: string): string | undefined {
     : "a person holds control of the session: until it is given back, clients only read";
 }
 
+/** What a command is answered that had not ended when a person took control. */
+export const refusalAtTakeover = "a person has taken control of the session: how far the command has come is not known";
+
 /** Says what becomes of a command. `read` gives its parameters, which most rules do without. */
 export function judge(method: string, read: () => Params, scene: PolicyScene): Verdict {
   const domain = method.slice(0, method.indexOf("."));

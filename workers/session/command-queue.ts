@@ -95,6 +95,11 @@ export class CommandQueue {
     }
   }
 
+  /** Refuses what waits, and nothing that comes. */
+  drop(failure: Error): void {
+    for (const entry of this.#waiting.splice(0)) entry.drop(failure);
+  }
+
   /** Takes commands again. */
   resume(): void {
     this.#paused = undefined;
@@ -103,7 +108,7 @@ export class CommandQueue {
   /** Refuses everything that waits, and all that comes, with one failure; what runs is the caller's to end. */
   close(failure: Error): void {
     this.#closed = failure;
-    for (const entry of this.#waiting.splice(0)) entry.drop(failure);
+    this.drop(failure);
   }
 
   #pump(): void {

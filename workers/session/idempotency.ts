@@ -56,7 +56,9 @@ export class IdempotencyMemory {
 }
 
 function isWorthAnotherTry(thrown: unknown): boolean {
-  const { slug } = asFailure(thrown);
+  const { slug, extensions } = asFailure(thrown);
+  // What may have been done is not done again.
+  if ("in_doubt" in extensions) return false;
   return slug === "conflict" || errorTable[slug].status >= 500;
 }
 

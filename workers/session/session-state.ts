@@ -1,22 +1,24 @@
 import { create } from "@bufbuild/protobuf";
-import type { PageSummary, SessionState } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { PageSummarySchema, SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type SessionState, SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
+import { summarizePages } from "../pages/page-summary.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
+import type { SessionControl } from "./session-control.ts";
 
 /** How long a page may take to say how far it is scrolled; one that hangs says nothing. */
 const lookMs = 500;
 
 /** Reads what a session shows, paused or not. Takes about half a second at most, whatever its pages do. */
-export async function describeSession(browser: SessionBrowser, pause: ChallengePause): Promise<SessionState> {
+export async function describeSession(
+  browser: SessionBrowser,
+  pause: ChallengePause,
+  control: SessionControl,
+): Promise<SessionState> {
   const { pages, viewport, relay, dialogDesk, downloadShelf, challengeWatch } = browser;
   const active = pages.active;
-  const [summaries, scroll] = await Promise.all([
-    Promise.all(pages.all.map((page) => summarize(page, page === active))),
-    scrollOf(active),
-  ]);
+  const [summaries, scroll] = await Promise.all([summarizePages(pages), scrollOf(active)]);
   const { sent, received } = relay.bytes;
   const summary = summaries.find((page) => page.active);
   const { status, reason } = pause;
@@ -32,17 +34,11 @@ export async function describeSession(browser: SessionBrowser, pause: ChallengeP
     viewport,
     ...(scroll && { scroll }),
     pages: summaries,
-    control: { state: "api" },
+    control: control.message,
     egress: { state: relay.state, bytesSent: BigInt(sent), bytesReceived: BigInt(received) },
     dialogs: [...dialogDesk.dialogs],
     downloads: [...downloadShelf.downloads],
   });
-}
-
-async function summarize(page: SessionPage, active: boolean): Promise<PageSummary> {
-  const { id, isCrashed: crashed } = page;
-  const title = crashed ? "" : await page.title();
-  return create(PageSummarySchema, { id, url: page.address, title, active, crashed });
 }
 
 async function scrollOf({ isCrashed, cdp }: SessionPage): Promise<{ x: number; y: number } | undefined> {

@@ -1,52 +1,39 @@
 import { setImmediate } from "node:timers/promises";
-import { create, toBinary } from "@bufbuild/protobuf";
-import type { CommandContext, LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
-  type CaptureRequest,
+  type CommandContext,
+  type InputAnswer,
+  InputAnswerSchema,
+  type InputCommand,
+  type LendRequest,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import type { JoinResponse } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import {
   type CdpResponse,
-  type InteractRequest,
-  InteractRequestSchema,
-  type InteractResponse,
-  InteractResponseSchema,
-  type NavigateRequest,
-  NavigateRequestSchema,
-  type NavigateResponse,
-  NavigateResponseSchema,
   type OnChallenge,
   SessionEndedReason,
   type SessionState,
-  type WaitRequest,
-  type WaitResponse,
-  WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { raceSignal } from "../../src/platform/deadline.ts";
-import { asFailure, type Failure, fail } from "../../src/platform/errors.ts";
-import { Aftermath } from "../actions/aftermath.ts";
-import { interact } from "../actions/interact.ts";
-import { navigate } from "../actions/navigate.ts";
-import { activatePage, closePage, goInHistory, reload } from "../actions/page-control.ts";
-import type { Scene } from "../actions/scene.ts";
-import { waitFor } from "../actions/wait.ts";
-import { capture, type FinishedCapture } from "../capture/capture.ts";
+import { raceSignal, within } from "../../src/platform/deadline.ts";
+import { type Failure, fail } from "../../src/platform/errors.ts";
 import type { KeptFile, SessionFiles } from "../files/session-files.ts";
-import { CommandProgress } from "../pages/progress.ts";
-import type { SessionPage } from "../pages/session-page.ts";
-import { shownText } from "../pages/shown-text.ts";
+import { InputLane } from "../input/input-lane.ts";
+import { inputOf, releaseAll } from "../input/page-input.ts";
+import type { Arrival } from "../live/live-desk.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { Happening } from "../reports/reports.ts";
 import { ChallengePause } from "./challenge-pause.ts";
-import { CommandQueue, type QueuedKind } from "./command-queue.ts";
+import { CommandQueue } from "./command-queue.ts";
 import { endedFailure } from "./ended-reason.ts";
-import { IdempotencyMemory } from "./idempotency.ts";
 import { IdleClock } from "./idle-clock.ts";
+import { SessionCommands } from "./session-commands.ts";
+import { SessionControl } from "./session-control.ts";
 import { describeSession } from "./session-state.ts";
 
-/** Timeouts of commands whose request says nothing. */
-const navigateMs = 30_000;
-const interactMs = 5_000;
-const waitMs = 30_000;
-const captureMs = 60_000;
+/** Milliseconds that input of a patient client waits for room at a time: its gateway knows then that the session is there. */
+const roomWithin = 5_000;
 
 /** How a session ends by itself or is ended. */
 export interface SessionEnd {
@@ -71,51 +58,21 @@ export interface SessionOptions {
   onEnded(end: SessionEnd): void;
 }
 
-/** What a command needs besides its work. */
-interface Command {
-  readonly kind: QueuedKind;
-  readonly context: CommandContext | undefined;
-  readonly caller: AbortSignal;
-  readonly timeoutMs: number;
-  readonly pageId: string | undefined;
-  /** Runs although the session is paused. */
-  readonly whilePaused?: boolean;
-}
-
-/** What the work of a command adds to its answer. */
-interface WorkResult {
-  readonly httpStatus?: number;
-  /** Names of the pages that it has opened. */
-  readonly opened?: string[];
-  /** The title of the page, where it is known already. */
-  readonly title?: string | undefined;
-  /** The page that the answer is about, when it is not the one that the command began with. */
-  readonly page?: SessionPage;
-}
-
-/** What every command answers. */
-interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
-  readonly pageId: string;
-  readonly url: string;
-  readonly title: string;
-  readonly durationMs: number;
-}
-
-const noResult = (): WorkResult => ({});
-
-/** One browser that a client drives: its commands in their order, its clocks, and its end. */
+/** One browser that clients drive and watch: who steers it, its clocks, and its end. */
 export class Session {
   readonly id: string;
   readonly placementEpoch: bigint;
+  /** What clients have it do. */
+  readonly commands: SessionCommands;
   readonly #options: SessionOptions;
   readonly #browser: SessionBrowser;
   readonly #queue = new CommandQueue();
-  readonly #memory = new IdempotencyMemory();
   readonly #idleClock: IdleClock;
   readonly #pause: ChallengePause;
   readonly #expiry: NodeJS.Timeout;
   readonly #ended = new AbortController();
-  #controlEpoch = 0n;
+  readonly #lane: InputLane;
+  readonly #control: SessionControl;
 
   constructor(options: SessionOptions) {
     this.id = options.id;
@@ -129,9 +86,24 @@ export class Session {
       () => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"),
       options.lifetimeMs,
     );
-    const { onChallenge, onEvent } = options;
+    const { onChallenge } = options;
+    const onEvent = (event: Happening): void => {
+      this.#browser.liveDesk.changed();
+      options.onEvent(event);
+    };
     this.#pause = new ChallengePause({ onChallenge, queue: this.#queue, idleClock: this.#idleClock, onEvent });
     this.#browser.challengeWatch.listen(this.#pause);
+    this.#lane = new InputLane(() => inputOf(this.#browser.pages.active.cdp));
+    this.#control = new SessionControl({
+      drop: (failure) => this.#queue.drop(failure),
+      release: () => this.#releaseAll(),
+      settled: () => this.#settled(),
+      changed: () => this.#browser.liveDesk.changed(),
+    });
+    this.commands = new SessionCommands({
+      ...{ browser: this.#browser, queue: this.#queue, idleClock: this.#idleClock, pause: this.#pause },
+      ...{ control: this.#control, ended: this.#ended.signal, showRemedy: options.showRemedy },
+    });
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
   }
 
@@ -140,88 +112,10 @@ export class Session {
     return this.#queue.length;
   }
 
-  /** Loads an address. */
-  navigate(
-    context: CommandContext | undefined,
-    request: NavigateRequest,
-    caller: AbortSignal,
-    onReplay: () => void = () => undefined,
-  ): Promise<NavigateResponse> {
-    const { pageId, timeoutMs = navigateMs } = request;
-    const command = { kind: "navigate", context, caller, timeoutMs, pageId } as const;
-    const work = () =>
-      this.#run(command, async (scene) => {
-        const { pages, relay } = this.#browser;
-        const navigating = navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
-        const status = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
-        return status === undefined ? {} : { httpStatus: status };
-      });
-    const key = context?.idempotencyKey ?? "";
-    return this.#memory.run(
-      { key, method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
-      async () => create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
-    );
-  }
-
-  /** Does one thing to the page. */
-  interact(
-    context: CommandContext | undefined,
-    request: InteractRequest,
-    caller: AbortSignal,
-    onReplay: () => void = () => undefined,
-  ): Promise<InteractResponse> {
-    const { pageId, whilePaused, timeoutMs = interactMs } = request;
-    const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused } as const;
-    const work = () => this.#run(command, (scene) => this.#act(scene, request.action));
-    const key = context?.idempotencyKey ?? "";
-    return this.#memory.run(
-      { key, method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
-      async () => create(InteractResponseSchema, await work()),
-    );
-  }
-
-  /** Waits for a condition. */
-  async wait(context: CommandContext | undefined, request: WaitRequest, caller: AbortSignal): Promise<WaitResponse> {
-    const { pageId, timeoutMs = waitMs } = request;
-    const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
-    return create(
-      WaitResponseSchema,
-      await this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult)),
-    );
-  }
-
-  /** Makes a capture to its end. */
-  async capture(
-    context: CommandContext | undefined,
-    request: CaptureRequest,
-    caller: AbortSignal,
-  ): Promise<FinishedCapture> {
-    this.#checkControl(context);
-    using _activity = this.#idleClock.activity();
-    const patience = patienceOf(context);
-    const timeoutMs = Math.min(request.timeoutMs ?? captureMs, patience);
-    using progress = new CommandProgress(timeoutMs, [caller, this.#ended.signal]);
-    const made = this.#queue.capture(progress.signal, () => {
-      const sessionPage = this.#browser.pages.find(request.pageId);
-      const scene = this.#sceneOf(sessionPage, progress);
-      return capture(scene, request, this.#browser.storage);
-    });
-    try {
-      return await raceSignal(made, progress.signal);
-    } catch (thrown) {
-      // One that comes too late has nobody to read it.
-      made.then(
-        ({ captured }) => captured[Symbol.asyncDispose](),
-        () => undefined,
-      );
-      throw thrown;
-    }
-  }
-
   /** Reads what the session shows, whatever its page does. */
   state(): Promise<SessionState> {
     if (this.#ended.signal.aborted) return Promise.reject(this.#ended.signal.reason);
-    return raceSignal(describeSession(this.#browser, this.#pause), this.#ended.signal);
+    return raceSignal(describeSession(this.#browser, this.#pause, this.#control), this.#ended.signal);
   }
 
   /** The session's files. Using them is use of the session, and ends with it. */
@@ -246,10 +140,56 @@ export class Session {
   lend(requests: AsyncIterable<LendRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
     return this.#browser.lendDesk.lend(
       requests,
-      // Nobody can take control of a session yet.
-      { isHeld: () => false, onCommand: () => this.#idleClock.touch() },
+      { isHeld: () => this.#control.holder !== undefined, onCommand: () => this.#idleClock.touch() },
       signal,
     );
+  }
+
+  /** Shows the session to a viewer, until it leaves. */
+  view(arrival: Arrival): AsyncIterable<JoinResponse> {
+    if (this.#ended.signal.aborted) throw this.#ended.signal.reason;
+    return this.#browser.liveDesk.view(arrival, {
+      id: this.id,
+      describe: () => {
+        const { status, reason } = this.#pause;
+        const { message: control, since } = this.#control;
+        const pauseReason = reason === undefined ? {} : { pauseReason: reason };
+        return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since) };
+      },
+      activity: () => this.#idleClock.activity(),
+    });
+  }
+
+  /** Takes note of who holds control; resolves when nothing of who held it before reaches a page any more. */
+  async setControl(context: CommandContext | undefined): Promise<void> {
+    this.#control.learn(context);
+    await this.#control.quiet;
+  }
+
+  /** Hands a person's input to the page, and says how much of it. For that of patient clients it waits until there is room. */
+  async sendInput({ context, events, release, ...command }: InputCommand, gone: AbortSignal): Promise<InputAnswer> {
+    const { clientId, controlEpoch, patient } = command;
+    this.#control.learn(context);
+    const signal = AbortSignal.any([gone, this.#ended.signal]);
+    const giveUpAt = performance.now() + (patient ? roomWithin : 0);
+    const total = { accepted: 0, dropped: 0 };
+    for (let rest = events; ; ) {
+      if (!this.#control.isHeldBy(clientId, controlEpoch)) {
+        total.dropped += rest.length;
+        break;
+      }
+      this.#idleClock.touch();
+      const { accepted, dropped } = this.#lane.push(rest);
+      total.accepted += accepted;
+      total.dropped += dropped;
+      rest = rest.slice(accepted + dropped);
+      const leftMs = giveUpAt - performance.now();
+      if (!patient) total.dropped += rest.length;
+      if (rest.length === 0 || leftMs <= 0 || signal.aborted) break;
+      await within(this.#lane.eased, leftMs, undefined);
+    }
+    if (release) this.#lane.release();
+    return create(InputAnswerSchema, total);
   }
 
   /** Ends the session: what runs and what waits fails at once, and resolves when nothing is left of the browser. */
@@ -275,88 +215,19 @@ export class Session {
     this.#queue.close(waiting);
     this.#ended.abort(running);
     this.#browser.lendDesk.close();
+    this.#browser.liveDesk.close(waiting);
     this.#browser.feed.close();
     this.#browser.challengeWatch.close();
   }
 
-  /** A bot check may never come to the end of its load: the session has paused for it, and that is the answer. */
-  #landedAt({ sessionPage }: Scene, thrown: unknown): number | undefined {
-    const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
-    if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
-    return sessionPage.traffic.answer?.status;
+  #releaseAll(): void {
+    this.#lane.clear();
+    for (const { cdp } of this.#browser.pages.all) releaseAll(inputOf(cdp));
   }
 
-  async #run(command: Command, work: (scene: Scene) => Promise<WorkResult>): Promise<CommandAnswer> {
-    const { kind, context, caller, pageId } = command;
-    const { challengeWatch } = this.#browser;
-    this.#checkControl(context);
-    using _activity = this.#idleClock.activity();
-    const hasKey = (context?.idempotencyKey ?? "") !== "";
-    using patience = new CommandProgress(patienceOf(context), [this.#ended.signal]);
-    const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
-    const isFinishedAnyway = hasKey || kind === "interact";
-    return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
-      const signals = [isFinishedAnyway ? patience.signal : dropped];
-      // A wait holds up whoever gets through the check.
-      if (kind === "wait") signals.push(this.#pause.signal);
-      using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
-      const sessionPage = this.#browser.pages.find(pageId);
-      const beganAt = performance.now();
-      try {
-        await progress.race(sessionPage.tab.ready);
-        const scene = this.#sceneOf(sessionPage, progress);
-        const { page = sessionPage, title: told, ...extra } = await raceSignal(work(scene), progress.signal);
-        const durationMs = Math.round(performance.now() - beganAt);
-        const [title] = await Promise.all([told ?? page.title(), challengeWatch.afterCommand(kind, page)]);
-        return { ...extra, pageId: page.id, url: page.address, title, durationMs };
-      } catch (thrown) {
-        if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
-        throw thrown;
-      }
-    });
+  /** Resolves when what commands, people and CDP clients have sent to the pages was handled. */
+  #settled(): Promise<unknown> {
+    const sent = this.#browser.pages.all.map(({ cdp }) => inputOf(cdp).tally.settled());
+    return Promise.all([...sent, this.#browser.lendDesk.giveWay()]);
   }
-
-  /** Does an action; one upon what a page shows answers when it is known what it has set going. */
-  async #act(scene: Scene, action: InteractRequest["action"]): Promise<WorkResult> {
-    const { pages } = this.#browser;
-    switch (action.case) {
-      case "back":
-      case "forward":
-        await goInHistory({ ...scene, pages }, action.case === "back" ? -1 : 1);
-        return {};
-      case "reload":
-        await reload({ ...scene, pages });
-        return {};
-      case "activatePage":
-        await activatePage({ ...scene, pages }, action.value);
-        return { page: pages.active };
-      case "closePage":
-        await closePage({ ...scene, pages }, action.value);
-        return { page: pages.active };
-      default: {
-        const aftermath = new Aftermath(pages, scene.sessionPage);
-        const told = await interact(scene, action);
-        const { opened, title } = await aftermath.settle(scene.progress, told);
-        return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
-      }
-    }
-  }
-
-  #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
-    const { hasTouch, viewport, files, dialogDesk } = this.#browser;
-    return { sessionPage, progress, hasTouch, viewport, files, dialogDesk };
-  }
-
-  #checkControl(context: CommandContext | undefined): void {
-    const epoch = context?.controlEpoch ?? 0n;
-    if (epoch < this.#controlEpoch) {
-      throw fail("conflict", {}, { detail: "somebody else has taken control since the command was sent" });
-    }
-    this.#controlEpoch = epoch;
-  }
-}
-
-/** Milliseconds that the caller still waits; without a word from it, longer than any command may take. */
-function patienceOf(context: CommandContext | undefined): number {
-  return context?.timeoutMs || 10 * 60_000;
 }

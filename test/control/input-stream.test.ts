@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { InputLedger } from "../support/input-ledger.ts";
+import { acknowledgedAll, expectedOfRun, presses, sendAtRate, strayPresses } from "../support/input-run.ts";
+import { type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+
+let ledger: InputLedger;
+let service: Service;
+let rest: Rest;
+let agent: string;
+let target: InputTarget;
+beforeAll(async () => {
+  ledger = await InputLedger.start();
+  service = await startService({ EGRESS_ALLOW: ledger.host });
+  rest = restClient(service);
+  const { body } = await rest("/v1/agent-sessions", {});
+  agent = `/v1/agent-sessions/${body.id}`;
+  await rest(`/v1/sessions/${body.session_id}/navigate`, { url: ledger.url });
+  const { url, grpcAddress, key } = service;
+  target = { url, grpcAddress, key, agentId: body.id, clientId: "anna" };
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await ledger?.[Symbol.asyncDispose]();
+}, 60_000);
+beforeEach(async () => {
+  expect((await rest(`${agent}/takeover`, { client_id: "anna" })).status).toBe(200);
+  ledger.heard.length = 0;
+});
+
+/** Settles when the condition holds; a machine that is busy takes its time. */
+const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 60_000 });
+const whatWasHeard = () => ledger.heard.map(({ what }) => what);
+
+test.each(inputDoors)(
+  "input over %s comes once and in order, and each press where the pointer went",
+  {
+    timeout: 90_000,
+  },
+  async (door) => {
+    using stream = await openInput(door, target);
+    const count = 500;
+    await sendAtRate(count, 250, (event) => stream.send([event]));
+    await acknowledgedAll(stream);
+    expect(stream.acknowledged).toMatchObject({ sequence: count, accepted: count, dropped: 0 });
+    const expected = expectedOfRun(count);
+    await eventually(() => presses(ledger.heard).length).toBeGreaterThanOrEqual(expected.length);
+    expect(presses(ledger.heard)).toEqual(expected);
+    expect(strayPresses(ledger.heard)).toEqual([]);
+  },
+);
+
+test("a stream waits for a page that stalls, and loses nothing; a request is told what was dropped", {
+  timeout: 120_000,
+}, async () => {
+  using stream = await openInput("WebSocket", target);
+  const keys = Array.from({ length: 32 }, () => [
+    { kind: "key_down", key: "k" },
+    { kind: "key_up", key: "k" },
+  ]).flat();
+  stream.send([
+    { kind: "key_down", key: "F8" },
+    { kind: "key_up", key: "F8" },
+  ]);
+  const messages = 40;
+  for (let message = 0; message < messages; message += 1) stream.send(keys);
+  // The page handles nothing meanwhile: more than it takes is not acknowledged.
+  await eventually(() => stream.acknowledged.accepted).toBeGreaterThan(64);
+  const asked = await rest(`${agent}/input-event`, { client_id: "anna", events: keys });
+  expect(asked.body.accepted + asked.body.dropped).toBe(keys.length);
+  await acknowledgedAll(stream);
+  expect(stream.acknowledged).toEqual({ sequence: messages + 1, accepted: 2 + messages * keys.length, dropped: 0 });
+  const wanted = 2 + messages * keys.length + asked.body.accepted;
+  await eventually(() => ledger.heard.length).toBeGreaterThanOrEqual(wanted);
+  const heard = whatWasHeard();
+  expect(heard.length).toBe(wanted);
+  const order = heard.slice(2).filter((what, index) => what !== (index % 2 === 0 ? "keydown k" : "keyup k"));
+  expect(order).toEqual([]);
+});
+
+test("the wheel and fingers reach the page", async () => {
+  using stream = await openInput("gRPC", target);
+  const points = (...places: number[]) => places.map((x, id) => ({ id, x, y: 20 }));
+  stream.send([{ kind: "wheel", x: 30, y: 40, dx: 0, dy: 120 }]);
+  stream.send([
+    { kind: "touch", phase: 1, points: points(10) },
+    { kind: "touch", phase: 1, points: points(10, 50) },
+    { kind: "touch", phase: 2, points: points(20, 70) },
+    { kind: "touch", phase: 3, points: points(20) },
+    { kind: "touch", phase: 3, points: [] },
+  ]);
+  await acknowledgedAll(stream);
+  expect(stream.acknowledged.accepted).toBe(6);
+  await eventually(() => whatWasHeard().filter((what) => what.startsWith("touchend")).length).toBe(2);
+  expect(whatWasHeard()).toContain("wheel 30,40");
+  expect(whatWasHeard().filter((what) => what.startsWith("touch"))).toEqual([
+    ...["touchstart 10,20", "touchstart 10,20;50,20", "touchmove 20,20;70,20", "touchend 20,20", "touchend "],
+  ]);
+});

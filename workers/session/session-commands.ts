@@ -1,0 +1,286 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { CommandContext } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  type CaptureRequest,
+  type InteractRequest,
+  InteractRequestSchema,
+  type InteractResponse,
+  InteractResponseSchema,
+  type NavigateRequest,
+  NavigateRequestSchema,
+  type NavigateResponse,
+  NavigateResponseSchema,
+  type WaitRequest,
+  type WaitResponse,
+  WaitResponseSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
+import { asFailure } from "../../src/platform/errors.ts";
+import { Aftermath } from "../actions/aftermath.ts";
+import { interact } from "../actions/interact.ts";
+import { navigate } from "../actions/navigate.ts";
+import { activatePage, closePage, goInHistory, reload } from "../actions/page-control.ts";
+import type { Scene } from "../actions/scene.ts";
+import { readSelection } from "../actions/selection.ts";
+import { waitFor } from "../actions/wait.ts";
+import { capture, type FinishedCapture } from "../capture/capture.ts";
+import { inputOf } from "../input/page-input.ts";
+import { CommandProgress } from "../pages/progress.ts";
+import type { SessionPage } from "../pages/session-page.ts";
+import { shownText } from "../pages/shown-text.ts";
+import type { SessionBrowser } from "../pool/session-browser.ts";
+import type { ChallengePause } from "./challenge-pause.ts";
+import type { CommandQueue, QueuedKind } from "./command-queue.ts";
+import { IdempotencyMemory } from "./idempotency.ts";
+import type { IdleClock } from "./idle-clock.ts";
+import { inDoubt, isCut, type SessionControl } from "./session-control.ts";
+
+/** Timeouts of commands whose request says nothing. */
+const navigateMs = 30_000;
+const interactMs = 5_000;
+const waitMs = 30_000;
+const captureMs = 60_000;
+const selectionMs = 2_000;
+
+/** What the commands of a session share with the rest of it. */
+export interface SessionCommandsOptions {
+  readonly browser: SessionBrowser;
+  readonly queue: CommandQueue;
+  readonly idleClock: IdleClock;
+  readonly pause: ChallengePause;
+  readonly control: SessionControl;
+  /** Aborts, with what a running command is answered then, when the session ends. */
+  readonly ended: AbortSignal;
+  /** Refusals of addresses say how the operator lets them through. */
+  readonly showRemedy: boolean;
+}
+
+/** What a command needs besides its work. */
+interface Command {
+  readonly kind: QueuedKind;
+  readonly context: CommandContext | undefined;
+  readonly caller: AbortSignal;
+  readonly timeoutMs: number;
+  readonly pageId: string | undefined;
+  /** Runs although the session is paused. */
+  readonly whilePaused?: boolean;
+  /** Nothing but input of its own reaches the page. */
+  readonly isByHand?: boolean;
+}
+
+/** What the work of a command adds to its answer. */
+interface WorkResult {
+  readonly httpStatus?: number;
+  /** Names of the pages that it has opened. */
+  readonly opened?: string[];
+  /** The title of the page, where it is known already. */
+  readonly title?: string | undefined;
+  /** The page that the answer is about, when it is not the one that the command began with. */
+  readonly page?: SessionPage;
+}
+
+/** What every command answers. */
+interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
+  readonly pageId: string;
+  readonly url: string;
+  readonly title: string;
+  readonly durationMs: number;
+}
+
+/** Actions that are input of the mouse, the keyboard or the touch screen alone. */
+const byHand: ReadonlySet<InteractRequest["action"]["case"]> = new Set(["tap", "hover", "key", "drag", "swipe"]);
+
+const noResult = (): WorkResult => ({});
+
+/** What clients have a session do: each command in its turn, within its time, while nobody else steers. */
+export class SessionCommands {
+  readonly #options: SessionCommandsOptions;
+  readonly #browser: SessionBrowser;
+  readonly #queue: CommandQueue;
+  readonly #memory = new IdempotencyMemory();
+  readonly #idleClock: IdleClock;
+  readonly #pause: ChallengePause;
+  readonly #control: SessionControl;
+  readonly #ended: AbortSignal;
+
+  constructor(options: SessionCommandsOptions) {
+    this.#options = options;
+    this.#browser = options.browser;
+    this.#queue = options.queue;
+    this.#idleClock = options.idleClock;
+    this.#pause = options.pause;
+    this.#control = options.control;
+    this.#ended = options.ended;
+  }
+
+  /** Loads an address. */
+  navigate(
+    context: CommandContext | undefined,
+    request: NavigateRequest,
+    caller: AbortSignal,
+    onReplay: () => void = () => undefined,
+  ): Promise<NavigateResponse> {
+    const { pageId, timeoutMs = navigateMs } = request;
+    // A person may leave a bot check by the address.
+    const whilePaused = (context?.clientId ?? "") !== "";
+    const command = { kind: "navigate", context, caller, timeoutMs, pageId, whilePaused } as const;
+    const work = () =>
+      this.#run(command, async (scene) => {
+        const { pages, relay } = this.#browser;
+        const navigating = navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
+        const status = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
+        return status === undefined ? {} : { httpStatus: status };
+      });
+    const key = context?.idempotencyKey ?? "";
+    return this.#memory.run(
+      { key, method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
+      async () => create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
+    );
+  }
+
+  /** Does one thing to the page. */
+  interact(
+    context: CommandContext | undefined,
+    request: InteractRequest,
+    caller: AbortSignal,
+    onReplay: () => void = () => undefined,
+  ): Promise<InteractResponse> {
+    const { pageId, whilePaused, timeoutMs = interactMs } = request;
+    const isByHand = byHand.has(request.action.case);
+    const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
+    const work = () => this.#run(command, (scene) => this.#act(scene, request.action));
+    const key = context?.idempotencyKey ?? "";
+    return this.#memory.run(
+      { key, method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
+      async () => create(InteractResponseSchema, await work()),
+    );
+  }
+
+  /** Waits for a condition. */
+  async wait(context: CommandContext | undefined, request: WaitRequest, caller: AbortSignal): Promise<WaitResponse> {
+    const { pageId, timeoutMs = waitMs } = request;
+    const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
+    return create(
+      WaitResponseSchema,
+      await this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult)),
+    );
+  }
+
+  /** Makes a capture to its end. */
+  async capture(
+    context: CommandContext | undefined,
+    request: CaptureRequest,
+    caller: AbortSignal,
+  ): Promise<FinishedCapture> {
+    this.#control.learn(context);
+    using _activity = this.#idleClock.activity();
+    const patience = patienceOf(context);
+    const timeoutMs = Math.min(request.timeoutMs ?? captureMs, patience);
+    using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
+    const made = this.#queue.capture(progress.signal, () => {
+      const sessionPage = this.#browser.pages.find(request.pageId);
+      const scene = this.#sceneOf(sessionPage, progress);
+      return capture(scene, request, this.#browser.storage);
+    });
+    try {
+      return await raceSignal(made, progress.signal);
+    } catch (thrown) {
+      // One that comes too late has nobody to read it.
+      made.then(
+        ({ captured }) => captured[Symbol.asyncDispose](),
+        () => undefined,
+      );
+      throw thrown;
+    }
+  }
+
+  /** Reads the text that is selected, for the person who steers. */
+  async readSelection(context: CommandContext | undefined, caller: AbortSignal): Promise<string> {
+    this.#control.learn(context);
+    this.#control.assertFree(context);
+    using progress = new CommandProgress(selectionMs, [caller, this.#ended]);
+    const { active } = this.#browser.pages;
+    // What was typed before may be what selects.
+    await progress.race(inputOf(active.cdp).tally.settled());
+    return await readSelection(active, progress);
+  }
+
+  /** A bot check may never come to the end of its load: the session has paused for it, and that is the answer. */
+  #landedAt({ sessionPage }: Scene, thrown: unknown): number | undefined {
+    const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
+    if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
+    return sessionPage.traffic.answer?.status;
+  }
+
+  async #run(command: Command, work: (scene: Scene) => Promise<WorkResult>): Promise<CommandAnswer> {
+    const { kind, context, caller, pageId } = command;
+    const { challengeWatch } = this.#browser;
+    this.#control.learn(context);
+    this.#control.assertFree(context);
+    using _activity = this.#idleClock.activity();
+    const hasKey = (context?.idempotencyKey ?? "") !== "";
+    using patience = new CommandProgress(patienceOf(context), [this.#ended]);
+    const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
+    const isFinishedAnyway = hasKey || kind === "interact";
+    return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
+      const { signal: taken } = this.#control;
+      const signals = [isFinishedAnyway ? patience.signal : dropped, taken];
+      // A wait holds up whoever gets through the check.
+      if (kind === "wait") signals.push(this.#pause.signal);
+      using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
+      const sessionPage = this.#browser.pages.find(pageId);
+      const { tally } = inputOf(sessionPage.cdp);
+      const sentBefore = tally.sent;
+      const beganAt = performance.now();
+      try {
+        await progress.race(sessionPage.tab.ready);
+        const scene = this.#sceneOf(sessionPage, progress);
+        const { page = sessionPage, title: told, ...extra } = await raceSignal(work(scene), progress.signal);
+        const durationMs = Math.round(performance.now() - beganAt);
+        const [title] = await Promise.all([told ?? page.title(), challengeWatch.afterCommand(kind, page)]);
+        return { ...extra, pageId: page.id, url: page.address, title, durationMs };
+      } catch (thrown) {
+        if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
+        const mayHaveReached =
+          kind === "navigate" || (kind === "interact" && (tally.sent > sentBefore || !command.isByHand));
+        throw isCut(thrown, taken) && mayHaveReached ? inDoubt(taken) : thrown;
+      }
+    });
+  }
+
+  /** Does an action; one upon what a page shows answers when it is known what it has set going. */
+  async #act(scene: Scene, action: InteractRequest["action"]): Promise<WorkResult> {
+    const { pages } = this.#browser;
+    switch (action.case) {
+      case "back":
+      case "forward":
+        await goInHistory({ ...scene, pages }, action.case === "back" ? -1 : 1);
+        return {};
+      case "reload":
+        await reload({ ...scene, pages });
+        return {};
+      case "activatePage":
+        await activatePage({ ...scene, pages }, action.value);
+        return { page: pages.active };
+      case "closePage":
+        await closePage({ ...scene, pages }, action.value);
+        return { page: pages.active };
+      default: {
+        const aftermath = new Aftermath(pages, scene.sessionPage);
+        const told = await interact(scene, action);
+        const { opened, title } = await aftermath.settle(scene.progress, told);
+        return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
+      }
+    }
+  }
+
+  #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
+    const { hasTouch, viewport, files, dialogDesk } = this.#browser;
+    return { sessionPage, progress, hasTouch, viewport, files, dialogDesk };
+  }
+}
+
+/** Milliseconds that the caller still waits; without a word from it, longer than any command may take. */
+function patienceOf(context: CommandContext | undefined): number {
+  return context?.timeoutMs || 10 * 60_000;
+}
