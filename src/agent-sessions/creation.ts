@@ -1,0 +1,141 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import type { Call } from "../call.ts";
+import type { Controls } from "../control/control.ts";
+import type { AgentSession, CreateAgentSessionRequest } from "../gen/pilothouse/v1/agent_session_pb.ts";
+import { CreateSessionRequestSchema } from "../gen/pilothouse/v1/session_pb.ts";
+import type { Bus } from "../platform/bus.ts";
+import { Failure, fail, failFields } from "../platform/errors.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import type { SessionMaker } from "../sessions/session-caller.ts";
+import type { Sessions } from "../sessions/sessions.ts";
+import { toAgentSessionMessage, toStoredMode } from "./agent-session-message.ts";
+import { insertAgentSession } from "./store.ts";
+
+/** The runtime of agent sessions: the only one that can be shown live over WebRTC. */
+const runtime = "chromium";
+
+export interface CreationParts {
+  readonly sessions: Sessions;
+  readonly controls: Controls;
+  readonly bus: Bus;
+}
+
+/** What makes a browser, and so cannot be chosen for one that runs. */
+const browserFields = {
+  ...{ archetype: "archetype", profileId: "profile_id", proxy: "proxy", timeoutSeconds: "timeout_seconds" },
+  ...{ idleTimeoutSeconds: "idle_timeout_seconds", locale: "locale", timezone: "timezone", viewport: "viewport" },
+} as const satisfies Partial<Record<keyof CreateAgentSessionRequest, string>>;
+
+/** Refuses what nothing in this deployment gives sense to, before anything is made. */
+function assertServed(request: CreateAgentSessionRequest): void {
+  const wanted = {
+    recipe_id: request.recipeId !== undefined,
+    recipe_parameters: Object.keys(request.recipeParameters).length > 0,
+    variables: Object.keys(request.variables).length > 0,
+    limits: request.limits !== undefined,
+    allowed_domains: request.allowedDomains.length > 0,
+  };
+  for (const [name, isWanted] of Object.entries(wanted)) {
+    if (isWanted)
+      throw fail("feature-unavailable", {}, { detail: `${name} needs agents, which this deployment lacks` });
+  }
+}
+
+function assertNoBrowser(request: CreateAgentSessionRequest): void {
+  const chosen = Object.entries(browserFields).filter(([key]) => Reflect.get(request, key) !== undefined);
+  const faults = Object.fromEntries(chosen.map(([, name]) => [name, "makes a browser: leave it out with session_id"]));
+  if (request.onChallenge) faults.on_challenge = "makes a browser: leave it out with session_id";
+  if (Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
+}
+
+/** Makes what creates agent sessions. */
+export function createCreation({ sessions, controls, bus }: CreationParts) {
+  async function insert(
+    tx: Tx,
+    call: Call,
+    request: CreateAgentSessionRequest,
+    session: { readonly id: string; readonly sessionId: string; readonly ownsSession: boolean },
+  ): Promise<AgentSession> {
+    const { accountId } = call.principal;
+    const { mode, instructions, model, labels } = request;
+    const row = await insertAgentSession(tx, {
+      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, labels },
+    });
+    tx.afterCommit(() => bus.publish("session-changed", session.sessionId));
+    return toAgentSessionMessage(row);
+  }
+
+  /** Launches a browser session; the agent session is committed together with its becoming live. */
+  async function launch(call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> {
+    const id = call.ids.next("agt");
+    let answer: AgentSession | undefined;
+    const maker: SessionMaker = {
+      ...{ principal: call.principal, signal: call.signal, deadline: call.deadline, requestId: call.requestId },
+      ...{ traceparent: call.traceparent, ids: call.ids, resumes: call.resumes },
+      charge: () => call.charge(),
+      audit: (tx, { subject, data }) => void call.audit(tx, { subject: id, data: { ...data, session_id: subject } }),
+      async commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer> {
+        let made: Answer | undefined;
+        answer = await call.commit(async (tx) => {
+          const outcome = await run(tx);
+          if (outcome instanceof Failure) return outcome;
+          made = outcome;
+          return insert(tx, call, request, { id, sessionId: sessionIdOf(outcome), ownsSession: true });
+        });
+        if (!made) throw new Error("an agent session was committed without its session");
+        return made;
+      },
+    };
+    await sessions.launch(maker, create(CreateSessionRequestSchema, { ...browserOf(request), runtime }));
+    if (!answer) throw new Error("a session was launched and not committed");
+    return answer;
+  }
+
+  /** Puts an agent session on a browser session that runs. */
+  function attach(call: Call, request: CreateAgentSessionRequest, sessionId: string): Promise<AgentSession> {
+    assertNoBrowser(request);
+    const id = call.ids.next("agt");
+    return call.commit(async (tx) => {
+      const row = await controls.lock(tx, sessionId, call.principal.accountId);
+      if (row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
+      if (row.runtime !== runtime) {
+        const detail = `agents drive sessions of runtime ${runtime}, and this one's is ${row.runtime}`;
+        throw fail("driver-not-integrated", {}, { detail });
+      }
+      if (row.agent_session_id !== null) {
+        throw fail("conflict", {}, { detail: `the agent session ${row.agent_session_id} drives it already` });
+      }
+      call.audit(tx, { subject: id, data: { session_id: sessionId } });
+      return insert(tx, call, request, { id, sessionId, ownsSession: false });
+    });
+  }
+
+  return async (call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> => {
+    assertServed(request);
+    const { sessionId } = request;
+    return sessionId === undefined ? launch(call, request) : attach(call, request, sessionId);
+  };
+}
+
+function browserOf(request: CreateAgentSessionRequest) {
+  const { archetype, profileId, proxy, timeoutSeconds, idleTimeoutSeconds } = request;
+  const { locale, timezone, viewport, labels, onChallenge } = request;
+  return {
+    ...{ labels, onChallenge },
+    ...(archetype !== undefined && { archetype }),
+    ...(profileId !== undefined && { profileId }),
+    ...(proxy && { proxy }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(idleTimeoutSeconds !== undefined && { idleTimeoutSeconds }),
+    ...(locale !== undefined && { locale }),
+    ...(timezone !== undefined && { timezone }),
+    ...(viewport && { viewport }),
+  };
+}
+
+/** What a launch commits is a session. */
+function sessionIdOf(session: Message): string {
+  const id: unknown = Reflect.get(session, "id");
+  if (typeof id !== "string") throw new Error("a launch has committed something else than a session");
+  return id;
+}
