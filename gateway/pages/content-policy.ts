@@ -1,13 +1,21 @@
 import { createHash } from "node:crypto";
 
+/** What a page may beyond its own style and script. */
+interface Allowances {
+  /** What its script may connect to. */
+  readonly connect?: string;
+  /** Origins whose pages may have it in a frame. */
+  readonly embedders?: readonly string[];
+}
+
 /**
- * Headers of a page that may run and load its own inline style and script, and nothing else (CSP Level 3), but what
- * further directives allow it.
+ * Headers of a page that may run and load its own inline style and script, and nothing else (CSP Level 3), but what it is
+ * allowed besides.
  */
 export function pageHeadersFor(
   style: string,
   script: string,
-  more: readonly string[] = [],
+  { connect, embedders = [] }: Allowances = {},
 ): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
@@ -15,8 +23,8 @@ export function pageHeadersFor(
     `script-src '${hashOf(script)}'`,
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors 'none'",
-    ...more,
+    `frame-ancestors ${embedders.join(" ") || "'none'"}`,
+    ...(connect === undefined ? [] : [`connect-src ${connect}`]),
   ];
   return {
     "content-type": "text/html; charset=utf-8",

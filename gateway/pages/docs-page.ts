@@ -13,7 +13,8 @@ export function renderDocs(document: OpenApiDocument): string {
     title,
     html`<div class="reference">
 <nav aria-label="Reference"><p class="name"><a href="#top"><b>${info.title}</b></a> ${info.version}</p>
-<a href="/v1/openapi.json">OpenAPI 3.1</a>${groupsOf(document).map(navGroup)}
+<a href="/v1/openapi.json">OpenAPI 3.1</a>
+<a href="/docs/webhooks.md">Receive webhooks</a>${groupsOf(document).map(navGroup)}
 <strong><a href="#events">Events</a></strong><strong><a href="#stream-events">Events of streams</a></strong><strong><a href="#headers">Headers</a></strong></nav>
 <main id="top"><h1>${title}</h1>
 <div class="intro">${prose(info.description)}</div>

@@ -152,7 +152,7 @@ const ownStyle = `
 `;
 
 const headers = {
-  ...pageHeadersFor(style + ownStyle, linkScript, ["connect-src 'self'"]),
+  ...pageHeadersFor(style + ownStyle, linkScript, { connect: "'self'" }),
   "cache-control": "no-store",
 };
 

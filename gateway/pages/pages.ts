@@ -9,6 +9,8 @@ import { pageHeaders } from "./shell.ts";
 export interface Pages {
   readonly openApiJson: string;
   readonly docsHtml: string;
+  /** The guide to receiving webhooks, in Markdown. */
+  readonly webhooksGuide: string;
   /** Path under which each error has its page: that of ERRORS_BASE. */
   readonly errorsPath: string;
 }
@@ -21,11 +23,14 @@ export function errorsPathOf(errorsBase: string): string {
 /** Mounts the service's own documents. They are made once; clients ask again with the ETag and get 304. */
 export async function mountPages(
   fastify: FastifyInstance,
-  { openApiJson, docsHtml, errorsPath }: Pages,
+  { openApiJson, docsHtml, webhooksGuide, errorsPath }: Pages,
 ): Promise<void> {
   const jsonHeaders = { "content-type": "application/json; charset=utf-8", "x-content-type-options": "nosniff" };
+  const textHeaders = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
   fastify.get("/", (_, reply) => reply.redirect("/docs"));
   fastify.get("/docs", revalidated(docsHtml, pageHeaders));
+  // As plain text: a browser would not show Markdown, but offer to keep it.
+  fastify.get("/docs/webhooks.md", revalidated(webhooksGuide, textHeaders));
   fastify.get("/v1/openapi.json", revalidated(openApiJson, jsonHeaders));
   const unknown = renderUnknownError();
   fastify.get<{ Params: { slug: string } }>(`${errorsPath}/:slug`, ({ params: { slug } }, reply) =>

@@ -1,0 +1,113 @@
+import { readFileSync } from "node:fs";
+import type { FastifyInstance } from "fastify";
+import { html } from "../../src/platform/html.ts";
+import { pageHeadersFor } from "./content-policy.ts";
+import { page } from "./shell.ts";
+import { style } from "./style.ts";
+
+/** Built from `gateway/web`. */
+const script = readFileSync(new URL("../../src/gen/web/live.js", import.meta.url), "utf8");
+
+/** The picture has all the room that is left by what stands around it, and nothing lies over it. */
+const ownStyle = `
+html, body { height: 100%; }
+body { display: flex; flex-direction: column; height: 100dvh; }
+.bar, .tools { display: flex; flex-wrap: wrap; align-items: center; gap: .4rem .9rem; padding: .5rem .9rem;
+  background: var(--shade); border-bottom: 1px solid var(--line); font-size: 14px; }
+.bar p, .tools form { margin: 0; }
+.bar h1 { flex: 1 1 8rem; min-width: 0; margin: 0; font-size: 15px; line-height: 1.4; overflow: hidden;
+  text-overflow: ellipsis; white-space: nowrap; }
+#viewers { color: var(--soft); max-width: 100%; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+#status { display: flex; align-items: center; gap: .45rem; font-weight: 600; }
+#status::before { content: ""; width: .6rem; height: .6rem; border-radius: 50%; background: var(--soft); }
+[data-is=live] #status::before { background: var(--get); }
+[data-is=paused] #status::before { background: var(--patch); }
+[data-is=over] #status::before { background: var(--delete); }
+button, #address { min-height: 2.1rem; padding: .2rem .7rem; font: inherit; color: var(--ink); background: var(--paper);
+  border: 1px solid var(--line); border-radius: 7px; }
+button { cursor: pointer; }
+button:hover:enabled { background: var(--code); }
+button:disabled { color: var(--soft); cursor: default; }
+#wheel { font-weight: 600; color: var(--paper); background: var(--link); border-color: var(--link); }
+#wheel:hover { filter: brightness(1.08); }
+[data-steers=true] #wheel { color: var(--ink); background: var(--paper); border-color: var(--ink); }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+#tabs { display: flex; gap: .3rem; margin: 0; padding: 0; list-style: none; flex: 1 1 100%; overflow-x: auto; scrollbar-width: thin; }
+#tabs li { display: flex; flex: 0 1 15rem; min-width: 7rem; }
+#tabs button { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+#tabs button:first-child { flex: 1; border-radius: 7px 0 0 7px; text-align: left; }
+#tabs button:has(+ :disabled) { border-radius: 7px; }
+#tabs button:last-child { flex: none; border-left: none; border-radius: 0 7px 7px 0; padding: .2rem .55rem; }
+#tabs [aria-pressed=true] { font-weight: 600; background: var(--code); color: var(--ink); }
+#tabs :focus-visible { outline-offset: -2px; }
+#go { display: flex; flex: 1 1 14rem; gap: .4rem; min-width: 0; }
+#address { flex: 1; min-width: 0; text-overflow: ellipsis; }
+#address:read-only { color: var(--soft); background: none; }
+.group { display: flex; gap: .4rem; }
+#speed { margin: 0; color: var(--soft); }
+#speed[open] summary { display: inline; }
+#notice { margin: 0; padding: .6rem .9rem; border-bottom: 1px solid var(--line); border-left: 4px solid var(--patch); }
+#notice:empty, #steering:empty, #viewers:empty { display: none; }
+[data-is=over] #notice { border-left-color: var(--delete); }
+[data-is=over] .tools { display: none; }
+#keys { position: fixed; inset: auto auto 0 0; width: 1px; height: 1px; padding: 0; border: 0; opacity: 0; font-size: 16px; }
+#hint { color: var(--soft); display: none; }
+main.stage { flex: 1; min-height: 0; max-width: none; padding: 3px; display: grid; place-items: center; background: var(--code); }
+canvas { width: 100%; height: 100%; min-height: 0; object-fit: contain; }
+[data-steers=true] canvas { touch-action: none; }
+[data-steers=true] .stage { outline: 1px solid var(--get); outline-offset: -1px; }
+.stage:has(#keys:focus) { outline-width: 3px; outline-offset: -3px; }
+body:not([data-steers=true]) :is(.group, [data-drives]), #tabs button:last-child:disabled { display: none; }
+canvas:not([data-sequence]) { visibility: hidden; }
+[data-is=over] canvas, [data-is=waiting] canvas { opacity: .45; }
+@media (hover: hover) and (min-width: 761px) { body:has(#keys:focus) #hint { display: block; } }
+@media (max-width: 760px) {
+  .bar, .tools { padding: .4rem .6rem; gap: .4rem .6rem; }
+  .bar h1 { flex: 1 1 50%; }
+  #viewers { flex: 1 1 auto; }
+  #wheel { margin-left: auto; }
+  #speed { display: none; }
+  button, #address { min-height: 2.5rem; }
+  #address { font-size: 16px; }
+}
+`;
+
+const body = html`<header class="bar">
+<p id="status" role="status">Connecting</p>
+<h1 id="title">Live session</h1>
+<p id="viewers"></p>
+<p id="steering" role="status"></p>
+<p id="hint">Shift+Esc leaves the picture</p>
+<button id="wheel" type="button" hidden>Take control</button>
+</header>
+<section class="tools" aria-label="Browser">
+<ul id="tabs" aria-label="Tabs"></ul>
+<div class="group">
+<button id="back" type="button" data-drives disabled aria-label="Back">&larr;</button>
+<button id="forward" type="button" data-drives disabled aria-label="Forward">&rarr;</button>
+<button id="reload" type="button" data-drives disabled aria-label="Reload">&#8635;</button>
+</div>
+<form id="go"><input id="address" aria-label="Address" readonly autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="8192">
+<button data-drives disabled>Go</button></form>
+<div class="group">
+<button id="copy" type="button" data-drives disabled>Copy</button>
+<button id="paste" type="button" data-drives disabled>Paste</button>
+<button id="keyboard" type="button" data-drives disabled>Keyboard</button>
+</div>
+<details id="speed"><summary>Speed</summary> <span id="latency"></span></details>
+</section>
+<p id="notice" role="status"></p>
+<main class="stage">
+<textarea id="keys" disabled aria-label="Keyboard of the page. Shift and Escape leave it." autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck="false"></textarea>
+<canvas id="picture" role="img" aria-label="The session, no picture yet" width="1280" height="720"></canvas></main>
+<noscript><p class="single">This page needs script: it shows pictures as they come.</p></noscript>`;
+
+/** Mounts the page that a view link leads to. Pages of `embedders`, and of no other origin, may have it in a frame. */
+export function mountLivePage(fastify: FastifyInstance, embedders: readonly string[]): void {
+  const written = page("Live session", body, { style: ownStyle, script });
+  const headers = {
+    ...pageHeadersFor(style + ownStyle, script, { connect: "'self'", embedders }),
+    "cache-control": "no-store",
+  };
+  fastify.get("/live", (_, reply) => reply.headers(headers).send(written));
+}

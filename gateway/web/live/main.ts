@@ -1,0 +1,133 @@
+import { createClipboard } from "./clipboard.ts";
+import { connect } from "./connection.ts";
+import { createInputQueue } from "./input-queue.ts";
+import { attachKeyboard } from "./keyboard.ts";
+import { takeToken, takeViewerKey } from "./link.ts";
+import type { Command, Problem, Told } from "./messages.ts";
+import { createPicture } from "./picture.ts";
+import { attachMouse, attachTouch } from "./pointer.ts";
+import { createView, find, nameOf, type Shown, steers } from "./view.ts";
+
+/** Milliseconds for which a refusal stands, unless something else is told. */
+const refusalMs = 6_000;
+/** Milliseconds between two looks at how fast everything is, while somebody wants to know. */
+const measureMs = 1_000;
+
+const canvas = find("picture", HTMLCanvasElement);
+const field = find("keys", HTMLTextAreaElement);
+const wheel = find("wheel", HTMLButtonElement);
+const picture = createPicture(canvas);
+let shown: Shown = {
+  trouble: { is: "waiting", why: "" },
+  refusal: "",
+  state: undefined,
+  viewers: [],
+  own: undefined,
+};
+let refusalTimer: number | undefined;
+
+const command = (wanted: Command): void => connection.send({ command: wanted });
+const render = createView(command);
+
+function focusKeys(): void {
+  field.focus({ preventScroll: true });
+}
+
+function show(news: Partial<Shown>): void {
+  const didSteer = steers(shown);
+  shown = { ...shown, ...news };
+  render(shown);
+  const doesSteer = steers(shown);
+  if (doesSteer && !didSteer) focusKeys();
+  if (didSteer && !doesSteer) {
+    input.clear();
+    // The field that had the focus takes none now.
+    if (document.activeElement === document.body) wheel.focus();
+  }
+}
+
+function complain(refusal: string): void {
+  clearTimeout(refusalTimer);
+  refusalTimer = window.setTimeout(() => show({ refusal: "" }), refusalMs);
+  show({ refusal });
+}
+
+function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "" }: Problem): void {
+  clipboard.giveUp();
+  const who = winner ?? holder;
+  complain(who === undefined ? `That did not work: ${detail}.` : `${nameOf(who, shown)} steers at the moment.`);
+}
+
+function hear({ hello, state, viewers, refused, clipboard: copied }: Told): void {
+  if (hello) show({ own: hello.viewer, trouble: undefined });
+  if (state) show({ state });
+  if (viewers) show({ viewers: viewers.viewers });
+  if (copied) clipboard.hear(copied.text ?? "");
+  if (refused) refuse(refused);
+}
+
+function start(token: string) {
+  return connect({
+    token,
+    viewerKey: takeViewerKey(),
+    onTold: hear,
+    onFrame: (message, onShown) =>
+      picture.show(message, (sequence) => {
+        canvas.dataset.sequence = String(sequence);
+        onShown(sequence);
+      }),
+    onBreak: (why) => show({ trouble: { is: "waiting", why } }),
+    onOver: (why) => show({ trouble: { is: "over", why }, viewers: [] }),
+  });
+}
+
+/** Pictures in a second, and the way to the service and back. */
+function measure(): void {
+  const output = find("latency", HTMLElement);
+  let before = picture.shown;
+  setInterval(() => {
+    const rate = ((picture.shown - before) * 1_000) / measureMs;
+    before = picture.shown;
+    const roundTrip = connection.roundTrip();
+    const way = roundTrip === undefined ? "" : `${Math.round(roundTrip)} ms there and back, `;
+    output.textContent = `${way}${Math.round(rate)} pictures a second`;
+  }, measureMs);
+}
+
+function attach(): void {
+  const parts = { steers: () => steers(shown), push: input.push };
+  attachMouse({ ...parts, canvas, picture, onPress: focusKeys });
+  attachTouch({ ...parts, canvas, picture, onPress: focusKeys });
+  attachKeyboard({
+    ...parts,
+    ...{ field, command, copy: clipboard.copy, paste: clipboard.paste },
+    leave: () => wheel.focus(),
+  });
+  wheel.addEventListener("click", () => {
+    connection.send(steers(shown) ? { hand_back: {} } : { take_control: {} });
+  });
+  const press = (id: string, act: () => unknown): void => find(id, HTMLButtonElement).addEventListener("click", act);
+  for (const kind of ["back", "forward", "reload"] as const) press(kind, () => command({ kind }));
+  press("keyboard", focusKeys);
+  press("copy", () => clipboard.copy());
+  press("paste", () => clipboard.pasteFromClipboard());
+  find("speed", HTMLDetailsElement).addEventListener("toggle", measure, { once: true });
+  find("go", HTMLFormElement).addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = find("address", HTMLInputElement).value.trim();
+    if (text === "" || !steers(shown)) return;
+    command({ kind: "navigate", url: /^[a-z]+:/i.test(text) && !/^[\w.-]+:\d/.test(text) ? text : `https://${text}` });
+    focusKeys();
+  });
+}
+
+addEventListener("hashchange", () => void (location.hash.length > 1 && location.reload()));
+const token = takeToken();
+const connection = start(token);
+const input = createInputQueue(connection);
+const clipboard = createClipboard({
+  send: connection.send,
+  pushPaste: (text) => input.push({ kind: "paste", text }),
+  complain,
+});
+attach();

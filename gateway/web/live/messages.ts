@@ -1,0 +1,93 @@
+/** A page of the session. */
+export interface Tab {
+  readonly id: string;
+  readonly url: string;
+  readonly title?: string;
+  readonly active?: boolean;
+  readonly crashed?: boolean;
+}
+
+/** How the session is. */
+export interface State {
+  readonly status: string;
+  readonly pause_reason?: string;
+  readonly control: { readonly state: string; readonly holder_client_id?: string };
+  readonly control_changed_at?: string;
+  readonly pages?: readonly Tab[];
+}
+
+/** One who watches. */
+export interface Viewer {
+  readonly id: string;
+  readonly name: string;
+  readonly can_control?: boolean;
+  /** The client as which it controls. */
+  readonly client_id: string;
+}
+
+/** A problem document. */
+export interface Problem {
+  readonly type?: string;
+  readonly detail?: string;
+  readonly winner_client_id?: string;
+  readonly holder_client_id?: string;
+}
+
+/** What the service tells in text, of what this page looks at. */
+export interface Told {
+  readonly hello?: { readonly viewer: Viewer };
+  readonly state?: State;
+  readonly viewers?: { readonly viewers: readonly Viewer[] };
+  readonly heartbeat?: object;
+  readonly ended?: { readonly reason?: string };
+  readonly refused?: Problem;
+  readonly clipboard?: { readonly text?: string };
+  /** The last message of a stream that has failed. */
+  readonly error?: Problem;
+}
+
+/** What is told of a key. */
+interface KeyEvent {
+  readonly key: string;
+  readonly code?: string;
+  readonly location?: number;
+}
+
+/** One finger on the picture. */
+export interface Finger {
+  readonly id: number;
+  readonly x: number;
+  readonly y: number;
+}
+
+/** What a person does, as `InputEvent` of the interface has it. */
+export type InputEvent =
+  | { readonly kind: "pointer_move"; readonly x: number; readonly y: number }
+  | {
+      readonly kind: "pointer_down" | "pointer_up";
+      readonly x: number;
+      readonly y: number;
+      readonly button: "left" | "middle" | "right";
+      readonly click_count: number;
+    }
+  | { readonly kind: "wheel"; readonly x: number; readonly y: number; readonly dx: number; readonly dy: number }
+  | ({ readonly kind: "key_down" | "key_up" } & KeyEvent)
+  | { readonly kind: "text" | "paste"; readonly text: string }
+  | {
+      readonly kind: "composition";
+      readonly text: string;
+      readonly selection_start: number;
+      readonly selection_end: number;
+      readonly done: boolean;
+    }
+  | {
+      readonly kind: "touch";
+      readonly phase: "start" | "move" | "end" | "cancel";
+      readonly points: readonly Finger[];
+    };
+
+/** What a person does with a page as a whole. */
+export type Command =
+  | { readonly kind: "navigate"; readonly url: string }
+  | { readonly kind: "back" | "forward" | "reload" }
+  | { readonly kind: "activate_page" | "close_page"; readonly page_id: string };

@@ -1,0 +1,105 @@
+/** The fields of a protobuf message by their numbers: numbers, and bytes. */
+type Fields = Record<number, number | Uint8Array>;
+
+/** Where something is on the page that is shown, in CSS pixels. */
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Fields of `JoinResponse` and of `LiveFrame`. */
+const frameField = 4;
+const field = { sequence: 1, contentType: 3, width: 4, height: 5, data: 7 };
+
+function readFields(bytes: Uint8Array): Fields {
+  const fields: Fields = {};
+  let at = 0;
+  const readNumber = () => {
+    for (let value = 0, unit = 1; ; unit *= 128) {
+      const byte = bytes[at++] ?? 0;
+      value += (byte & 127) * unit;
+      if (byte < 128) return value;
+    }
+  };
+  while (at < bytes.length) {
+    const tag = readNumber();
+    const value = readNumber();
+    const hasBytes = tag % 8 === 2;
+    fields[Math.floor(tag / 8)] = hasBytes ? bytes.subarray(at, at + value) : value;
+    if (hasBytes) at += value;
+  }
+  return fields;
+}
+
+interface Waiting {
+  readonly frame: Fields;
+  readonly onShown: (sequence: number) => void;
+}
+
+/** The picture of the page. */
+export interface Picture {
+  /** Shows a frame, unless a newer one comes before it can. */
+  show(message: Uint8Array, onShown: (sequence: number) => void): void;
+  /** The point of the page at a point of the window: one beside the picture is at its edge. */
+  pointAt(at: { readonly clientX: number; readonly clientY: number }): Point;
+  /** Counts the frames that were shown. */
+  readonly shown: number;
+}
+
+const numberOf = (value: number | Uint8Array | undefined): number => (typeof value === "number" ? value : 0);
+
+export function createPicture(canvas: HTMLCanvasElement): Picture {
+  const pen = canvas.getContext("2d", { alpha: false });
+  let waiting: Waiting | undefined;
+  let isDrawing = false;
+  let shown = 0;
+  /** The size of the page in CSS pixels. */
+  let page = { width: canvas.width, height: canvas.height };
+
+  async function draw({ frame }: Waiting): Promise<void> {
+    const { [field.data]: data, [field.contentType]: type } = frame;
+    if (!(data instanceof Uint8Array) || !(type instanceof Uint8Array)) return;
+    const blob = new Blob([new Uint8Array(data)], { type: new TextDecoder().decode(type) });
+    const bitmap = await createImageBitmap(blob);
+    if (canvas.width !== bitmap.width) canvas.width = bitmap.width;
+    if (canvas.height !== bitmap.height) canvas.height = bitmap.height;
+    pen?.drawImage(bitmap, 0, 0);
+    bitmap.close();
+    page = { width: numberOf(frame[field.width]), height: numberOf(frame[field.height]) };
+    shown += 1;
+  }
+
+  async function drawAll(): Promise<void> {
+    isDrawing = true;
+    for (let next = waiting; next; next = waiting) {
+      waiting = undefined;
+      // A frame that cannot be read is as good as one that was shown: the next one may be.
+      await draw(next).catch(() => undefined);
+      next.onShown(numberOf(next.frame[field.sequence]));
+    }
+    isDrawing = false;
+  }
+
+  return {
+    show(message, onShown) {
+      const { [frameField]: frame } = readFields(message);
+      if (!(frame instanceof Uint8Array)) return;
+      waiting = { frame: readFields(frame), onShown };
+      if (!isDrawing) void drawAll();
+    },
+    pointAt({ clientX, clientY }) {
+      const box = canvas.getBoundingClientRect();
+      // The picture keeps its shape, in the middle of its box.
+      const scale = Math.min(box.width / canvas.width, box.height / canvas.height);
+      const [width, height] = [canvas.width * scale, canvas.height * scale];
+      const part = (at: number, from: number, size: number) => Math.min(1, Math.max(0, (at - from) / size));
+      return {
+        x: part(clientX, box.left + (box.width - width) / 2, width) * page.width,
+        y: part(clientY, box.top + (box.height - height) / 2, height) * page.height,
+      };
+    },
+    get shown() {
+      return shown;
+    },
+  };
+}

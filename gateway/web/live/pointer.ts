@@ -1,0 +1,93 @@
+import type { Finger, InputEvent } from "./messages.ts";
+import type { Picture } from "./picture.ts";
+
+/** What the pointer of a viewer works on. */
+export interface PointerParts {
+  readonly canvas: HTMLCanvasElement;
+  readonly picture: Picture;
+  /** Whether the viewer steers: else nothing is sent, and the picture scrolls and zooms as any other. */
+  steers(): boolean;
+  push(event: InputEvent): void;
+  /** The mouse was pressed on the picture: keys belong to it. */
+  onPress(): void;
+}
+
+const buttons = ["left", "middle", "right"] as const;
+
+/** Pixels of a line and of a page, which some wheels count in (UI Events, WheelEvent.deltaMode). */
+const wheelUnits = [1, 16, 400];
+
+/** Third clicks select a paragraph, and there are no fourth ones. */
+const mostClicks = 3;
+
+/** Sends what the mouse does: within the picture, and beyond it while a button is held that was pressed there. */
+export function attachMouse({ canvas, picture, steers, push, onPress }: PointerParts): void {
+  const held = new Map<number, number>();
+
+  canvas.addEventListener("mousedown", (event) => {
+    const { [event.button]: button } = buttons;
+    if (!steers() || !button) return;
+    event.preventDefault();
+    onPress();
+    const clicks = ((Math.max(1, event.detail) - 1) % mostClicks) + 1;
+    held.set(event.button, clicks);
+    push({ kind: "pointer_down", ...picture.pointAt(event), button, click_count: clicks });
+  });
+  addEventListener("mouseup", (event) => {
+    const { [event.button]: button } = buttons;
+    const clicks = held.get(event.button);
+    if (!button || clicks === undefined) return;
+    held.delete(event.button);
+    if (steers()) push({ kind: "pointer_up", ...picture.pointAt(event), button, click_count: clicks });
+  });
+  addEventListener("mousemove", (event) => {
+    if (!steers() || (event.target !== canvas && held.size === 0)) return;
+    push({ kind: "pointer_move", ...picture.pointAt(event) });
+  });
+  canvas.addEventListener("contextmenu", (event) => void (steers() && event.preventDefault()));
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      if (!steers()) return;
+      event.preventDefault();
+      const unit = wheelUnits[event.deltaMode] ?? 1;
+      push({ kind: "wheel", ...picture.pointAt(event), dx: event.deltaX * unit, dy: event.deltaY * unit });
+    },
+    { passive: false },
+  );
+}
+
+/** Sends what fingers do: taps, swipes and pinches are made of it by the page's own browser. */
+export function attachTouch({ canvas, picture, steers, push }: PointerParts): void {
+  const fingers = new Map<number, Finger>();
+  const tell = (phase: "start" | "move" | "end" | "cancel") =>
+    push({ kind: "touch", phase, points: [...fingers.values()] });
+
+  function lowestFree(): number {
+    const taken = new Set([...fingers.values()].map(({ id }) => id));
+    let id = 0;
+    while (taken.has(id)) id += 1;
+    return id;
+  }
+
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.pointerType === "mouse" || !steers()) return;
+    // Else the browser makes mouse events of it as well.
+    event.preventDefault();
+    canvas.setPointerCapture(event.pointerId);
+    fingers.set(event.pointerId, { id: lowestFree(), ...picture.pointAt(event) });
+    tell("start");
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const finger = fingers.get(event.pointerId);
+    if (!finger) return;
+    fingers.set(event.pointerId, { id: finger.id, ...picture.pointAt(event) });
+    tell("move");
+  });
+  canvas.addEventListener("pointerup", (event) => void (fingers.delete(event.pointerId) && tell("end")));
+  canvas.addEventListener("pointercancel", (event) => {
+    if (!fingers.has(event.pointerId)) return;
+    fingers.clear();
+    tell("cancel");
+  });
+}

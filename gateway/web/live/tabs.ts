@@ -1,0 +1,36 @@
+import type { Command, Tab } from "./messages.ts";
+
+/** Makes what shows the tabs of the session's browser: who steers goes to them, and closes them. */
+export function createTabs(list: HTMLElement, command: (command: Command) => void) {
+  let before = "";
+
+  function button(name: string, text: string, wanted: Command, isSteering: boolean): HTMLButtonElement {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = text;
+    made.disabled = !isSteering;
+    made.setAttribute("aria-label", name);
+    made.addEventListener("click", () => command(wanted));
+    return made;
+  }
+
+  function item({ id, title, active = false }: Tab, isSteering: boolean): HTMLLIElement {
+    const made = document.createElement("li");
+    const name = title || "Untitled page";
+    const open = button(name, name, { kind: "activate_page", page_id: id }, isSteering);
+    open.setAttribute("aria-pressed", String(active));
+    made.append(open, button(`Close ${name}`, "×", { kind: "close_page", page_id: id }, isSteering));
+    return made;
+  }
+
+  return (tabs: readonly Tab[], isSteering: boolean): void => {
+    const now = JSON.stringify([tabs, isSteering]);
+    if (now === before) return;
+    before = now;
+    // Who has come to a tab by keys stays there.
+    const all: (Element | null)[] = [...list.querySelectorAll("button")];
+    const focused = all.indexOf(document.activeElement);
+    list.replaceChildren(...tabs.map((tab) => item(tab, isSteering)));
+    if (focused >= 0) list.querySelectorAll("button")[focused]?.focus();
+  };
+}

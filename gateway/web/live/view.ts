@@ -1,0 +1,101 @@
+import type { Command, State, Viewer } from "./messages.ts";
+import { createTabs } from "./tabs.ts";
+
+/** What the page shows around the picture. */
+export interface Shown {
+  /** The session is over, or there is no connection, and why. */
+  readonly trouble: { readonly is: "over" | "waiting"; readonly why: string } | undefined;
+  /** Why something that the viewer wanted was refused. */
+  readonly refusal: string;
+  readonly state: State | undefined;
+  readonly viewers: readonly Viewer[];
+  readonly own: Viewer | undefined;
+}
+
+/** Finds an element of the page, which has all that this script asks for. */
+export function find<Kind extends HTMLElement>(id: string, kind: abstract new () => Kind): Kind {
+  const element = document.getElementById(id);
+  if (!(element instanceof kind)) throw new Error(`the page has no ${id}`);
+  return element;
+}
+
+/** Whether the viewer itself steers. */
+export function steers({ state, own, trouble }: Shown): boolean {
+  return trouble === undefined && own !== undefined && state?.control.holder_client_id === own.client_id;
+}
+
+/** What a client is called. */
+export function nameOf(clientId: string | undefined, { viewers, own }: Pick<Shown, "viewers" | "own">): string {
+  if (clientId === own?.client_id) return "You";
+  return viewers.find((viewer) => viewer.client_id === clientId)?.name ?? "Somebody else";
+}
+
+function steeringOf(shown: Shown): string {
+  const { state, trouble } = shown;
+  if (!state || trouble) return "";
+  const since = state.control_changed_at
+    ? ` since ${new Date(state.control_changed_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`
+    : "";
+  if (steers(shown)) return `You steer${since}`;
+  if (state.control.state === "human_control") return `${nameOf(state.control.holder_client_id, shown)} steers${since}`;
+  return state.control.state === "agent_control" ? `An agent steers${since}` : "A program steers";
+}
+
+/** What is to be done about a pause, by whom. */
+function remedyOf(shown: Shown): string {
+  if (steers(shown)) return "Get through it, and the session goes on.";
+  if (shown.own?.can_control) return "Take control and get through it, and the session goes on.";
+  return "It goes on when somebody has got through it.";
+}
+
+function noticeOf(shown: Shown): string {
+  const { trouble, refusal, state } = shown;
+  if (trouble) return trouble.why;
+  if (refusal) return refusal;
+  if (state?.status === "paused") {
+    const check = state.pause_reason ? ` (${state.pause_reason})` : "";
+    return `The session is paused at a bot check${check}. ${remedyOf(shown)}`;
+  }
+  if (state?.pages?.some(({ active, crashed }) => active && crashed))
+    return "The page has crashed. The picture comes back when it is loaded again.";
+  return "";
+}
+
+function write(id: string, text: string): void {
+  const element = find(id, HTMLElement);
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Makes what shows all but the picture. */
+export function createView(command: (command: Command) => void) {
+  const showTabs = createTabs(find("tabs", HTMLElement), command);
+  const address = find("address", HTMLInputElement);
+
+  return (shown: Shown): void => {
+    const { trouble, state, viewers, own } = shown;
+    const isSteering = steers(shown);
+    const isPaused = state?.status === "paused";
+    const { dataset } = document.body;
+    dataset.is = trouble?.is ?? (state ? (isPaused ? "paused" : "live") : "waiting");
+    dataset.steers = String(isSteering);
+    write("status", { over: "Over", waiting: "Connecting", paused: "Paused", live: "Live" }[dataset.is] ?? "");
+    write("notice", noticeOf(shown));
+    write("steering", steeringOf(shown));
+    const wheel = find("wheel", HTMLButtonElement);
+    wheel.hidden = !own?.can_control || trouble !== undefined;
+    wheel.textContent = isSteering ? "Hand back" : "Take control";
+    for (const control of document.querySelectorAll<HTMLButtonElement>("[data-drives]")) control.disabled = !isSteering;
+    address.readOnly = !isSteering;
+    find("keys", HTMLTextAreaElement).disabled = !isSteering;
+    const names = viewers.map(({ id, name }) => (id === own?.id ? "you" : name));
+    write("viewers", names.length === 0 ? "" : `${names.length} watching: ${names.join(", ")}`);
+    if (!state) return;
+    const active = state.pages?.find((page) => page.active);
+    const title = active?.title || "Untitled page";
+    write("title", title);
+    document.title = `${title} - live`;
+    if (document.activeElement !== address || !isSteering) address.value = active?.url ?? "";
+    find("picture", HTMLCanvasElement).setAttribute("aria-label", `Live picture of the page: ${title}`);
+    showTabs(state.pages ?? [], isSteering);
+  };
+}

@@ -1,0 +1,140 @@
+import { createHash } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Call } from "../call.ts";
+import {
+  type JoinRequest,
+  JoinRequestSchema,
+  type JoinResponse,
+  JoinResponseSchema,
+  type LiveJoin,
+  type LiveService,
+  type LiveViewer,
+  LiveViewerSchema,
+} from "../gen/pilothouse/v1/live_pb.ts";
+import { SessionEndedReason } from "../gen/pilothouse/v1/session_pb.ts";
+import { BoundedQueue } from "../platform/bounded-queue.ts";
+import { asFailure, Failure, failFields } from "../platform/errors.ts";
+import { type Ids, toBase32 } from "../platform/ids.ts";
+import { toProblem } from "../platform/problem.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import { noSession } from "../sessions/ended-session.ts";
+import { toStoredReason } from "../sessions/session-message.ts";
+import type { Sessions } from "../sessions/sessions.ts";
+import { admitPerson, type OneViewerParts } from "../view-links/one-viewer.ts";
+import { createWheel, mayControl, type SteeringParts, type Wheel } from "./steering.ts";
+
+export interface LiveServiceParts extends SteeringParts, OneViewerParts {
+  readonly ids: Ids;
+  readonly sessions: SteeringParts["sessions"] & Pick<Sessions, "assertRunning" | "agentOf" | "view">;
+  readonly config: { readonly errorsBase: string };
+}
+
+/** How many messages may wait for a viewer; of frames there are two at the most. */
+const ahead = { items: 16 };
+
+/** The same secret gives the same viewer of a session; its name is told to all, and gives nothing away of it. */
+function viewerIdOf(sessionId: string, key: string): string {
+  const digest = createHash("sha256").update(`${sessionId} ${key}`).digest("hex");
+  return `vwr_${toBase32(BigInt(`0x${digest}`) & ((1n << 130n) - 1n), 26)}`;
+}
+
+function viewerOf(call: Call, { name }: LiveJoin, id: string): LiveViewer {
+  const { principal } = call;
+  // What keys and users are called is no business of those who have a link.
+  const linkName = principal.sessionId === undefined ? "" : principal.name;
+  const clientId = principal.person?.clientId ?? `view:${id}`;
+  return create(LiveViewerSchema, { id, clientId, name: name || linkName || "Viewer", canControl: mayControl(call) });
+}
+
+/** The end of a session is what its viewers wait for, and no failure of theirs. */
+function endedOf(thrown: unknown): JoinResponse {
+  if (!(thrown instanceof Failure) || thrown.slug !== "session-destroyed") throw thrown;
+  const { ended_reason: name } = thrown.extensions;
+  const reason = Object.values(SessionEndedReason).find((each) => toStoredReason(each) === name);
+  return create(JoinResponseSchema, { ended: reason === undefined ? {} : { reason } });
+}
+
+/** Makes the implementation of LiveService. */
+export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
+  const { ids, sessions, config } = parts;
+
+  async function steer(wheel: Wheel, message: JoinRequest): Promise<MessageInitShape<typeof JoinResponseSchema>> {
+    const { takeControl, handBack, input, command, copy } = message;
+    if (takeControl) await wheel.take();
+    if (handBack) await wheel.handBack();
+    if (input) return { input: await wheel.send(input) };
+    if (command) await wheel.command(command);
+    return copy ? { clipboard: { text: await wheel.copy() } } : {};
+  }
+
+  /** Does what a viewer steers by, and gives the rest, which is for the session's machine. */
+  async function* steering(call: Call, wheel: Wheel, messages: AsyncIterable<JoinRequest>, outbox: Outbox) {
+    async function answer(message: JoinRequest): Promise<void> {
+      const told = await steer(wheel, message).catch((thrown: unknown) => ({
+        refused: toProblem(asFailure(thrown), config.errorsBase, call.requestId),
+      }));
+      if (Object.keys(told).length > 0) await outbox.push(create(JoinResponseSchema, told));
+    }
+    let isIn = false;
+    for await (const message of messages) {
+      const { join, ack, visibility, heartbeat, command } = message;
+      if (isIn && join) throw failFields("validation-failed", { join: "is for the first message alone" });
+      isIn = true;
+      if (heartbeat) wheel.noteLife();
+      // What the worker is told of a viewer has nothing that is the viewer's secret.
+      if (join) yield create(JoinRequestSchema, { join: { hidden: join.hidden } });
+      else if (ack || visibility || heartbeat) yield message;
+      // A page may take long to load, and input goes on meanwhile.
+      else if (command) void answer(message);
+      else await answer(message);
+    }
+  }
+
+  /** What the session's machine cannot know: that an agent has the session. */
+  async function complete(call: Call, id: string, response: JoinResponse): Promise<JoinResponse> {
+    const { control } = response.state ?? {};
+    if (control?.state === "api" && (await sessions.agentOf(call, id)) !== null) control.state = "agent_control";
+    return response;
+  }
+
+  async function* relay(call: Call, id: string, viewer: LiveViewer, messages: AsyncIterable<JoinRequest>) {
+    const outbox: Outbox = new BoundedQueue(ahead);
+    const wheel = createWheel(parts, call, id, viewer.clientId);
+    async function watch(): Promise<void> {
+      for await (const response of sessions.view(call, id, viewer, steering(call, wheel, messages, outbox))) {
+        wheel.hear(response.state?.control);
+        await outbox.push(await complete(call, id, response));
+      }
+    }
+    watch().then(
+      () => outbox.end(),
+      (thrown: unknown) => outbox.fail(thrown),
+    );
+    try {
+      yield* outbox;
+    } catch (thrown) {
+      yield endedOf(thrown);
+    } finally {
+      await wheel.letGo();
+    }
+  }
+
+  return {
+    async join(call, { join }) {
+      if (!join) throw failFields("validation-failed", { join: "is needed in the first message" });
+      const { sessionId: own } = call.principal;
+      const id = join.sessionId || own;
+      if (id === undefined)
+        throw failFields("validation-failed", { "join.session_id": "is needed without a view link" });
+      if (own !== undefined && id !== own) throw noSession();
+      await sessions.assertRunning(call, id);
+      await admitPerson(parts, call, join.viewerKey);
+      const { viewerKey } = join;
+      const viewerId = viewerKey === undefined ? ids.next("vwr") : viewerIdOf(id, viewerKey);
+      const viewer = viewerOf(call, join, viewerId);
+      return { relay: (messages) => relay(call, id, viewer, messages) };
+    },
+  };
+}
+
+type Outbox = BoundedQueue<JoinResponse>;

@@ -1,0 +1,145 @@
+import { create } from "@bufbuild/protobuf";
+import { assertTakesTurns } from "../agent-sessions/agent-sessions.ts";
+import { findAgentSession } from "../agent-sessions/store.ts";
+import type { AuditLog, Call } from "../call.ts";
+import type { Controls } from "../control/control.ts";
+import type { SignsOfLife } from "../control/signs-of-life.ts";
+import type { ControlRow } from "../control/store.ts";
+import {
+  type LiveCommand,
+  type LiveInput,
+  type LiveInputAnswer,
+  LiveInputAnswerSchema,
+} from "../gen/pilothouse/v1/live_pb.ts";
+import {
+  type Control,
+  InteractRequestSchema,
+  NavigateRequestSchema,
+  WaitUntil,
+} from "../gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../platform/errors.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { callerOf, lateCallerOf, type SessionCaller } from "../sessions/session-caller.ts";
+import type { Sessions } from "../sessions/sessions.ts";
+
+export interface SteeringParts {
+  readonly db: Database;
+  readonly sessions: Pick<Sessions, "tellControl" | "sendInput" | "navigate" | "interact" | "readSelection">;
+  readonly controls: Controls;
+  readonly signsOfLife: SignsOfLife;
+  readonly audit: AuditLog;
+}
+
+/** Milliseconds that a worker has to release what a viewer who has left held down. */
+const letGoWithin = 2_000;
+
+/** What a bearer has to have to control any session of its account; a view link says by itself whether it may. */
+const controlScope = "sessions:write";
+
+/** Whether the bearer of a call may take control of the session that it watches. */
+export function mayControl({ principal }: Pick<Call, "principal">): boolean {
+  return principal.mayControl ?? principal.scopes.has(controlScope);
+}
+
+/** What one viewer does to the session that it watches. Whether it may is decided by the row of the session, and its worker. */
+export interface Wheel {
+  /** Takes control, or renews it. Throws `pair-mode-conflict` with who holds it. */
+  take(): Promise<void>;
+  /** Hands control back. Throws `pair-mode-invalid-transition`. */
+  handBack(): Promise<void>;
+  /** Sends input, and says what has become of all of it so far. */
+  send(input: LiveInput): Promise<LiveInputAnswer>;
+  /** Does something with a page as a whole, in place of what it does so far; resolves when it has, or other things to do. */
+  command(command: LiveCommand): Promise<void>;
+  /** Reads the text that is selected. */
+  copy(): Promise<string>;
+  /** Hears who steers, as all viewers are told. */
+  hear(control: Control | undefined): void;
+  /** Hears that the viewer is there: that keeps its control. */
+  noteLife(): void;
+  /** Releases what the viewer holds down, who has left. */
+  letGo(): Promise<void>;
+}
+
+/** Gives a viewer what it may come to steer with, under its own name. */
+export function createWheel(parts: SteeringParts, call: Call, sessionId: string, clientId: string): Wheel {
+  const { db, sessions, controls, signsOfLife, audit } = parts;
+  const total = { accepted: 0, dropped: 0 };
+  let isHolder = false;
+  let running = new AbortController();
+
+  function assertMayControl(): void {
+    if (!mayControl(call)) throw fail("forbidden", {}, { detail: "the link is for watching only" });
+  }
+
+  /** Commits a change of control; when it is over the worker knows of it. */
+  async function change(action: string, run: (tx: Tx, row: ControlRow) => Promise<{ readonly isRenewal: boolean }>) {
+    assertMayControl();
+    await db.transaction(async (tx) => {
+      const row = await controls.lock(tx, sessionId, call.principal.accountId);
+      const { isRenewal } = await run(tx, row);
+      if (!isRenewal) audit.append(tx, { call, action, subject: sessionId, data: { client_id: clientId } });
+    });
+    await sessions.tellControl(callerOf(call), sessionId);
+  }
+
+  async function run({ command }: LiveCommand, caller: SessionCaller): Promise<void> {
+    if (command.case === "navigate") {
+      const { url } = command.value;
+      await sessions.navigate(caller, sessionId, create(NavigateRequestSchema, { url, waitUntil: WaitUntil.COMMIT }));
+    } else {
+      await sessions.interact(caller, sessionId, create(InteractRequestSchema, { action: command, whilePaused: true }));
+    }
+  }
+
+  return {
+    take: () =>
+      change("session.take_over", async (tx, row) => {
+        const { agent_session_id: agentId, account_id: accountId } = row;
+        const agent = agentId === null ? undefined : await findAgentSession(tx, agentId, accountId);
+        if (agent) assertTakesTurns(agent);
+        return controls.take(tx, row, clientId);
+      }),
+    handBack: () =>
+      change("session.hand_back", async (tx, row) => {
+        await controls.giveBack(tx, row, clientId);
+        return { isRenewal: false };
+      }),
+    async send({ events }) {
+      assertMayControl();
+      const { accepted, dropped } = await sessions.sendInput(callerOf(call), sessionId, { clientId, events });
+      if (accepted > 0) signsOfLife.note(sessionId, clientId, true);
+      total.accepted += accepted;
+      total.dropped += dropped;
+      return create(LiveInputAnswerSchema, total);
+    },
+    async command(command) {
+      assertMayControl();
+      running.abort();
+      running = new AbortController();
+      const { signal } = running;
+      if (isHolder) signsOfLife.note(sessionId, clientId, true);
+      const caller = { ...callerOf(call), clientId, signal: AbortSignal.any([call.signal, signal]) };
+      await run(command, caller).catch((thrown: unknown) => {
+        if (!signal.aborted) throw thrown;
+      });
+    },
+    async copy() {
+      assertMayControl();
+      const { text } = await sessions.readSelection({ ...callerOf(call), clientId }, sessionId);
+      return text;
+    },
+    hear(control) {
+      if (control) isHolder = control.holderClientId === clientId;
+    },
+    noteLife() {
+      if (isHolder) signsOfLife.note(sessionId, clientId, false);
+    },
+    async letGo() {
+      if (!isHolder) return;
+      const release = { clientId, events: [], release: true };
+      // Nobody waits for it: what is held is released as well when control passes on.
+      await sessions.sendInput(lateCallerOf(call, letGoWithin), sessionId, release).catch(() => undefined);
+    },
+  };
+}

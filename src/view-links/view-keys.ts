@@ -1,0 +1,55 @@
+import type { Principal } from "../call.ts";
+import type { BearerKind, Credential } from "../identity/bearer-kind.ts";
+import { tokenText } from "../identity/token-text.ts";
+import { fail } from "../platform/errors.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import { findTokens, type SessionTokenRow, tokenCredential } from "../sessions/session-tokens.ts";
+
+/** The scope that watching needs. */
+const viewScope = "sessions:read";
+
+/** How the tokens of view links are written. */
+export const viewKeyText = tokenText("phv_", "vln");
+
+/** Throws for who lacks what every link gives. */
+export function assertMayLink({ scopes, kind }: Principal): void {
+  if (scopes.has(viewScope)) return;
+  throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${viewScope}, which a link gives` });
+}
+
+/** Address of the page that a link leads to. */
+export const pageOf = (publicUrl: string, key: string): string => `${publicUrl}/live#${key}`;
+
+interface ViewKeyRow extends SessionTokenRow {
+  readonly link_name: string;
+  readonly control: boolean;
+  readonly expires_at: Date;
+  readonly client_id: string | null;
+  readonly opens_until: Date | null;
+}
+
+const findStatement = findTokens("view-key-find", "view_links", [
+  ...["name as link_name", "control", "expires_at", "client_id", "opens_until"],
+]);
+
+/** A link is good for its own time, and no longer than its maker. */
+function toCredential(row: ViewKeyRow): Credential {
+  const { link_name: name, control: mayControl, expires_at: ownEnd, ends_at: makersEnd } = row;
+  const { client_id: clientId, opens_until: opensUntil } = row;
+  const expiresAt = makersEnd && makersEnd < ownEnd ? makersEnd : ownEnd;
+  const person = clientId === null ? {} : { person: { linkId: row.id, clientId } };
+  const credential = tokenCredential(row, { scope: viewScope, mayControl, name, ...person });
+  return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };
+}
+
+/** The tokens of view links as bearers. They end with the key or the login that has made them. */
+export function viewKeyBearers(db: Database): BearerKind {
+  return {
+    prefix: viewKeyText.prefix,
+    parse: viewKeyText.parse,
+    async find(ids) {
+      const rows = await db.named<ViewKeyRow>(findStatement, [ids]);
+      return new Map(rows.map((row) => [row.id, toCredential(row)]));
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { LiveClient } from "../support/live-client.ts";
+
+let scene: LendScene;
+beforeAll(async () => {
+  scene = await startLendScene();
+}, 120_000);
+afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
+
+/** Opens a session with a page, and makes a link to it; gives the session's path, and the link's token. */
+async function openLinked(path: string, link: object = {}): Promise<{ session: string; id: string; key: string }> {
+  const session = await scene.open();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url(path) });
+  const { status, body } = await scene.rest(`${session}/view-links`, link);
+  expect(status).toBe(201);
+  return { session, id: body.id, key: new URL(body.url).hash.slice(1) };
+}
+
+const join = (key: string, request: object = {}, options: { acknowledges?: boolean } = {}) =>
+  LiveClient.join(scene.service.url, key, request, options);
+
+/** Ends the connection that a refusal ends, and gives how. */
+async function refusalOf(key: string, request: object = {}): Promise<{ code: number; reason: string }> {
+  using viewer = await join(key, request);
+  return await viewer.closed;
+}
+
+test("a viewer hears of the session, of who watches, and of the end", async () => {
+  const { session, key } = await openLinked("/plain.html", { name: "Support desk" });
+  using viewer = await join(key);
+  const { hello } = await viewer.hear((message) => message.hello);
+  expect(hello).toMatchObject({
+    session_id: session.split("/").at(-1),
+    viewer: { name: "Support desk", can_control: false },
+    media: "frames",
+  });
+  const page = { id: "page_1", title: "Plain", active: true, crashed: false, url: scene.site.url("/plain.html") };
+  const { state } = await viewer.hear((message) => message.state);
+  expect(state).toMatchObject({ status: "live", control: { state: "api" }, pages: [page] });
+  expect(state.viewport).toMatchObject({ width: 1280, height: 720 });
+
+  using second = await join(key, { name: "Ada" });
+  await viewer.hear(({ viewers }) => viewers?.viewers.length === 2 && viewers.viewers[1].name === "Ada");
+  second.socket.close();
+  await viewer.hear(({ viewers }) => viewers?.viewers.length === 1);
+  viewer.send({ heartbeat: {} });
+  await viewer.hear(({ heartbeat }) => heartbeat);
+  await scene.rest(session, undefined, { method: "DELETE" });
+  expect(await viewer.closed).toEqual({ code: 1000, reason: "" });
+  expect(viewer.heard.at(-1)).toEqual({ ended: { reason: "destroyed" } });
+}, 60_000);
+
+test("who joins on a still page gets the picture that the others have", async () => {
+  const { key } = await openLinked("/plain.html");
+  using first = await join(key);
+  const { sequence, data, width, height, contentType } = await first.see();
+  expect({ width, height, contentType }).toEqual({ width: 1280, height: 720, contentType: "image/jpeg" });
+  expect([...data.subarray(0, 2)]).toEqual([0xff, 0xd8]);
+  using second = await join(key);
+  const seen = await second.see();
+  const digest = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+  expect([seen.sequence, digest(seen.data)]).toEqual([sequence, digest(data)]);
+}, 60_000);
+
+test("a stalled viewer gets two frames, delays no other, and goes on with the newest", async () => {
+  const { key } = await openLinked("/moving.html");
+  using stalled = await join(key, {}, { acknowledges: false });
+  await expect.poll(() => stalled.frames.length, { timeout: 20_000 }).toBe(2);
+  using brisk = await join(key);
+  await expect.poll(() => brisk.frames.length, { timeout: 20_000 }).toBeGreaterThan(30);
+  expect(stalled.frames).toHaveLength(2);
+  const { sequence: newest = 0n } = brisk.frames.at(-1) ?? {};
+  stalled.send({ ack: { sequence: Number(stalled.frames.at(-1)?.sequence) } });
+  await expect.poll(() => stalled.frames[2]?.sequence, { timeout: 20_000 }).toBeGreaterThanOrEqual(newest);
+}, 90_000);
+
+test("one who reads nothing, and goes on talking, delays nobody and gets nothing more", async () => {
+  const { key } = await openLinked("/moving.html", { control: true });
+  using deaf = await join(key);
+  await deaf.see();
+  deaf.socket.pause();
+  // Each would be answered: they are held when nobody takes the answers.
+  for (let count = 0; count < 5_000; count += 1) deaf.send(count % 2 === 0 ? { heartbeat: {} } : { hand_back: {} });
+  using brisk = await join(key);
+  await expect.poll(() => brisk.frames.length, { timeout: 30_000 }).toBeGreaterThan(30);
+  brisk.send({ take_control: {} });
+  await brisk.hear(({ state }) => state?.control.state === "human_control");
+}, 90_000);
+
+test("one who is out of sight gets no frames until it is in sight again", async () => {
+  const { key } = await openLinked("/moving.html");
+  using hidden = await join(key, { hidden: true });
+  using other = await join(key);
+  await expect.poll(() => other.frames.length, { timeout: 20_000 }).toBeGreaterThan(5);
+  expect(hidden.frames).toEqual([]);
+  hidden.send({ visibility: { hidden: false } });
+  await hidden.see();
+}, 60_000);
+
+test("at most 32 watch a session", async () => {
+  const { key } = await openLinked("/plain.html");
+  using all = new DisposableStack();
+  for (let count = 0; count < 32; count += 1) {
+    const viewer = all.use(await join(key));
+    await viewer.hear(({ hello }) => hello);
+  }
+  expect(await refusalOf(key)).toEqual({ code: 1008, reason: "tier-limit" });
+}, 60_000);
+
+test("a link opens its own session for watching, and nothing else", async () => {
+  const { session, key } = await openLinked("/plain.html");
+  const { id: other, session: otherSession } = await openLinked("/plain.html");
+  const id = session.split("/").at(-1);
+  expect(await refusalOf(key, { session_id: otherSession.split("/").at(-1) })).toMatchObject({ reason: "not-found" });
+  const bearer = { headers: { authorization: `Bearer ${key}` } };
+  for (const path of [session, `${session}/view-links`, `${session}/cdp/json/version`])
+    expect(await scene.rest(path, undefined, bearer)).toMatchObject({ status: 403 });
+  const address = new URL(await scene.cdpUrl(session)).pathname.split("/").at(-1) ?? "";
+  await expect(join(address)).rejects.toThrow("403");
+  // A key joins as well, and says which session.
+  using viewer = await join(scene.service.key, { session_id: id });
+  expect((await viewer.hear(({ hello }) => hello)).hello.viewer).toMatchObject({ name: "Viewer", can_control: true });
+  expect(await refusalOf(scene.service.key)).toMatchObject({ code: 1008, reason: "validation-failed" });
+  const wrong = await scene.rest(`${session}/view-links/${other}`, undefined, { method: "DELETE" });
+  expect(wrong).toMatchObject({ status: 404 });
+}, 60_000);
+
+test("a revoked link ends who is in by it, and is listed no more", async () => {
+  const { session, id, key } = await openLinked("/plain.html", { control: true, expires_in_seconds: 60 });
+  const { body: list } = await scene.rest(`${session}/view-links`);
+  expect(list).toMatchObject({ data: [{ id, control: true, name: "" }], has_more: false });
+  expect(list.data[0]).not.toHaveProperty("url");
+  expect(Date.parse(list.data[0].expires_at) - Date.parse(list.data[0].created_at)).toBeLessThanOrEqual(61_000);
+  using viewer = await join(key);
+  await viewer.hear(({ hello }) => hello?.viewer.can_control);
+  const revokedAt = Date.now();
+  expect(await scene.rest(`${session}/view-links/${id}`, undefined, { method: "DELETE" })).toMatchObject({
+    status: 204,
+  });
+  expect(await viewer.closed).toEqual({ code: 1008, reason: "revoked-key" });
+  expect(Date.now() - revokedAt).toBeLessThan(5_000);
+  expect((await scene.rest(`${session}/view-links`)).body.data).toEqual([]);
+  await expect(join(key)).rejects.toThrow("401");
+}, 60_000);

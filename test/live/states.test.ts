@@ -1,0 +1,80 @@
+import { mkdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import axe from "axe-core";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { openLink, says, takeControl } from "../support/live-viewer.ts";
+import { launchPlainBrowser } from "../support/plain-browser.ts";
+
+/** Where the pictures are, for people to look at. */
+const pictures = join(tmpdir(), "pilothouse-live-states");
+const sizes = [
+  { width: 390, height: 844 },
+  { width: 1280, height: 800 },
+];
+const schemes = ["light", "dark"] as const;
+
+let scene: LendScene;
+let browser: Browser;
+beforeAll(async () => {
+  [scene, browser] = await Promise.all([startLendScene(), launchPlainBrowser(), mkdir(pictures, { recursive: true })]);
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await scene?.[Symbol.asyncDispose]();
+}, 60_000);
+
+async function makeLink(session: string, request: object): Promise<string> {
+  return (await scene.rest(`${session}/view-links`, request)).body.url;
+}
+
+/** Takes a picture of a state in each size and scheme, and gives what axe finds wrong with it. */
+async function look(page: Page, state: string): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const size of sizes) {
+    for (const colorScheme of schemes) {
+      await page.setViewportSize(size);
+      await page.emulateMedia({ colorScheme });
+      await page.screenshot({ path: join(pictures, `${state}-${size.width}x${size.height}-${colorScheme}.png`) });
+      // By the protocol, which the page's policy does not hold up: a script element it would.
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate<axe.AxeResults>("axe.run()");
+      wrong.push(
+        ...violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${state} ${colorScheme} ${id} ${html}`)),
+      );
+      const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
+      if (isWide) wrong.push(`${state} at ${size.width} scrolls to the side`);
+    }
+  }
+  return wrong;
+}
+
+test("in all its states, sizes and schemes the page is accessible, and fits", async () => {
+  const session = await scene.open();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/form.html") });
+  const [{ page: ada }, { page: ben }] = await Promise.all([
+    openLink(browser, await makeLink(session, { control: true, name: "Ada" })),
+    openLink(browser, await makeLink(session, { name: "Support desk" })),
+  ]);
+  const hasPicture = (page: Page) => page.locator("canvas[data-sequence]").waitFor();
+  await Promise.all([hasPicture(ada), hasPicture(ben)]);
+  await says(ben, "viewers", "2 watching");
+  const wrong = [...(await look(ben, "watching")), ...(await look(ada, "may-take-control"))];
+  await takeControl(ada);
+  wrong.push(...(await look(ada, "steering")));
+  await says(ben, "steering", "Ada steers");
+  wrong.push(...(await look(ben, "another-steers")));
+  await ada.getByRole("textbox", { name: "Address" }).fill(scene.site.url("/check.html"));
+  await ada.keyboard.press("Enter");
+  await says(ada, "notice", "paused at a bot check");
+  wrong.push(...(await look(ada, "paused")));
+  await scene.rest(session, undefined, { method: "DELETE" });
+  await says(ben, "notice", "The session has ended.");
+  wrong.push(...(await look(ben, "over")));
+  const { page: lost } = await openLink(browser, new URL("/live", scene.service.url).href);
+  await says(lost, "notice", "This link is not complete.");
+  wrong.push(...(await look(lost, "no-link")));
+  expect(wrong).toEqual([]);
+}, 180_000);

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { type DeployedGateway, Deployment } from "../support/deployment.ts";
+import { InputSite } from "../support/input-site.ts";
+import { LiveClient } from "../support/live-client.ts";
+
+let site: InputSite;
+let deployment: Deployment;
+let gateways: readonly [DeployedGateway, DeployedGateway];
+/** Path of the session. */
+let session: string;
+/** The token of a link by which one may steer it. */
+let key: string;
+
+beforeAll(async () => {
+  site = await InputSite.start();
+  deployment = await Deployment.start({
+    workers: 1,
+    slots: 2,
+    workerEnv: { EGRESS_ALLOW: site.host, CLOSE_AT_CPU: "100" },
+  });
+  gateways = [deployment.gateway(0), deployment.gateway(1)];
+  const { body } = await gateways[0].rest("/v1/sessions", {});
+  session = `/v1/sessions/${body.id}`;
+  await gateways[0].rest(`${session}/navigate`, { url: site.url });
+  key = await makeKey({ control: true });
+}, 120_000);
+
+afterAll(async () => {
+  await deployment?.[Symbol.asyncDispose]();
+  await site?.[Symbol.asyncDispose]();
+}, 60_000);
+
+beforeEach(() => {
+  site.told.length = 0;
+});
+
+async function makeKey(request: object): Promise<string> {
+  const { body } = await gateways[0].rest(`${session}/view-links`, request);
+  return new URL(body.url).hash.slice(1);
+}
+
+/** Joins by a link; a test's end ends it. */
+async function join(which: 0 | 1 = 0, request: object = {}, token = key): Promise<LiveClient & { clientId: string }> {
+  const viewer = await LiveClient.join(gateways[which].url, token, request);
+  onTestFinished(() => viewer[Symbol.dispose]());
+  const { hello } = await viewer.hear((message) => message.hello);
+  return Object.assign(viewer, { clientId: `view:${hello.viewer.id}` });
+}
+
+const steers = (viewer: LiveClient, clientId: string | undefined) =>
+  viewer.hear(() => viewer.heard.findLast(({ state }) => state)?.state.control.holder_client_id === clientId);
+const click = (x: number, y: number) => [
+  { kind: "pointer_down", x, y },
+  { kind: "pointer_up", x, y },
+];
+const pressed = () => site.told.filter((told) => told.startsWith("mousedown"));
+const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 20_000 });
+
+test("whoever may control takes it, steers, and hands it back; all are told who steers and since when", async () => {
+  const [ada, ben] = [await join(0), await join(1)];
+  const before = await ada.hear(({ state }) => state);
+  expect(before.state.control).toMatchObject({ state: "api" });
+  ben.send({ input: { events: click(10, 300) } });
+  expect(await ben.hear(({ input }) => input)).toEqual({ input: { accepted: 0, dropped: 2 } });
+
+  ada.send({ take_control: {} });
+  const taken = await steers(ben, ada.clientId);
+  expect(taken).toBeDefined();
+  const { state } = await ben.hear((message) => message.state?.control.state === "human_control");
+  expect(Date.parse(state.control_changed_at)).toBeGreaterThanOrEqual(Date.parse(before.state.control_changed_at));
+  ben.send({ take_control: {} });
+  const { refused } = await ben.hear((message) => message.refused);
+  expect(refused).toMatchObject({ status: 409, winner_client_id: ada.clientId });
+  expect(refused.type).toMatch(/pair-mode-conflict$/);
+
+  ben.send({ input: { events: click(20, 300) } });
+  ada.send({ input: { events: click(30, 300) } });
+  expect(await ada.hear(({ input }) => input)).toEqual({ input: { accepted: 2, dropped: 0 } });
+  await ben.hear(({ input }) => input?.dropped === 4);
+  await eventually(pressed).toEqual(["mousedown 0 30 300"]);
+  const tap = await gateways[0].rest(`${session}/interact`, { action: { kind: "tap", x: 5, y: 5 } });
+  expect([tap.status, tap.body.holder_client_id]).toEqual([409, ada.clientId]);
+
+  ben.send({ hand_back: {} });
+  const invalid = await ben.hear((message) => message.refused?.transition === "handback");
+  expect(invalid.refused).toMatchObject({ from: "human_control", holder_client_id: ada.clientId });
+  ada.send({ hand_back: {} });
+  await steers(ben, undefined);
+  const { body } = await gateways[0].rest("/v1/account/audit-log?limit=10");
+  const actions = body.data.map(({ action }: { action: string }) => action);
+  expect(actions.slice(0, 2)).toEqual(["session.hand_back", "session.take_over"]);
+}, 60_000);
+
+test("of eight who take control at once over two gateways one wins, and the others are told who", async () => {
+  const viewers = await Promise.all(Array.from({ length: 8 }, (_, index) => join(index % 2 === 0 ? 0 : 1)));
+  for (const viewer of viewers) viewer.send({ take_control: {} });
+  const [watcher] = viewers;
+  if (!watcher) throw new Error("nobody watches");
+  const { state } = await watcher.hear((message) => message.state?.control.state === "human_control");
+  const { holder_client_id: winner } = state.control;
+  const losers = viewers.filter(({ clientId }) => clientId !== winner);
+  expect(losers).toHaveLength(7);
+  for (const loser of losers) {
+    const { refused } = await loser.hear((message) => message.refused);
+    expect(refused).toMatchObject({ status: 409, winner_client_id: winner });
+  }
+  viewers.forEach((viewer, index) => {
+    viewer.send({ input: { events: click(100 + 10 * index, 300) } });
+  });
+  for (const viewer of viewers) await viewer.hear(({ input }) => input);
+  const column = 100 + 10 * viewers.findIndex(({ clientId }) => clientId === winner);
+  await eventually(pressed).toEqual([`mousedown 0 ${column} 300`]);
+  for (const viewer of viewers) viewer.send({ hand_back: {} });
+  await steers(watcher, undefined);
+}, 60_000);
+
+test("who joins again with its own key is the same viewer, and goes on steering; nobody else is", async () => {
+  const own = "a-secret-of-the-viewer";
+  const first = await join(0, { viewer_key: own });
+  first.send({ take_control: {} });
+  await steers(first, first.clientId);
+  const again = await join(1, { viewer_key: own });
+  expect(again.clientId).toBe(first.clientId);
+  expect(await first.closed).toEqual({ code: 1008, reason: "conflict" });
+  again.send({ input: { events: click(40, 300) } });
+  expect(await again.hear(({ input }) => input)).toEqual({ input: { accepted: 2, dropped: 0 } });
+  await eventually(pressed).toEqual(["mousedown 0 40 300"]);
+  const other = await join(0, { viewer_key: `${own}-of-another` });
+  expect(other.clientId).not.toBe(first.clientId);
+  again.send({ hand_back: {} });
+  await steers(other, undefined);
+}, 60_000);
+
+test("what a viewer that leaves holds down is released", async () => {
+  const viewer = await join(0, { viewer_key: "who-holds-a-button" });
+  viewer.send({ take_control: {} });
+  await steers(viewer, viewer.clientId);
+  viewer.send({ input: { events: [{ kind: "pointer_down", x: 50, y: 300 }] } });
+  await eventually(pressed).toEqual(["mousedown 0 50 300"]);
+  viewer.socket.terminate();
+  await eventually(() => site.told).toContain("mouseup 0 50 300");
+  const again = await join(0, { viewer_key: "who-holds-a-button" });
+  again.send({ hand_back: {} });
+  await steers(again, undefined);
+}, 60_000);
+
+test("a link for watching takes no control, and sends no input", async () => {
+  const viewer = await join(0, {}, await makeKey({ control: false }));
+  viewer.send({ take_control: {} });
+  const { refused } = await viewer.hear((message) => message.refused);
+  expect([refused.status, refused.detail]).toEqual([403, "the link is for watching only"]);
+  viewer.send({ input: { events: click(60, 300) } });
+  viewer.send({ heartbeat: {} });
+  await viewer.hear(({ heartbeat }) => heartbeat);
+  expect(viewer.heard.filter((message) => message.refused)).toHaveLength(2);
+  await gateways[0].rest(`${session}/interact`, { action: { kind: "tap", x: 5, y: 300 } });
+  await eventually(pressed).toEqual(["mousedown 0 5 300"]);
+}, 60_000);
+
+test("while the agent of a session works alone nobody takes over", async () => {
+  const { rest } = gateways[0];
+  const { body: agent } = await rest("/v1/agent-sessions", { mode: "agent" });
+  const { body: link } = await rest(`/v1/sessions/${agent.session_id}/view-links`, { control: true });
+  const viewer = await join(1, {}, new URL(link.url).hash.slice(1));
+  const { state } = await viewer.hear((message) => message.state);
+  expect(state.control).toMatchObject({ state: "agent_control" });
+  viewer.send({ take_control: {} });
+  const { refused } = await viewer.hear((message) => message.refused);
+  expect(refused).toMatchObject({ from: "agent", transition: "takeover" });
+  await rest(`/v1/agent-sessions/${agent.id}/mode`, { mode: "pair" });
+  viewer.send({ take_control: {} });
+  await steers(viewer, viewer.clientId);
+}, 60_000);

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { hashSecret } from "../../src/platform/secrets/secrets.ts";
+import { admitPerson } from "../../src/view-links/one-viewer.ts";
+import { insertViewLink } from "../../src/view-links/store.ts";
+import { viewKeyBearers, viewKeyText } from "../../src/view-links/view-keys.ts";
+import { type BearerScene, startBearerScene } from "../support/bearer-scene.ts";
+
+const minute = 60_000;
+const madeAt = Date.now();
+
+let now = madeAt;
+let scene: BearerScene;
+beforeAll(async () => {
+  scene = await startBearerScene(viewKeyBearers, { now: () => now });
+});
+afterAll(() => scene?.[Symbol.asyncDispose]());
+
+/** A link for a minute, made by a key of an account; `forOne` adds what makes it one for one person. */
+async function makeLink(keyExpiresAt?: Date, forOne: { client_id?: string; opens_until?: Date } = {}) {
+  const { app } = scene.running;
+  const { sessionId, keyId } = await scene.makeSession(keyExpiresAt);
+  const token = { id: app.ids.next("vln"), secret: viewKeyText.newSecret() };
+  await app.db.transaction((tx) =>
+    insertViewLink(tx, {
+      ...{ id: token.id, session_id: sessionId, made_by: keyId, secret_hash: hashSecret(token.secret) },
+      ...{ name: "Ada", control: true, expires_at: new Date(madeAt + minute), ...forOne },
+    }),
+  );
+  return { bearer: scene.bearers.read(`Bearer ${viewKeyText.write(token)}`), sessionId, keyId };
+}
+
+test("a link is good for its session until its time is up, which ends what it has opened", async () => {
+  const { bearers } = scene;
+  const { bearer, sessionId } = await makeLink();
+  const grant = { sessionId, scopes: new Set(["sessions:read"]), mayControl: true, name: "Ada" };
+  expect(await bearers.lookUp(bearer)).toMatchObject(grant);
+  const verdicts: unknown[] = [];
+  const unwatch = bearers.watch(bearer, (verdict) => verdicts.push(verdict));
+  now = madeAt + minute;
+  await expect(bearers.lookUp(bearer)).rejects.toMatchObject({ slug: "expired-key" });
+  await expect.poll(() => verdicts.at(-1), { timeout: 10_000 }).toMatchObject({ failure: { slug: "expired-key" } });
+  unwatch();
+  now = madeAt;
+});
+
+test("a link for one person opens in its time, and from then on for the viewer who came first", async () => {
+  const { bearers, running } = scene;
+  const { app } = running;
+  const clock = { now: () => now };
+  const forOne = { client_id: "ada", opens_until: new Date(madeAt + 20_000) };
+  const { bearer: unused } = await makeLink(undefined, forOne);
+  const { bearer } = await makeLink(undefined, forOne);
+  const principal = await bearers.lookUp(bearer);
+  expect(principal.person?.clientId).toBe("ada");
+  const enter = (viewerKey: string) => admitPerson({ ...app, clock }, { principal }, viewerKey);
+  const entries = await Promise.allSettled(["one", "other", "third"].map(enter));
+  expect(entries.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  const winner = ["one", "other", "third"].find((_, index) => entries[index]?.status === "fulfilled") ?? "";
+  now = madeAt + 20_000;
+  expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ person: { clientId: "ada" } });
+  await expect(enter(winner)).resolves.toBeUndefined();
+  await expect(enter("late")).rejects.toMatchObject({ slug: "expired-key" });
+  await expect(bearers.lookUpAfresh(unused)).rejects.toMatchObject({ slug: "expired-key" });
+  now = madeAt;
+});
+
+test("a link ends with the key that has made it", async () => {
+  const { bearers, running } = scene;
+  const { bearer, keyId } = await makeLink();
+  await bearers.lookUp(bearer);
+  await running.app.db.transaction((tx) => running.app.apiKeys.revoke(tx, keyId));
+  await expect(bearers.lookUpAfresh(bearer)).rejects.toMatchObject({ slug: "revoked-key" });
+  const ending = await makeLink(new Date(madeAt - 1));
+  await expect(bearers.lookUp(ending.bearer)).rejects.toMatchObject({ slug: "expired-key" });
+});

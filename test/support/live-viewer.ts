@@ -1,0 +1,58 @@
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { expect } from "vitest";
+
+const patient = { timeout: 30_000 };
+
+/** One who has opened a view link. What goes wrong in the page is kept. */
+export interface LiveViewer {
+  readonly page: Page;
+  readonly faults: readonly string[];
+}
+
+/** Opens a view link as one who was sent it. */
+export async function openLink(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<LiveViewer> {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("pageerror", (error) => faults.push(error.message));
+  await page.goto(url);
+  return { page, faults };
+}
+
+type Shown = "status" | "notice" | "title" | "viewers" | "steering";
+
+/** Resolves when a part of the page says something. */
+export async function says(page: Page, what: Shown, text: string | RegExp): Promise<void> {
+  const said = expect.poll(() => page.locator(`#${what}`).textContent(), patient);
+  await (typeof text === "string" ? said.toContain(text) : said.toMatch(text));
+}
+
+/** Takes control, with one press. */
+export async function takeControl(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Take control" }).click();
+  await says(page, "steering", "You steer");
+}
+
+/** Hands control back. */
+export async function handBack(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Hand back" }).click();
+  await page.getByRole("button", { name: "Take control" }).waitFor();
+}
+
+/** Where a point of the session's page is in the window: the picture keeps its shape within the canvas. */
+export function windowPoint(page: Page, at: { x: number; y: number }): Promise<{ x: number; y: number }> {
+  return page.evaluate(({ x, y }) => {
+    const canvas = document.querySelector("canvas");
+    if (!canvas) throw new Error("there is no picture");
+    const box = canvas.getBoundingClientRect();
+    const scale = Math.min(box.width / canvas.width, box.height / canvas.height);
+    const left = box.left + (box.width - canvas.width * scale) / 2;
+    const top = box.top + (box.height - canvas.height * scale) / 2;
+    return { x: left + x * scale, y: top + y * scale };
+  }, at);
+}

@@ -1,0 +1,77 @@
+import { create } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type JoinRequest, JoinRequestSchema, LiveViewerSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
+import { plainDevice } from "../../workers/device/device.ts";
+import type { LiveDesk } from "../../workers/live/live-desk.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { descendantsOf } from "../support/process-list.ts";
+import { WorkerUnderTest } from "../support/worker-under-test.ts";
+
+const site = new FixtureSite();
+let worker: WorkerUnderTest;
+
+beforeAll(async () => {
+  await site.start();
+  worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await site.stop();
+});
+
+/** Watches until two frames were seen, and leaves. */
+async function watchAWhile(desk: LiveDesk, activity: () => Disposable): Promise<void> {
+  const requests = new BoundedQueue<JoinRequest>({ items: 8 });
+  const who = create(LiveViewerSchema, { id: "vwr_1", name: "Ada" });
+  const session = { id: "ses_1", describe: () => ({ status: SessionStatus.LIVE }), activity };
+  let frames = 0;
+  for await (const { frame } of desk.view({ who, isHidden: false, requests }, session)) {
+    if (!frame) continue;
+    void requests.push(create(JoinRequestSchema, { ack: { sequence: frame.sequence } }));
+    frames += 1;
+    if (frames === 2) requests.end();
+  }
+  expect(frames).toBeGreaterThanOrEqual(2);
+}
+
+test.each(["headless-shell", "chromium"] as const)(
+  "%s makes pictures only while somebody watches",
+  async (runtime) => {
+    const signal = AbortSignal.timeout(30_000);
+    const browser = await worker.browsers.take({
+      runtime,
+      device: plainDevice(),
+      makeProfile: undefined,
+      signal,
+      timeoutMs: 30_000,
+    });
+    browser.relay.allow.add(site.host);
+    const { cdp } = browser.pages.active;
+    await cdp.send("Page.navigate", { url: site.url("/moving.html") });
+    const send = vi.spyOn(cdp, "send");
+    const frame = vi.fn();
+    cdp.on("Page.screencastFrame", frame);
+    const ends = vi.fn();
+    const told = () => send.mock.calls.map(([method]) => method).filter((method) => method.endsWith("Screencast"));
+    const processes = () => descendantsOf(process.pid).map(({ pid }) => pid);
+
+    await watchAWhile(browser.liveDesk, () => ({ [Symbol.dispose]: ends }));
+    const before = processes();
+    // The page refuses to begin, and is asked again, while its document gives way to the next one.
+    expect([...new Set(told())]).toEqual(["Page.startScreencast", "Page.stopScreencast"]);
+    expect(ends).toHaveBeenCalledTimes(1);
+    // What was under way has come when this is answered.
+    await cdp.send("Page.stopScreencast");
+    const seen = frame.mock.calls.length;
+    const script =
+      "new Promise((resolve) => { let left = 30; const step = () => left-- > 0 ? requestAnimationFrame(step) : resolve(); step(); })";
+    await cdp.send("Runtime.evaluate", { expression: script, awaitPromise: true });
+    expect(frame.mock.calls.length).toBe(seen);
+    await watchAWhile(browser.liveDesk, () => ({ [Symbol.dispose]: ends }));
+    expect(processes().filter((pid) => !before.includes(pid))).toEqual([]);
+    await browser.dispose();
+  },
+  90_000,
+);
