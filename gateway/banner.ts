@@ -4,12 +4,14 @@ export interface Welcome {
   readonly grpcAddress: string;
   readonly keyFile: string;
   readonly demoUrl: string;
+  /** Leads to a session that shows the demo. */
+  readonly tryUrl: string;
   /** Where mails are read that nobody sends. */
   readonly mailsUrl: string | undefined;
 }
 
 /** Writes what `npm start` prints: where everything is, and a first session to paste into another terminal. */
-export function welcome({ url, grpcAddress, keyFile, demoUrl, mailsUrl }: Welcome): string {
+export function welcome({ url, grpcAddress, keyFile, demoUrl, tryUrl, mailsUrl }: Welcome): string {
   return `
 Pilothouse is ready.
 
@@ -18,7 +20,11 @@ Pilothouse is ready.
   Reference                        ${url}/docs
   Your API key                     ${keyFile}${mailsUrl ? `\n  Mails of this service            ${mailsUrl}` : ""}
 
-Paste this into another terminal:
+Open this, watch a session of your own, and take control:
+
+  ${tryUrl}
+
+Or paste this into another terminal:
 
   KEY=$(cat ${keyFile}); API=${url}/v1/sessions
   call() { curl -sS -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" "$@"; }

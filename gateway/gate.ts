@@ -153,9 +153,8 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
     bidiStream(call, requests) {
       const { served } = call;
       if (served.kind !== "bidi_streaming") throw new Error(`${served.name} is not bidirectional`);
-      const bucket = served.rules.buckets.at(-1) ?? "global";
       async function admit(received: Received): Promise<Message> {
-        await drawForMessage(call, parts, bucket);
+        await drawForMessage(call, parts);
         if ("broken" in received) throw received.broken;
         wayOf(call.served).check(received);
         return received;
@@ -164,7 +163,7 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
       return stream(call, () =>
         streams.run(call, (noMore) => {
           const read = untilAborted(requests, noMore);
-          return served.rules.relay
+          return served.rules.relay || served.rules.duplex
             ? relayed(call, served, read)
             : converse({ call, served, requests: read, admit, errorsBase });
         }),

@@ -14,9 +14,11 @@ import { type HttpHandler, SharedPort } from "./listen.ts";
 import { loadComments } from "./openapi/comments.ts";
 import { buildOpenApi } from "./openapi/document.ts";
 import { ownHosts } from "./own-hosts.ts";
+import { type DemoSession, mountDemoSession } from "./pages/demo-session.ts";
 import { mountOutbox } from "./pages/dev-mail.ts";
 import { renderDocs } from "./pages/docs-page.ts";
 import { mountLinkPages } from "./pages/link-pages.ts";
+import { mountLivePage } from "./pages/live-page.ts";
 import { errorsPathOf, mountPages } from "./pages/pages.ts";
 import { blockListOf, createPeers } from "./peer.ts";
 import { Problems } from "./problems.ts";
@@ -78,6 +80,11 @@ export class Gateway {
     this.#internal = createInternalServer({ host: config.host, port: config.internalPort, isReady, metrics });
   }
 
+  /** Before the start: offers a session that shows the demo, and gives the path that leads to it. */
+  offerDemo(demo: DemoSession): string {
+    return mountDemoSession(this.#rest, demo);
+  }
+
   /** Listens on all ports; on the internal one alone when the process does background jobs only. */
   async start(): Promise<void> {
     const { role } = this.#app.config;
@@ -107,15 +114,17 @@ export class Gateway {
   }
 
   async #mountDocuments(): Promise<void> {
-    const { publicUrl, errorsBase } = this.#app.config;
+    const { publicUrl, errorsBase, embedOrigins } = this.#app.config;
     const comments = await loadComments();
     const document = buildOpenApi(this.#services, { publicUrl, errorsBase, version: packageJson.version, comments });
     await mountPages(this.#rest, {
       openApiJson: JSON.stringify(document),
       docsHtml: renderDocs(document),
+      webhooksGuide: readFileSync(new URL("../docs/webhooks.md", import.meta.url), "utf8"),
       errorsPath: errorsPathOf(errorsBase),
     });
     mountLinkPages(this.#rest);
+    mountLivePage(this.#rest, embedOrigins);
     const { outbox } = this.#app.mailer;
     if (outbox) await mountOutbox(this.#rest, outbox);
   }

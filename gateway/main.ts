@@ -45,8 +45,11 @@ async function main(): Promise<void> {
       void stop();
     });
   }
+  let tryPath = "";
   try {
     await app.start();
+    if (demo && app.developerKey !== undefined)
+      tryPath = gateway.offerDemo({ demoUrl: demo.url, key: app.developerKey });
     if (!stopping) {
       opening = gateway.start();
       await opening;
@@ -56,14 +59,15 @@ async function main(): Promise<void> {
     await stop();
     if (!wasTold) throw portInUse(error, config) ?? error;
   }
-  if (demo && !stopping) process.stdout.write(firstLines(app, demo));
+  if (demo && !stopping) process.stdout.write(firstLines(app, demo, tryPath));
 }
 
-function firstLines({ config, mailer: { outbox } }: App, { url }: Demo): string {
+function firstLines({ config, mailer: { outbox } }: App, { url }: Demo, tryPath: string): string {
   const { publicUrl, grpcPort, dataDir } = config;
   const keyFile = `${dataDir}/dev-api-key`;
   const mailsUrl = outbox && `${publicUrl}${outboxPath(outbox.key)}`;
-  return welcome({ url: publicUrl, grpcAddress: `localhost:${grpcPort}`, keyFile, demoUrl: url, mailsUrl });
+  const tryUrl = `${publicUrl}${tryPath}`;
+  return welcome({ url: publicUrl, grpcAddress: `localhost:${grpcPort}`, keyFile, demoUrl: url, tryUrl, mailsUrl });
 }
 
 /** Names the variable of a port that something else listens on; grpc-js tells of it in the text of its error alone. */

@@ -30,7 +30,10 @@ export class SlowBodies {
     const answer = response instanceof Http2ServerResponse ? response.stream : response;
     answer.once("finish", () => {
       this.#coming.delete(request);
-      if (!hasCome(request, response)) setTimeout(endOf(request, response), lingerMs).unref();
+      if (hasCome(request, response)) return;
+      // Node closes a stream of HTTP/2 that nobody reads by itself: then nobody knows whether the client has ended it.
+      request.resume();
+      setTimeout(endOf(request, response), lingerMs).unref();
     });
   }
 

@@ -5,6 +5,8 @@ import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
 import { createAuditLog } from "./audit/audit-log.ts";
 import { type Brakes, createBrakes } from "./brakes/brakes.ts";
 import type { AuditLog } from "./call.ts";
+import { type Controls, createControls } from "./control/control.ts";
+import { createSignsOfLife, type SignsOfLife } from "./control/signs-of-life.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { features, migrations } from "./features.ts";
 import { createChannels } from "./fleet/channels.ts";
@@ -29,6 +31,7 @@ import { createIds, type Ids } from "./platform/ids.ts";
 import { createLifetime, type Part } from "./platform/lifetime.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
+import type { Resolve } from "./platform/outgoing/target-resolution.ts";
 import type { Database } from "./platform/postgres/database.ts";
 import { createStorage } from "./platform/postgres/storage.ts";
 import { createRedis } from "./platform/redis/redis.ts";
@@ -42,6 +45,7 @@ import { createSessionMetrics } from "./sessions/session-metrics.ts";
 import { createSessionQuota } from "./sessions/session-quota.ts";
 import { createSessionRoutes } from "./sessions/session-routes.ts";
 import { createSessions, type Sessions } from "./sessions/sessions.ts";
+import { createSender, type Sender } from "./webhooks/sender.ts";
 import { createWork, type Work } from "./work/work.ts";
 import { createWorkRunner } from "./work/work-runner.ts";
 
@@ -64,6 +68,7 @@ export interface AppParts {
   readonly idempotency: Idempotency;
   readonly work: Work;
   readonly mailer: Mailer;
+  readonly sender: Sender;
   readonly brakes: Brakes;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;
@@ -71,6 +76,8 @@ export interface AppParts {
   readonly countTry: CountTry;
   readonly fleet: Fleet;
   readonly sessions: Sessions;
+  readonly controls: Controls;
+  readonly signsOfLife: SignsOfLife;
   readonly profiles: Profiles;
   readonly audit: AuditLog;
   readonly legal: Terms;
@@ -92,6 +99,8 @@ export interface App extends AppParts {
 export interface AppOptions {
   readonly clock?: Clock;
   readonly log?: Log;
+  /** Resolves the names of webhooks' addresses. */
+  readonly resolve?: Resolve;
   /** Program of the embedded worker; null starts none. */
   readonly workerProgram?: string | null;
   /** What the embedded worker may see of it. */
@@ -150,6 +159,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const limits = createLimits(clock);
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const work = createWork({ bus, clock });
+  const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });
   const mailer = createMailer({ config, db, clock, ids, sealer, work });
   const people = createPeople({ db, bus, ids, clock, metrics });
   const sessionRoutes = createSessionRoutes(db, bus);
@@ -172,18 +182,21 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       if (config.embedded) developerKey = await ensureDeveloperKey(db, ids, config.dataDir);
     },
   };
+  const audit = createAuditLog({ db, ids });
+  const signsOfLife = createSignsOfLife({ db, clock, log });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, work, mailer, fleet, profiles, sessions, ...people },
-    ...{ audit: createAuditLog({ db, ids }), legal: createTerms({ db, clock }) },
+    ...{ apiKeys, bearers, idempotency, work, mailer, sender, fleet, profiles, sessions, ...people },
+    ...{ audit, controls: createControls({ db, events, bus, clock, audit }), signsOfLife },
+    ...{ legal: createTerms({ db, clock }) },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   // What a process that only serves leaves to others.
-  const background = config.role === "api" ? [] : created;
-  const kinds = background.flatMap(({ works = [] }) => works);
+  const doing = config.role === "api" ? [] : created;
+  const kinds = doing.flatMap(({ works = [] }) => works);
   const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds });
-  const repeated = [...background.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
+  const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
   const jobs = repeated.map((work) => createRepeatedJob(work, log));
   const lifetime = createLifetime(
     [
@@ -195,12 +208,15 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       apiKeys,
       idempotency,
       sessionRoutes,
+      signsOfLife,
       events,
       connections,
       profiles,
       fleet,
       mailer,
+      sender,
       workRunner,
+      ...doing.flatMap(({ background = [] }) => background),
       ...jobs,
     ],
     log,

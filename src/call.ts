@@ -15,6 +15,10 @@ interface Caller extends Entitlement {
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
   /** The one session that it may use, by methods with the option `session_bearer` alone; most may use all of the account's. */
   readonly sessionId?: string;
+  /** It may take control of that session, where its bearer is a view link. */
+  readonly mayControl?: boolean;
+  /** The one person for whom its view link was made: the first who comes by it, and controls under this name. */
+  readonly person?: { readonly linkId: string; readonly clientId: string };
 }
 
 /** A program that shows an API key. */
@@ -129,21 +133,19 @@ export interface AuditRecord extends AuditEntry {
   readonly actor: Actor;
   /** What was done: `<thing>.<verb>`, such as `login.create`. */
   readonly action: string;
-  readonly requestId?: string;
-  readonly clientAddress?: string;
-  readonly userAgent?: string | undefined;
+  /** The call in which it was done, of which is kept what it is called and where it came from. */
+  readonly call?: Pick<Call, "requestId" | "clientAddress" | "header">;
 }
 
-/** What is kept of the call of an entry. */
-export interface AuditedCall extends Pick<Call, "principal" | "requestId" | "clientAddress"> {
-  readonly action: string;
-  readonly userAgent: string | undefined;
+/** An entry of what a call with the option `audit` has done. */
+export interface AuditedCall extends AuditEntry, Pick<AuditRecord, "action"> {
+  readonly call: Pick<Call, "principal" | "requestId" | "clientAddress" | "header">;
 }
 
 /** The audit log. An entry travels with the next statement of its transaction, and fails with the commit. */
 export interface AuditLog {
   /** Writes the entry of a call, and gives its identifier: methods do it by `call.audit`. */
-  append(tx: Tx, entry: AuditEntry & AuditedCall): string;
+  append(tx: Tx, entry: AuditedCall): string;
   /** Writes any other entry, and gives its identifier. */
   record(tx: Tx, entry: AuditRecord): string;
   /** Deletes an entry that was written before its change, which was then refused. */

@@ -1,6 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import type { BearerKind } from "./identity/bearer-kind.ts";
+import type { Part } from "./platform/lifetime.ts";
 import type { Database } from "./platform/postgres/database.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import type { RepeatedWork } from "./platform/repeated-job.ts";
@@ -25,6 +26,8 @@ export interface CreatedFeature {
   readonly jobs?: readonly RepeatedWork[];
   /** Kinds of leased work that it knows how to do: gateways do it unless ROLE is `api`. */
   readonly works?: readonly WorkKind<unknown>[];
+  /** What runs all the time, beside others of its kind: as well unless ROLE is `api`. */
+  readonly background?: readonly Part[];
 }
 
 /** A feature that implements a service of the contract. */
@@ -36,6 +39,7 @@ export function defineService<Methods extends GenServiceMethods, Parts>(feature:
     readonly methods: ServiceImplementation<GenService<Methods>>;
     readonly jobs?: readonly RepeatedWork[];
     readonly works?: readonly WorkKind<unknown>[];
+    readonly background?: readonly Part[];
   };
 }): Feature<Parts> & { readonly service: DescService } {
   const { service, create } = feature;

@@ -1,10 +1,15 @@
 import { accounts } from "./accounts/feature.ts";
+import { agentSessions } from "./agent-sessions/feature.ts";
+import { agentInput } from "./agent-sessions/input-feature.ts";
+import { agentTurns } from "./agent-sessions/turn-feature.ts";
+import { agentViews } from "./agent-sessions/view-feature.ts";
 import { apiKeys } from "./api-keys/feature.ts";
 import type { AppParts } from "./app.ts";
 import { archetypes } from "./archetypes/feature.ts";
 import { audit } from "./audit/feature.ts";
 import { auth } from "./auth/feature.ts";
 import { brakes } from "./brakes/feature.ts";
+import { control } from "./control/feature.ts";
 import { credentials } from "./credentials/feature.ts";
 import { deletion } from "./deletion/feature.ts";
 import { events } from "./events/feature.ts";
@@ -14,6 +19,7 @@ import { fleet } from "./fleet/feature.ts";
 import { idempotency } from "./idempotency/feature.ts";
 import { legal } from "./legal/feature.ts";
 import { limits } from "./limits/feature.ts";
+import { live } from "./live/feature.ts";
 import { logins } from "./logins/feature.ts";
 import { mail } from "./mail/feature.ts";
 import { me } from "./me/feature.ts";
@@ -23,6 +29,8 @@ import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
 import { teams } from "./teams/feature.ts";
+import { viewLinks } from "./view-links/feature.ts";
+import { webhooks } from "./webhooks/feature.ts";
 import { work } from "./work/feature.ts";
 
 /** All features. A new one is its proto, its folder, and its line here. */
@@ -46,8 +54,16 @@ export const features: readonly Feature<AppParts>[] = [
   fleet,
   limits,
   sessions,
+  control,
+  agentSessions,
+  agentInput,
+  agentTurns,
+  agentViews,
   profiles,
   files,
+  webhooks,
+  viewLinks,
+  live,
   me,
   deletion,
 ];

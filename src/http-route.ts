@@ -1,10 +1,13 @@
 import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { http } from "./gen/google/api/annotations_pb.ts";
 
 /** How a method is reached over REST. */
 export interface HttpRoute {
   readonly verb: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly template: string;
+  /** A GET that only reads can be asked for its headers alone. One that makes something cannot. */
+  readonly hasHead: boolean;
   /** Further paths that mean the same. Their `{token}` is shown as a bearer. */
   readonly aliases: readonly string[];
   /** The JSON body is the whole request message, but for what the path says. */
@@ -26,7 +29,9 @@ export function httpRouteOf(method: DescMethod): HttpRoute | undefined {
     if (alias.case !== pattern.case) throw new Error(`${method}: an additional binding has another verb`);
     return alias.value;
   });
-  return { verb: verbs[pattern.case], template: pattern.value, aliases, hasBody: body === "*", rawBody };
+  const verb = verbs[pattern.case];
+  const hasHead = verb === "GET" && method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENT;
+  return { verb, template: pattern.value, hasHead, aliases, hasBody: body === "*", rawBody };
 }
 
 function rawBodyOf(method: DescMethod, name: string): DescField {

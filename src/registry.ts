@@ -26,13 +26,15 @@ export interface Conversation<In, Answer> {
    * it throws is the error of this message, and the stream goes on.
    */
   answer(message: In): AsyncIterable<Answer>;
+  /** Answers what is left to be answered when the client has sent its last message. */
+  finish?(): AsyncIterable<Answer>;
   /** What the client is told unasked. It ends, and nobody is told when it fails. */
   tell?(signal: AbortSignal): AsyncIterable<Answer>;
 }
 
-/** What a bidirectional method with the option `relay` is once its first message has opened it. */
+/** What a bidirectional method with the option `relay` or `duplex` is once its first message has opened it. */
 export interface Relay<In, Out> {
-  /** Relays messages both ways, until one side ends; what it throws ends both. */
+  /** Takes all messages and gives others, until one side ends; what it throws ends both. */
   relay(messages: AsyncIterable<In>): AsyncIterable<Out>;
 }
 
@@ -110,7 +112,7 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
   const isPost = method.methodKind === "unary" && route?.verb === "POST";
   if (options.follows && method.methodKind !== "server_streaming")
     throw new Error(`${method}: only a server stream can follow something`);
-  const converses = method.methodKind === "bidi_streaming" && !options.relay;
+  const converses = method.methodKind === "bidi_streaming" && !options.relay && !options.duplex;
   if (converses && !method.output.fields.some(({ name }) => name === "error"))
     throw new Error(`${method}: the answers of a bidirectional method need a field "error" for messages that fail`);
   return {

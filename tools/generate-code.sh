@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates src/gen from proto beside the old code and then takes its place, so that nobody sees half of it.
+# Generates src/gen from proto, and the scripts of our pages from gateway/web, beside the old code and then takes its place, so that nobody sees half of it.
 # With --compare it only says whether src/gen is what would be generated.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,6 +13,7 @@ touch "$work/.stamp"
 buf generate --output "$work"
 # The image keeps the comments of the proto files: the API reference is made from them.
 buf build proto --output "$work/src/gen/image.binpb"
+vite build gateway/web --outDir "$PWD/$work/src/gen/web"
 
 if [ "${1:-}" = --compare ]; then
   diff -r -x .stamp "$work/src/gen" src/gen

@@ -95,7 +95,7 @@ need_node() {
 
 # Directories are compared too, so that a proto file that was removed counts.
 need_code() {
-  if [ -f src/gen/.stamp ] && [ -z "$(find proto buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
+  if [ -f src/gen/.stamp ] && [ -z "$(find proto gateway/web buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
     return 0
   fi
   step "generating code from proto" sh tools/generate-code.sh ||

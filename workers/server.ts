@@ -6,8 +6,11 @@ import {
   FileListSchema,
   type LendRequest,
   PutFileAnswerSchema,
+  SelectionSchema,
+  type ViewRequest,
   WorkerService,
 } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { JoinRequest, JoinResponse } from "../src/gen/pilothouse/v1/live_pb.ts";
 import { CaptureStreamResponseSchema, type CdpResponse } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
@@ -112,15 +115,15 @@ function makeHandlers(
       return create(EmptySchema);
     },
     navigate: async ({ signal, trailer }, { context, request }) =>
-      observe("navigate", sessions.find(context).navigate(context, given(request), signal, marking(trailer))),
+      observe("navigate", sessions.find(context).commands.navigate(context, given(request), signal, marking(trailer))),
     interact: async ({ signal, trailer }, { context, request }) =>
-      observe("interact", sessions.find(context).interact(context, given(request), signal, marking(trailer))),
+      observe("interact", sessions.find(context).commands.interact(context, given(request), signal, marking(trailer))),
     wait: async ({ signal }, { context, request }) =>
-      observe("wait", sessions.find(context).wait(context, given(request), signal)),
+      observe("wait", sessions.find(context).commands.wait(context, given(request), signal)),
     getState: async (_call, { context }) => observe("state", sessions.find(context).state()),
     capture: async function* ({ signal }, { context, request }) {
       const session = sessions.find(context);
-      const { header, captured } = await observe("capture", session.capture(context, given(request), signal));
+      const { header, captured } = await observe("capture", session.commands.capture(context, given(request), signal));
       await using _captured = captured;
       const chunks = captured.chunks();
       // In one message, which most captures then are: another one would wait until this one is written.
@@ -153,7 +156,17 @@ function makeHandlers(
       const listed = before === 0n ? all : all.filter(({ position }) => position < before);
       return create(FileListSchema, { files: listed.slice(0, limit) });
     },
+    setControl: async (_call, { context }) => {
+      await observe("set_control", sessions.find(context).setControl(context));
+      return create(EmptySchema);
+    },
+    readSelection: async ({ signal }, { context }) => {
+      const text = await sessions.find(context).commands.readSelection(context, signal);
+      return create(SelectionSchema, { text });
+    },
+    sendInput: async ({ signal }, command) => sessions.find(command.context).sendInput(command, signal),
     lend: ({ signal }, requests) => lend(sessions, requests, signal),
+    view: (_call, requests) => view(sessions, requests),
     checkProxy: async ({ signal }, command) => {
       await observe("check_proxy", checkProxy(slots.guard, command, signal));
       return create(EmptySchema);
@@ -180,6 +193,18 @@ async function* lend(
   const { value: first } = await all.next();
   const rest = { [Symbol.asyncIterator]: () => all };
   yield* sessions.find(first?.context).lend(rest, signal);
+}
+
+/** The first message of a viewer says which session it is to see. */
+async function* view(sessions: SessionTable, requests: AsyncIterable<ViewRequest>): AsyncGenerator<JoinResponse> {
+  const all = requests[Symbol.asyncIterator]();
+  const { value: first } = await all.next();
+  const { context, viewer, request }: Partial<ViewRequest> = first ?? {};
+  async function* rest(): AsyncGenerator<JoinRequest> {
+    for await (const next of { [Symbol.asyncIterator]: () => all }) yield given(next.request);
+  }
+  const isHidden = request?.join?.hidden ?? false;
+  yield* sessions.find(context).view({ who: given(viewer), isHidden, requests: rest() });
 }
 
 /** Says of an answer that it is an earlier one. */

@@ -1,11 +1,12 @@
 import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { subscribableEvents } from "../../src/events/subscribable-events.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, subscribable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { ServedService } from "../../src/registry.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample } from "./examples.ts";
-import { headerParameters, responseHeaders } from "./headers.ts";
-import type { OpenApiDocument, Operation, PathItem, WebSocketOperation } from "./model.ts";
+import { deliveryHeaders, headerParameters, responseHeaders } from "./headers.ts";
+import type { OpenApiDocument, Operation, Parameter, PathItem, WebSocketOperation } from "./model.ts";
 import { pascalCase, tagOf } from "./names.ts";
 import { describeOperation, describeWebSocket, type OperationContext } from "./operations.ts";
 import { ProblemCatalogue } from "./problems.ts";
@@ -35,13 +36,14 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
   const { publicUrl, errorsBase, version, comments } = options;
   const schemas = new SchemaCatalogue(comments, findRequestUses(services));
   const problems = new ProblemCatalogue(schemas, errorsBase);
-  const payloads = services.flatMap(({ service }) =>
-    service.file.messages.filter((desc) => hasOption(desc, event_type)),
-  );
-  const context = { comments, schemas, problems, payloads };
+  const streamed = services
+    .filter(({ methods }) => methods.some(({ rules }) => rules.follows))
+    .flatMap(({ service }) => service.file.messages.filter((desc) => hasOption(desc, event_type)))
+    .filter((desc) => !getOption(desc, subscribable));
+  const context = { comments, schemas, problems, payloads: [...subscribableEvents, ...streamed] };
   const paths = describePaths(services, context);
-  const webhooks = describeEvents(context, true);
-  const streamEvents = describeEvents(context, false);
+  const webhooks = describeEvents(subscribableEvents, context, deliveryHeaders);
+  const streamEvents = describeEvents(streamed, context);
   const websockets = describeWebSockets(services, context);
   return {
     openapi: "3.1.0",
@@ -92,19 +94,20 @@ function describeWebSockets(
   return Object.fromEntries(streams.map((served) => [served.rules.websocket, describeWebSocket(served, context)]));
 }
 
-/** An event for each type that webhook endpoints can subscribe to, or for each of the others. */
+/** An event of each type; those that endpoints are sent come with headers. */
 function describeEvents(
-  { payloads, comments, schemas }: OperationContext,
-  delivered: boolean,
+  payloads: readonly DescMessage[],
+  context: OperationContext,
+  headers: readonly Parameter[] = [],
 ): Record<string, PathItem> {
-  return Object.fromEntries(
-    payloads
-      .filter((payload) => getOption(payload, subscribable) === delivered)
-      .map((payload) => [getOption(payload, event_type), { post: describeEvent(payload, comments, schemas) }]),
-  );
+  const post = (payload: DescMessage): Operation => ({
+    ...describeEvent(payload, context),
+    ...(headers.length > 0 && { parameters: headers }),
+  });
+  return Object.fromEntries(payloads.map((payload) => [getOption(payload, event_type), { post: post(payload) }]));
 }
 
-function describeEvent(payload: DescMessage, comments: Comments, schemas: SchemaCatalogue): Operation {
+function describeEvent(payload: DescMessage, { comments, schemas }: OperationContext): Operation {
   const type = getOption(payload, event_type);
   const description = comments(payload.typeName).replace(/^`data` of `[^`]+`: /, "");
   const event = {

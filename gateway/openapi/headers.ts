@@ -1,4 +1,4 @@
-import type { Header, Parameter, Reference } from "./model.ts";
+import type { Header, Parameter, Reference, Schema } from "./model.ts";
 
 /** Headers of the answers. */
 export const responseHeaders = {
@@ -67,6 +67,48 @@ export const headerParameters = {
     schema: { type: "string", maxLength: 64 },
   },
 } as const satisfies Record<string, Parameter>;
+
+const deliveryHeader = (name: string, description: string, schema: Schema, example: string | number): Parameter => ({
+  ...{ name, in: "header", description, required: true, schema, example },
+});
+
+/** The headers of what webhook endpoints are sent. */
+export const deliveryHeaders: readonly Parameter[] = [
+  deliveryHeader(
+    "X-Service-Event-Id",
+    "Identifier of the event: the same at every attempt and replay, so that what comes twice is known.",
+    { type: "string" },
+    "evt_01jd2z5r1v7k9m3q8t4w6x0y2b",
+  ),
+  deliveryHeader("X-Service-Event-Type", "Type of the event.", { type: "string" }, "session.completed"),
+  deliveryHeader(
+    "X-Service-Emitted-At",
+    "When the event happened, in seconds since 1970. It is not what is signed.",
+    { type: "integer" },
+    1_764_000_000,
+  ),
+  deliveryHeader(
+    "X-Service-Signature",
+    "`t=<seconds since 1970>,v1=<hex>`: HMAC-SHA256 with the endpoint's whole secret over `<t>.<raw body>`. For 24 hours " +
+      "after a rotation there are two `v1`; either may match. Refuse a `t` more than 300 seconds from now.",
+    { type: "string" },
+    "t=1764000003,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd",
+  ),
+  deliveryHeader(
+    "webhook-id",
+    "The event's identifier, as Standard Webhooks has it.",
+    { type: "string" },
+    "evt_01jd2z5r1v7k9m3q8t4w6x0y2b",
+  ),
+  deliveryHeader("webhook-timestamp", "The `t` of the signature.", { type: "integer" }, 1_764_000_003),
+  deliveryHeader(
+    "webhook-signature",
+    "Signatures of Standard Webhooks, separated by spaces: `v1,` and base64 of HMAC-SHA256 over " +
+      "`<webhook-id>.<webhook-timestamp>.<raw body>`, with the bytes that the secret's part behind `whsec_` stands for in base64.",
+    { type: "string" },
+    "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+  ),
+];
 
 /** Refers to a header parameter. */
 export function referToParameter(name: keyof typeof headerParameters): Reference {

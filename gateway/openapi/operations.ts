@@ -190,7 +190,8 @@ function eventStream({ method }: ServedMethod, { schemas, payloads }: OperationC
   const item = method.output;
   const own = payloads.filter(({ file }) => file.name === method.parent.file.name);
   const isEvent = item.typeName === EventSchema.typeName;
-  const shown = own.find((payload) => getOption(payload, event_type).endsWith(".completed")) ?? own[0];
+  const candidates = own.length > 0 ? own : payloads;
+  const shown = candidates.find((payload) => getOption(payload, event_type).endsWith(".completed")) ?? own[0];
   const data = isEvent && shown ? eventExample(item, shown) : responseExample(item);
   const lines = [
     typeof data.id === "string" && `id: ${data.id}`,

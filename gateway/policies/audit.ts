@@ -10,10 +10,8 @@ export const audit: RunPolicy = {
     const { rules, method } = call.served;
     let isWritten = false;
     call.auditWith((tx, entry) => {
-      const { principal, requestId, clientAddress } = call;
-      const userAgent = call.header("user-agent");
       isWritten = true;
-      return log.append(tx, { ...entry, action: rules.audit, principal, requestId, clientAddress, userAgent });
+      return log.append(tx, { ...entry, action: rules.audit, call });
     });
     const answer = await run();
     // What goes on after an attempt that was cut off finds that attempt's entry beside its change.

@@ -1,5 +1,6 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../../src/call.ts";
+import { Allowance } from "../../src/platform/allowance.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure } from "../../src/platform/errors.ts";
@@ -9,6 +10,9 @@ import type { Conversation, ServedMethod } from "../../src/registry.ts";
 
 /** Answers that wait for a slow client before its messages are held: 16 chunks of a capture are 4 MiB. */
 const ahead = 16;
+
+/** What a client of a duplex method may send in a second, and at once; then it is held. */
+const messagesPerSecond = 200;
 
 /** A message of a client that could not be read. It costs a token and is answered in its turn, as others are. */
 export interface BrokenMessage {
@@ -31,17 +35,18 @@ interface Parties {
   readonly errorsBase: string;
 }
 
-/** Runs a bidirectional method that relays: its first message opens it, and is one of those that it relays. */
+/** Runs a bidirectional method that relays, or is duplex: its first message opens it, and is one of those that it is handed. */
 export async function* relayed(
   call: Call,
   served: Parties["served"],
   requests: AsyncIterable<Received>,
 ): AsyncGenerator<Message> {
-  const all = messagesOf(requests);
-  const { value: first = create(served.method.input) } = await all.next();
-  validate(served.method.input, first);
+  const { input } = served.method;
+  const all = served.rules.duplex ? checked(messagesOf(requests), input, call.signal) : messagesOf(requests);
+  const { value: first = create(input) } = await all.next();
+  validate(input, first);
   const running = await served.run(call, first);
-  if (!("relay" in running)) throw new Error(`${served.name} converses, and says that it relays`);
+  if (!("relay" in running)) throw new Error(`${served.name} converses, and says that it does not`);
   yield* running.relay(following(first, all));
 }
 
@@ -49,6 +54,21 @@ async function* messagesOf(requests: AsyncIterable<Received>): AsyncGenerator<Me
   for await (const received of requests) {
     if ("broken" in received) throw received.broken;
     yield received;
+  }
+}
+
+/** Messages that are valid, and no more of them in a second than may come. */
+async function* checked(
+  messages: AsyncIterable<Message>,
+  input: DescMessage,
+  signal: AbortSignal,
+): AsyncGenerator<Message, undefined> {
+  const allowance = new Allowance(messagesPerSecond);
+  for await (const message of messages) {
+    validate(input, message);
+    yield message;
+    const waitMs = allowance.use(1, performance.now());
+    if (waitMs >= 1) await sleep(waitMs, signal);
   }
 }
 
@@ -106,6 +126,7 @@ export async function* converse({ call, served, requests, admit, errorsBase }: P
       await take(received);
       call.signal.throwIfAborted();
     }
+    for await (const answer of opened?.finish?.() ?? []) await outbox.push(toMessage(answer));
   }
 
   takeAll().then(

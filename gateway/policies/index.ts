@@ -54,6 +54,7 @@ const enforcedElsewhere: readonly MethodOption[] = [
   "errors",
   "runsToCompletion",
   "relay",
+  "duplex",
 ];
 
 /** Refuses a method with an option that nothing makes true: a promise that nobody keeps is worse than none. */

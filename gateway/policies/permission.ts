@@ -24,7 +24,7 @@ export const permission: AdmissionPolicy = {
       throw fail("forbidden", {}, { detail: `the ${kind} is not good from the address ${call.clientAddress}` });
     }
     if (sessionId !== undefined && !sessionBearer) {
-      throw fail("forbidden", {}, { detail: "the token is good for the CDP connection of its session alone" });
+      throw fail("forbidden", {}, { detail: "the token is good for what it was made for in its session alone" });
     }
     if (call.showsInPath && sessionId === undefined) {
       throw fail("forbidden", {}, { detail: "a path takes a token for its session alone: send keys in Authorization" });

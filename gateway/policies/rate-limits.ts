@@ -1,4 +1,5 @@
 import type { BucketState } from "../../src/limits/buckets.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { GatewayCall } from "../call.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
@@ -30,10 +31,19 @@ function settle(call: GatewayCall, states: readonly BucketState[]): void {
   call.hasDrawn = true;
 }
 
-/** Draws one token for one message of a stream. */
-export async function drawForMessage(call: GatewayCall, parts: PolicyParts, bucket: string): Promise<void> {
-  const [state] = await change("take", call, parts, [bucket]);
-  if (state) refuseEmpty(state, `tier ${call.principal.tier}`);
+/** Milliseconds after which a stream that is held asks again: the smallest bucket has a token every 11 ms. */
+const holdMs = 20;
+
+/** Draws one token for one message of a stream. A stream that has a bucket of its own is held while that is empty. */
+export async function drawForMessage(call: GatewayCall, parts: PolicyParts): Promise<void> {
+  const own = call.served.rules.buckets.at(-1);
+  for (;;) {
+    const [state] = await change("take", call, parts, [own ?? "global"]);
+    if (!state || state.allowed) return;
+    if (own === undefined) refuseEmpty(state, `tier ${call.principal.tier}`);
+    await sleep(holdMs, call.signal);
+    call.signal.throwIfAborted();
+  }
 }
 
 /** Gives back what a call has drawn from the buckets of its own method, unless the method has charged for itself. */

@@ -32,6 +32,7 @@ declare module "fastify" {
 /** One REST route of the registry. */
 export interface RestRoute {
   readonly verb: HttpRoute["verb"];
+  readonly hasHead: boolean;
   readonly template: PathTemplate;
 }
 
@@ -47,7 +48,8 @@ export function mountRest(fastify: FastifyInstance, services: readonly ServedSer
       const answer = answerOf(served, methods, door);
       const templates = [route.template, ...route.aliases].map(parseTemplate);
       for (const template of templates) mountOne(fastify, served, route, template, door, answer);
-      return templates.map((template) => ({ verb: route.verb, template }));
+      const { verb, hasHead } = route;
+      return templates.map((template) => ({ verb, hasHead, template }));
     }),
   );
 }
@@ -83,6 +85,7 @@ function mountRoute(
   fastify.route({
     method: route.verb,
     url: template.route,
+    exposeHeadRoute: route.hasHead,
     // Before the body is read: nobody without a key makes the service parse a mebibyte.
     onRequest: async (request, reply) => {
       const { [tokenVariable]: token } = request.params as Record<string, string>;

@@ -98,6 +98,6 @@ function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyRepl
 /** The verbs that a path has, for the Allow header. */
 function allowedVerbs(routes: readonly RestRoute[], url: string): string[] {
   const path = url.split("?", 1)[0] ?? "";
-  const verbs = routes.filter(({ template }) => template.pattern.test(path)).map(({ verb }) => verb);
-  return [...new Set(verbs.flatMap((verb) => (verb === "GET" ? ["GET", "HEAD"] : [verb])))];
+  const here = routes.filter(({ template }) => template.pattern.test(path));
+  return [...new Set(here.flatMap(({ verb, hasHead }) => (hasHead ? [verb, "HEAD"] : [verb])))];
 }

@@ -142,7 +142,7 @@ export class WebSockets {
 }
 
 function routeOf(served: ServedMethod): Route {
-  const { websocket, sessionBearer } = served.rules;
+  const { websocket, sessionBearer, relay } = served.rules;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: longestMessage(served),
@@ -150,7 +150,7 @@ function routeOf(served: ServedMethod): Route {
     allowSynchronousEvents: false,
     handleProtocols: (protocols) => (protocols.has(subprotocol) ? subprotocol : false),
   });
-  const byToken = sessionBearer ? parseTemplate(`${websocket}/{${tokenVariable}}`) : undefined;
+  const byToken = sessionBearer && relay ? parseTemplate(`${websocket}/{${tokenVariable}}`) : undefined;
   return { served, template: parseTemplate(websocket), byToken, server };
 }
 

@@ -10,7 +10,7 @@ export interface BusMessages {
   "session-changed": string;
   /** Identifier of what ends bearers or changes what they may do: a key, a login, a user, an account. */
   "bearer-changed": string;
-  /** Kind and lane of work that was added, with a space between. */
+  /** Kind and lanes of work that was added, a line each. */
   work: string;
   /** A slot of a worker may have become free. */
   capacity: "";

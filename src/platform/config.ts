@@ -5,7 +5,7 @@ import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "./grpc/fleet-tls.ts";
 import { type LogLevel, logLevels } from "./log.ts";
-import { isAddressException, isNetwork, parseTarget } from "./outgoing/address-rules.ts";
+import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { readWorkerToken } from "./worker-token.ts";
 
@@ -41,10 +41,14 @@ export interface Config {
   /** Addresses and CIDRs of proxies whose X-Forwarded-* is believed. */
   readonly trustedProxies: readonly string[];
   readonly corsOrigins: readonly string[];
+  /** Origins whose pages may have the live page in a frame. */
+  readonly embedOrigins: readonly string[];
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
   /** `host:port` that customers' proxies are asked for before a session begins with one. */
   readonly proxyCheck: string;
+  /** CIDRs and `host:port` that webhooks may be sent to although private, and without TLS. */
+  readonly webhookAllow: readonly string[];
   /** Keys that seal what is kept secret, the newest first. None, in embedded mode alone: one of our own in DATA_DIR. */
   readonly secretsKeys: readonly SecretsKey[];
   /** Where mails go; in embedded mode none means that they stay in the outbox. */
@@ -88,9 +92,7 @@ function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): 
   return directory;
 }
 
-/** Names that only a private network knows: without a dot, or reserved for such. Which addresses are public workers know. */
-const privateName = /^[^.]*$|\.(localhost|local|internal|home\.arpa|test)$/;
-
+/** Which addresses are public workers know: any address is taken for a private one. */
 function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   const value = read.text("PROXY_CHECK");
   if (value !== undefined && !parseTarget(value)) {
@@ -98,7 +100,7 @@ function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   }
   if (value !== undefined) return value;
   const { protocol, hostname, port } = new URL(publicUrl);
-  const isPrivate = isIP(hostname) !== 0 || hostname.startsWith("[") || privateName.test(hostname);
+  const isPrivate = isIP(hostname) !== 0 || hostname.startsWith("[") || isPrivateName(hostname);
   return isPrivate ? "example.com:443" : `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
@@ -168,8 +170,10 @@ export function readConfig(
     fleetTls: readFleetTls(read),
     trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isNetwork),
     corsOrigins: read.list("CORS_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
+    embedOrigins: read.list("EMBED_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     proxyCheck: readProxyCheck(read, publicUrl),
+    webhookAllow: read.list("WEBHOOK_ALLOW", "CIDRs and host:port", isAddressException),
     secretsKeys: readSecretsKeys(read, embedded),
     ...readMail(read, embedded),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),

@@ -155,6 +155,13 @@ export const errorTable = {
         about: "The kind of the bot check that the session is paused for.",
       },
       active_session_id: { type: "string", optional: true, about: "The session that still uses the profile." },
+      holder_client_id: { type: "string", optional: true, about: "The client of the person who holds control." },
+      in_doubt: {
+        type: "boolean",
+        values: [true],
+        optional: true,
+        about: "The command had reached the page when a person took control: what came of it is not known.",
+      },
     },
   },
   "storage-quota-exceeded": {
@@ -193,7 +200,7 @@ export const errorTable = {
     about: "Control cannot change this way from the state it is in.",
     extensions: {
       from: { type: "string", about: "The state that control is in." },
-      transition: { type: "string", values: ["takeover", "handback"], about: "What was asked for." },
+      transition: { type: "string", values: ["takeover", "handback", "mode"], about: "What was asked for." },
       holder_client_id: { type: "string", optional: true, about: "Who holds control, when another person does." },
     },
   },
@@ -245,6 +252,7 @@ export const errorTable = {
     extensions: {
       current_profiles: { type: "integer", optional: true, about: "Profiles that the account has." },
       current_api_keys: { type: "integer", optional: true, about: "Keys that the account has, and that count." },
+      current_webhooks: { type: "integer", optional: true, about: "Webhooks that the account has, and that count." },
       current_streams: {
         type: "integer",
         optional: true,

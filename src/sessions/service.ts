@@ -13,6 +13,7 @@ import { collectCapture } from "./capture-file.ts";
 import { type CdpParts, createCdpMethods } from "./cdp.ts";
 import { createDrive } from "./drive.ts";
 import { toSessionMessage, toStoredStatus } from "./session-message.ts";
+import { splitLabel } from "./split-label.ts";
 import { listSessions } from "./store.ts";
 
 /** What the service translates to. */
@@ -21,12 +22,6 @@ export type SessionServiceParts = CdpParts;
 const defaultPage = 20;
 
 const sessionId = idPattern("ses");
-
-/** Splits `name:value` at the first colon. */
-function splitLabel(label: string): [name: string, value: string] {
-  const [name = ""] = label.split(":", 1);
-  return [name, label.slice(name.length + 1)];
-}
 
 /** Makes the implementation of SessionService. */
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {

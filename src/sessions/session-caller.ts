@@ -1,4 +1,4 @@
-import type { Attempt, AuditEntry, Principal } from "../call.ts";
+import type { Attempt, AuditEntry, Call, Principal } from "../call.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
 /** On whose behalf something is done with a session, and for how long. Every call of a client is one. */
@@ -12,6 +12,8 @@ export interface SessionCaller {
   /** W3C trace context. */
   readonly traceparent: string;
   readonly idempotencyKey?: string | undefined;
+  /** The person who commands, who must hold control; without one it is the API, which commands while nobody does. */
+  readonly clientId?: string;
   /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
   /** Writes the caller's entry of the audit log, where what it does to the session is the whole of its call. */
@@ -24,4 +26,15 @@ export interface SessionCaller {
 export interface SessionMaker extends SessionCaller, Attempt {
   /** Hears that the session has a slot: from now on its launch costs something, even when it fails. */
   charge?(): void;
+}
+
+/** The call without its key: a worker remembers commands by it, and what is done for the call is none of them. */
+export function callerOf({ principal, signal, deadline, requestId, traceparent }: Call): SessionCaller {
+  return { principal, signal, deadline, requestId, traceparent };
+}
+
+/** The same for what is done when the call is over, and may take so many milliseconds. */
+export function lateCallerOf(call: Call, milliseconds: number): SessionCaller {
+  const signal = AbortSignal.timeout(milliseconds);
+  return { ...callerOf(call), signal, deadline: performance.now() + milliseconds };
 }

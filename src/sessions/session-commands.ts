@@ -2,14 +2,23 @@ import { create } from "@bufbuild/protobuf";
 import {
   CaptureCommandSchema,
   type CommandContext,
+  ControlCommandSchema,
+  type InputAnswer,
+  type InputCommand,
+  InputCommandSchema,
   InteractCommandSchema,
   type LendRequest,
   LendRequestSchema,
   NavigateCommandSchema,
+  type Selection,
+  SelectionCommandSchema,
   StateCommandSchema,
+  type ViewRequest,
+  ViewRequestSchema,
   WaitCommandSchema,
   WorkerService,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { JoinRequest, JoinResponse, LiveViewer } from "../gen/pilothouse/v1/live_pb.ts";
 import {
   type CaptureRequest,
   type CaptureStreamResponse,
@@ -48,10 +57,27 @@ export interface SessionCommands {
   ): Promise<InteractResponse>;
   wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
   state(caller: SessionCaller, id: string): Promise<SessionState>;
+  /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
+  tellControl(caller: SessionCaller, id: string): Promise<void>;
+  /** Hands a person's input to the page, and says how much of it. */
+  sendInput(caller: SessionCaller, id: string, input: PersonInput): Promise<InputAnswer>;
+  /** Reads the text that is selected, for the person who holds control. */
+  readSelection(caller: SessionCaller, id: string): Promise<Selection>;
   capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
   lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
+  /** Shows the session to a viewer; its first message joins. */
+  view(
+    caller: SessionCaller,
+    id: string,
+    viewer: LiveViewer,
+    messages: AsyncIterable<JoinRequest>,
+  ): AsyncIterable<JoinResponse>;
 }
+
+/** Input of a person. */
+export type PersonInput = Pick<InputCommand, "clientId" | "events"> &
+  Partial<Pick<InputCommand, "controlEpoch" | "release" | "patient">>;
 
 /** A part of a message of such a client. */
 export interface MessagePart {
@@ -66,6 +92,16 @@ async function* lendRequests(context: CommandContext, parts: AsyncIterable<Messa
     if (data.length > 0) yield create(LendRequestSchema, { data, last });
   }
   yield create(LendRequestSchema, { closed: true });
+}
+
+async function* viewRequests(
+  context: CommandContext,
+  viewer: LiveViewer,
+  messages: AsyncIterable<JoinRequest>,
+): AsyncGenerator<ViewRequest> {
+  for await (const request of messages) {
+    yield create(ViewRequestSchema, { request, ...(request.join && { context, viewer }) });
+  }
 }
 
 /** Clients get the header by itself, which a worker sends with the first chunk: most captures are one message on their way here. */
@@ -121,6 +157,26 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         method: method.getState,
         build: (context) => create(StateCommandSchema, { context }),
       }),
+    async tellControl(caller, id) {
+      // The route that this gateway knows may be of the epoch before.
+      routes.forget(id);
+      const build = (context: CommandContext) => create(ControlCommandSchema, { context });
+      await commands.run({ caller, id, method: method.setControl, build });
+    },
+    sendInput: (caller, id, input) =>
+      commands.run({
+        caller,
+        id,
+        method: method.sendInput,
+        build: (context) => create(InputCommandSchema, { context, ...input }),
+      }),
+    readSelection: (caller, id) =>
+      commands.run({
+        caller,
+        id,
+        method: method.readSelection,
+        build: (context) => create(SelectionCommandSchema, { context }),
+      }),
     capture: (caller, id, request) =>
       headerFirst(
         commands.stream({
@@ -133,5 +189,12 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
       ),
     lend: (caller, id, messages) =>
       commands.exchange({ caller, id, method: method.lend, build: (context) => lendRequests(context, messages) }),
+    view: (caller, id, viewer, messages) =>
+      commands.exchange({
+        caller,
+        id,
+        method: method.view,
+        build: (context) => viewRequests(context, viewer, messages),
+      }),
   };
 }

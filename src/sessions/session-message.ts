@@ -5,34 +5,23 @@ import {
   ProxySummarySchema,
   type Session,
   SessionEndedReason,
-  SessionEndedReasonSchema,
   SessionSchema,
   SessionStatus,
-  SessionStatusSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
-import { enumNames } from "../platform/rest-json/names.ts";
-import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
+import { storedNames } from "../platform/rest-json/names.ts";
 import type { SessionRow } from "./store.ts";
 
-// The boundary between the names in rows and in the contract, which are the same but for their case.
-const upper = <Name extends string>(name: Name) => name.toUpperCase() as Uppercase<Name>;
-const statusNames = enumNames(SessionStatusSchema) as Map<SessionStatus, StoredSessionStatus>;
-const reasonNames = enumNames(SessionEndedReasonSchema) as Map<SessionEndedReason, StoredEndedReason>;
+/** The status of a row in the contract, and the status that a message means; undefined when it does not say one. */
+export const { toMessage: toStatusMessage, toStored: toStoredStatus } = storedNames(SessionStatus);
 
-/** The status that a message means; undefined when it does not say one. */
-export const toStoredStatus = (status: SessionStatus) => statusNames.get(status);
-
-/** The reason that a message means; undefined when it does not say one. */
-export const toStoredReason = (reason: SessionEndedReason) => reasonNames.get(reason);
-
-/** The ended reason of a row in the contract. */
-export const toReasonMessage = (reason: StoredEndedReason): SessionEndedReason => SessionEndedReason[upper(reason)];
+/** The ended reason of a row in the contract, and the reason that a message means; undefined when it does not say one. */
+export const { toMessage: toReasonMessage, toStored: toStoredReason } = storedNames(SessionEndedReason);
 
 /** Writes a session as the interface has it. */
 export function toSessionMessage(row: SessionRow): Session {
   return create(SessionSchema, {
     id: row.id,
-    status: SessionStatus[upper(row.status)],
+    status: toStatusMessage(row.status),
     archetype: row.archetype,
     runtime: row.runtime,
     createdAt: timestampFromDate(row.created_at),

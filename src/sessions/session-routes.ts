@@ -16,6 +16,8 @@ export interface SessionRoute {
   readonly worker: WorkerAddress;
   readonly placementEpoch: bigint;
   readonly controlEpoch: bigint;
+  /** The client of the person who holds control; empty while none does. */
+  readonly holderClientId: string;
 }
 
 /** Finds where sessions run. Hot commands touch no database: a route is good for 5 s, and an end is told by bus. */
@@ -51,6 +53,7 @@ function toRoute(row: RouteRow): SessionRoute {
     worker: { id: row.worker_id, address: row.address, secretHash: row.secret_hash },
     placementEpoch: BigInt(row.placement_epoch),
     controlEpoch: BigInt(row.control_epoch),
+    holderClientId: row.control_holder ?? "",
   };
 }
 

@@ -1,7 +1,5 @@
 import type { SessionEndedReason, SessionStatus } from "../gen/pilothouse/v1/session_pb.ts";
-
-/** Rows say what the contract says: the name of an enum's value, in lower case. */
-type NamesOf<Enum> = Exclude<Lowercase<string & keyof Enum>, "unspecified">;
+import type { NamesOf } from "../platform/rest-json/names.ts";
 
 /** Where a session is in its life, as its row says it. */
 export type StoredSessionStatus = NamesOf<typeof SessionStatus>;

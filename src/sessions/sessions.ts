@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { findEntitlement } from "../accounts/store.ts";
 import type { Channels } from "../fleet/channels.ts";
 import { DestroyCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
@@ -39,6 +40,8 @@ export interface Sessions extends SessionCommands {
   find(caller: SessionCaller, id: string): Promise<SessionRow>;
   /** Throws the same, from what this gateway knew at most 5 s ago. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
+  /** The agent session that drives a session, likewise; null while none does. */
+  agentOf(caller: SessionCaller, id: string): Promise<string | null>;
   /** What is done with the files of sessions. */
   readonly files: FileCommands;
   /** Follows a session's events until it ends. */
@@ -78,8 +81,23 @@ export function createSessions(parts: SessionsParts): Sessions {
     });
   }
 
+  const commands = createSessionCommands(workerCommands, routes);
+
   return {
-    ...createSessionCommands(workerCommands, routes),
+    ...commands,
+    async state(caller, id) {
+      const state = await commands.state(caller, id);
+      const { accountId } = caller.principal;
+      if (state.control?.state === "human_control") {
+        // The worker knows who holds control, and the row until when.
+        const row = await findSession(db, id, accountId).catch(() => undefined);
+        if (row?.control_lapses_at) state.control.lapsesAt = timestampFromDate(row.control_lapses_at);
+      } else if (state.control) {
+        const { row } = await routes.find(id, accountId);
+        if (row.agent_session_id !== null) state.control.state = "agent_control";
+      }
+      return state;
+    },
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     quotaJob: parts.quota.job,
@@ -94,6 +112,10 @@ export function createSessions(parts: SessionsParts): Sessions {
     },
     async assertRunning({ principal }, id) {
       await routes.findRunning(id, principal.accountId);
+    },
+    async agentOf({ principal }, id) {
+      const { row } = await routes.findRunning(id, principal.accountId);
+      return row.agent_session_id;
     },
     async end(caller, id, cause) {
       const { accountId } = caller.principal;

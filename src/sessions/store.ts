@@ -239,6 +239,8 @@ export interface RouteRow {
   readonly worker_id: string;
   readonly placement_epoch: string;
   readonly control_epoch: string;
+  readonly control_holder: string | null;
+  readonly agent_session_id: string | null;
   readonly address: string;
   readonly secret_hash: Buffer;
 }
@@ -246,7 +248,7 @@ export interface RouteRow {
 const routeStatement: NamedStatement = {
   name: "session-route",
   text: `select s.id, s.account_id, s.status, s.live_at, s.ended_at, s.ended_reason, s.worker_id, s.placement_epoch,
-      s.control_epoch, w.address, w.secret_hash
+      s.control_epoch, s.control_holder, s.agent_session_id, w.address, w.secret_hash
     from sessions s join workers w on w.id = s.worker_id where s.id = $1`,
 };
 

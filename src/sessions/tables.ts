@@ -30,6 +30,14 @@ export interface SessionsTable {
   worker_id: string;
   placement_epoch: BigInteger;
   control_epoch: ColumnType<string, bigint | number | string | undefined, bigint | number | string>;
+  /** The client of the person who holds control; null while none does. */
+  control_holder: ColumnType<string | null, undefined, string | null>;
+  /** When control lapses. */
+  control_lapses_at: ColumnType<Date | null, undefined, Date | null>;
+  /** When the person who holds control took it, or last sent input. */
+  control_input_at: ColumnType<Date | null, undefined, Date | null>;
+  /** The agent session that drives it. */
+  agent_session_id: ColumnType<string | null, undefined, string | null>;
   /** The tier of its account when it was created: its limits stay the session's. Null in rows of earlier releases. */
   tier: ColumnType<string | null, string, never>;
   /** The worker's slot is taken: from placement until the worker no longer has the session. */
@@ -64,6 +72,15 @@ export const sessionMigrations: Migrations = {
     "create index cdp_tokens_session on cdp_tokens (session_id)",
   ],
   "023-session-tiers": ["alter table sessions add column tier text"],
+  "057-session-control": [
+    `alter table sessions
+      add column control_holder text,
+      add column control_lapses_at timestamptz,
+      add column control_input_at timestamptz,
+      add column agent_session_id text`,
+    `create index sessions_control on sessions (control_lapses_at)
+      where control_holder is not null and status in ('live', 'paused')`,
+  ],
 };
 
 declare module "../platform/postgres/schema.ts" {

@@ -79,14 +79,14 @@ export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessag
 export function commandContext(
   caller: SessionCaller,
   sessionId: string,
-  epochs: { readonly placementEpoch: bigint; readonly controlEpoch: bigint },
+  epochs: Pick<SessionRoute, "placementEpoch" | "controlEpoch"> & Partial<Pick<SessionRoute, "holderClientId">>,
   timeoutMs: number,
   idempotencyKey = "",
 ): CommandContext {
-  const { traceparent, requestId } = caller;
-  const { placementEpoch, controlEpoch } = epochs;
-  const init = { sessionId, placementEpoch, controlEpoch, timeoutMs, traceparent, requestId, idempotencyKey };
-  return create(CommandContextSchema, init);
+  const { traceparent, requestId, clientId = "" } = caller;
+  const { placementEpoch, controlEpoch, holderClientId = "" } = epochs;
+  const init = { sessionId, placementEpoch, controlEpoch, holderClientId, timeoutMs };
+  return create(CommandContextSchema, { ...init, traceparent, requestId, idempotencyKey, clientId });
 }
 
 /**
@@ -215,8 +215,20 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     return { link, running: new Running(caller, gone, route, link, routes, traits) };
   }
 
+  /**
+   * Whether the worker has refused a command because this gateway had yet to hear of a change of control, which is over:
+   * nothing was begun then, and the command can be sent again.
+   */
+  async function isOutdated(failure: Failure, caller: SessionCaller, id: string, sent: bigint): Promise<boolean> {
+    if (failure.slug !== "conflict" || Object.keys(failure.extensions).length > 0) return false;
+    routes.forget(id);
+    const { controlEpoch, holderClientId } = await routes.findRunning(id, caller.principal.accountId);
+    return controlEpoch > sent && holderClientId === "";
+  }
+
   return {
-    async run({ caller, id, method, build, idempotencyKey = caller.idempotencyKey }) {
+    async run(command) {
+      const { caller, id, method, build, idempotencyKey = caller.idempotencyKey } = command;
       const { link, running } = await begin(caller, caller.signal, id, { idempotencyKey });
       using _ = running;
       try {
@@ -225,7 +237,9 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         };
         return await callUnary(link.client, method, build(running.context), { ...running.options, onTrailer });
       } catch (error) {
-        throw await explain(error, caller, id, link, running);
+        const failure = await explain(error, caller, id, link, running);
+        if (await isOutdated(failure, caller, id, running.context.controlEpoch)) return this.run(command);
+        throw failure;
       }
     },
     async send({ caller, id, method, build }) {

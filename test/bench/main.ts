@@ -9,6 +9,7 @@ import { captureMemory } from "./capture-memory.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { flood } from "./flood.ts";
 import { ForeignLoad } from "./foreign-load.ts";
+import { input } from "./input.ts";
 import { lendNeighbours } from "./lend-neighbours.ts";
 import { memory } from "./memory.ts";
 import { operations } from "./operations.ts";
@@ -19,6 +20,9 @@ import { profileSurvival } from "./profile-survival.ts";
 import { remoteClients } from "./remote-clients.ts";
 import { printTable } from "./table.ts";
 import { warmStart } from "./warm-start.ts";
+import { webhooks } from "./webhooks.ts";
+import { webhooksHanging } from "./webhooks-hanging.ts";
+import { webhooksOldLog } from "./webhooks-old-log.ts";
 
 const benches: readonly Bench[] = [
   path,
@@ -36,6 +40,10 @@ const benches: readonly Bench[] = [
   remoteClients,
   lendNeighbours,
   authTiming,
+  webhooks,
+  webhooksHanging,
+  webhooksOldLog,
+  input,
 ];
 
 async function main(args: readonly string[]): Promise<void> {

@@ -17,10 +17,10 @@ test("should let what runs finish when it is interrupted, then end everything, s
   const doomed = await startDoomed();
   const session = await doomed.create();
   const running = doomed.rest(`${session}/wait`, waitFor("#never", 8_000));
-  // Nobody launches full Chromium ahead: as soon as there is one, the create runs.
+  // Nobody launches full Chromium ahead of the first create: as soon as there is any, it runs.
   const launched = doomed.rest("/v1/sessions", { runtime: "chromium" });
   launched.catch(() => undefined);
-  await expect.poll(() => doomed.browsersOf("chromium").length, { timeout: 10_000, interval: 10 }).toBe(1);
+  await expect.poll(() => doomed.browsersOf("chromium").length, { timeout: 10_000, interval: 10 }).not.toBe(0);
   const ended = doomed.end("SIGINT");
 
   expect((await running).status).toBe(504);

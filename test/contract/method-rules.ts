@@ -36,8 +36,12 @@ const expectedStepUps = new Set([
   "POST /v1/auth/email-change/request",
 ]);
 
-/** The interface has them as links in mails, hence GET, but they change something. */
-const changingGets = new Set(["/v1/status/subscribe/confirm", "/v1/status/subscribe/unsubscribe"]);
+/** The interface has them as GET, two as links in mails, but they change or make something. */
+const changingGets = new Set([
+  "/v1/agent-sessions/{id}/gui-control-key",
+  "/v1/status/subscribe/confirm",
+  "/v1/status/subscribe/unsubscribe",
+]);
 
 interface Route {
   readonly verb: string;

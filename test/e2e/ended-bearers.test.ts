@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleDeployment, startPeopleDeployment } from "../support/people-deployment.ts";
 import { restClient } from "../support/rest.ts";
-import { countOpenStreams, openEverywhere, openLends } from "./support/open-streams.ts";
+import { countOpenStreams, openEverywhere, openLends, openLives } from "./support/open-streams.ts";
 
 let scene: PeopleDeployment;
 
@@ -94,7 +94,7 @@ const causes: [cause: string, doom: (owner: Person) => Promise<Doomed>][] = [
 ];
 
 test.each(causes)(
-  "every stream and CDP connection on another gateway ends within 5 s when %s",
+  "every stream, CDP connection and viewer on another gateway ends within 5 s when %s",
   async (_cause, doom) => {
     const owner = await scene.person();
     const { body: session } = await owner.rest("/v1/sessions", {});
@@ -102,7 +102,7 @@ test.each(causes)(
     const { url, grpcAddress, internalUrl } = scene.deployment.gateway(1);
     const over = new AbortController();
     const client = { url, grpcAddress, key: bearer, sessionId: session.id, signal: over.signal };
-    const opened = [...(await openEverywhere(client)), ...(await openLends(client))];
+    const opened = [...(await openEverywhere(client)), ...(await openLends(client)), ...(await openLives(client))];
     await expect.poll(() => countOpenStreams(internalUrl)).toBe(opened.length);
     const endedAt = end();
     const seen = await Promise.all(

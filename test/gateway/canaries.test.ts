@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { withDatabase } from "../e2e/support/embedded-database.ts";
 import { authenticatorOf } from "../support/authenticator.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { LiveClient } from "../support/live-client.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
 import { freshEmail, tokenOfMail } from "../support/people.ts";
 import { type RealProxy, startTinyproxy } from "../support/proxies.ts";
@@ -118,6 +119,14 @@ async function useKeys(bearer: string): Promise<void> {
   await send("/v1/profiles", undefined, { bearer: `${rotated.body.key}x` });
 }
 
+async function useWebhooks(bearer: string): Promise<void> {
+  // Its address is no secret, other than a CDP address, whose field is called the same.
+  const { body } = await restClient({ url: service.url, key: bearer })("/v1/webhooks", { url: "https://a.invalid/" });
+  secrets.add("the secret of a webhook", body.secret);
+  for (const what of ["rotate-secret", "rotate-secret", "test"])
+    expect((await send(`/v1/webhooks/${body.id}/${what}`, {}, { bearer })).status).toBeLessThan(300);
+}
+
 async function useTeam(bearer: string): Promise<void> {
   const email = freshEmail();
   await send("/v1/team/invites", { email }, { bearer });
@@ -147,7 +156,29 @@ async function useSession(bearer: string): Promise<void> {
   const content = canary("content");
   secrets.add("what is in a file", content);
   await send(`${path}/files/a.txt`, content, { bearer, method: "PUT", headers: { "content-type": "text/plain" } });
+  await watchAndDrive(path, bearer);
   await send(path, undefined, { bearer, method: "DELETE" });
+}
+
+/** Joins by a link, drives, and tries what is refused. */
+async function watchAndDrive(path: string, bearer: string): Promise<void> {
+  const { body: link } = await send(`${path}/view-links`, { control: true }, { bearer });
+  const token = new URL(link.url).hash.slice(1);
+  const [viewerKey, pasted] = [canary("viewer-key"), canary("pasted")];
+  secrets.add("the token of a view link", token);
+  secrets.add("the key of a viewer", viewerKey);
+  secrets.add("what was pasted", pasted);
+  using viewer = await LiveClient.join(service.url, token, { viewer_key: viewerKey });
+  viewer.send({ take_control: {} });
+  await viewer.hear(({ state }) => state?.control.state === "human_control");
+  viewer.send({ input: { events: [{ kind: "paste", text: pasted }] } });
+  await viewer.hear(({ input }) => input?.accepted === 1);
+  viewer.send({ command: { kind: "navigate", url: `ftp://${token}.invalid/` } });
+  await viewer.hear(({ refused }) => refused);
+  await expect(LiveClient.join(service.url, `${token}x`)).rejects.toThrow("401");
+  await send(`/live?${token}`);
+  viewer.send({ hand_back: {} });
+  await viewer.hear(({ state }) => state?.control.state === "api");
 }
 
 /** Secrets where they do not belong. */
@@ -192,6 +223,7 @@ test("no secret is in a log line, a metric, a problem, an event or an entry of t
   const person = await liveAsPerson();
   await useSecondFactor(person);
   await useKeys(person.bearer);
+  await useWebhooks(person.bearer);
   await useTeam(person.bearer);
   await useSession(service.key);
   await misplace(service.key);

@@ -7,7 +7,7 @@ import { Gateway } from "../../gateway/gateway.ts";
 import { assertEnforced, policies } from "../../gateway/policies/index.ts";
 import { allScopes } from "../../src/api-keys/scopes.ts";
 import { type App, createApp } from "../../src/app.ts";
-import type { AuditEntry, AuditedCall, Call, LoginPrincipal } from "../../src/call.ts";
+import type { AuditedCall, Call, LoginPrincipal } from "../../src/call.ts";
 import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import type { BearerKind } from "../../src/identity/bearer-kind.ts";
@@ -49,7 +49,7 @@ let url: string;
 /** What the methods do beside answering with an empty message. */
 let work: (call: Call, tx?: Tx) => Promise<void>;
 let outstanding: { revisionId: string; url: string } | undefined;
-let written: (AuditEntry & AuditedCall)[];
+let written: AuditedCall[];
 
 /** Serves a service of which every method does the test's work. */
 function serveWork(service: DescService): ServedService {
@@ -167,8 +167,11 @@ test("an audited method writes its entry, and one that forgets to is a fault of 
   expect(status).toBe(201);
   expect(written).toMatchObject([
     {
-      ...{ action: "api_key.create", subject: "key_made", data: { name: "CI" }, clientAddress: "127.0.0.1" },
-      ...{ principal: { kind: "login", userId: "usr_ada" }, requestId: headers.get("x-request-id") },
+      ...{ action: "api_key.create", subject: "key_made", data: { name: "CI" } },
+      call: {
+        ...{ principal: { kind: "login", userId: "usr_ada" }, clientAddress: "127.0.0.1" },
+        requestId: headers.get("x-request-id"),
+      },
     },
   ]);
   work = async () => undefined;

@@ -53,13 +53,22 @@ async function makeAll(): Promise<Made> {
   const session = (await rest("/v1/sessions", {})).body.id;
   const [login] = (await asMember("/v1/account/logins")).body.data;
   const [member] = (await rest("/v1/team/members")).body.data;
+  const webhook = (await rest("/v1/webhooks", { url: "https://hooks.example.com/" })).body.id;
+  const agent = (await rest("/v1/agent-sessions", {})).body.id;
   const things = {
+    AgentInputService: agent,
+    AgentSessionService: agent,
+    AgentTurnService: agent,
+    AgentViewService: agent,
     ApiKeyService: key.id,
     FileService: session,
+    ViewLinkService: session,
     LoginService: login.id,
     ProfileService: (await rest("/v1/profiles", { name: "Shop" })).body.id,
     SessionService: session,
     TeamService: member.id,
+    WebhookService: webhook,
+    "WebhookService.ReplayDelivery": (await rest(`/v1/webhooks/${webhook}/test`, {})).body.delivery_id,
   };
   expect(Object.entries(things).filter(([, id]) => typeof id !== "string")).toEqual([]);
   const lacking = new Map<string, string>();

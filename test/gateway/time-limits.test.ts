@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectHttp2, constants } from "node:http2";
 import { connect as connectTcp, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,8 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
 
-const limits = { silence: 500, request: 1_500, idle: 1_500, keepAlive: 75_000 };
+// Idle is far above what a request lingers after its answer: each ends connections, and tests tell them apart.
+const limits = { silence: 500, request: 1_500, idle: 5_000, keepAlive: 75_000 };
 
 let gateway: DoorGateway;
 let directory: string;
@@ -102,6 +103,18 @@ describe("under TLS", () => {
     } finally {
       session.destroy();
     }
+  });
+
+  test("a request that goes on after its answer is ended, and its connection with it", async () => {
+    const session = connectHttp2(gateway.url, { rejectUnauthorized: false });
+    const ended = once(session, "close");
+    const stream = session.request({ ":method": "POST", ":path": "/v1/things/t/break" }, { endStream: false });
+    stream.resume();
+    const [headers] = await once(stream, "response");
+    expect(headers[":status"]).toBe(401);
+    await ended;
+    // One that was closed with its answer would leave the connection open until it is taken for idle.
+    expect(stream.rstCode).toBe(constants.NGHTTP2_CANCEL);
   });
 
   test("a connection that says nothing ends", async () => {

@@ -1,4 +1,4 @@
-import type { DescMessage } from "@bufbuild/protobuf";
+import { type DescMessage, getOption } from "@bufbuild/protobuf";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
@@ -14,6 +14,7 @@ import { SchemaCatalogue } from "../../gateway/openapi/schema.ts";
 import { formParser } from "../../gateway/rest/form-body.ts";
 import { compileRequestReader } from "../../gateway/rest/request-reader.ts";
 import { parseTemplate } from "../../gateway/rest/template.ts";
+import { event_type, subscribable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { SessionSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { HttpRoute } from "../../src/http-route.ts";
 import { findArchetype } from "../../src/platform/browsers/archetypes.ts";
@@ -152,17 +153,16 @@ describe("what clients are generated from", () => {
     expect([name?.type, description?.type, labels?.type]).toEqual(["string", ["string", "null"], ["object", "null"]]);
   });
 
-  test("delivers to webhooks the event types that can be subscribed to", () => {
-    expect(Object.keys(webhooks).sort()).toEqual([
-      "api_key.revoked",
-      "quota.exceeded",
-      "quota.warning_80pct",
-      "session.challenge_detected",
-      "session.completed",
-      "session.egress_capability_changed",
-      "session.failed",
-      "session.profile_save_failed",
-    ]);
+  test("delivers to webhooks the event types that can be subscribed to, signed", () => {
+    const messages = allServices.flatMap(({ service }) => service.file.messages);
+    const subscribed = messages.filter((message) => getOption(message, subscribable));
+    const types = new Set(subscribed.map((message) => getOption(message, event_type)));
+    expect(types.size).toBe(12);
+    expect(new Set(Object.keys(webhooks))).toEqual(types);
+    for (const { post } of Object.values(webhooks)) {
+      const names = post && parametersOf(post, "header").map(({ name }) => name);
+      expect(names).toEqual(expect.arrayContaining(["X-Service-Signature", "webhook-signature"]));
+    }
   });
 
   test("describes the events that streams alone show", () => {

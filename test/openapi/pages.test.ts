@@ -18,6 +18,7 @@ describe("the service's own documents", () => {
     const pages = {
       openApiJson: JSON.stringify(document),
       docsHtml,
+      webhooksGuide: "# Receive webhooks",
       errorsPath: errorsPathOf("http://a.example/errors/"),
     };
     await fastify.register((instance) => mountPages(instance, pages));
@@ -38,6 +39,17 @@ describe("the service's own documents", () => {
   test("sends the root to the reference", async () => {
     const { statusCode, headers } = await fastify.inject("/");
     expect([statusCode, headers.location]).toEqual([302, "/docs"]);
+  });
+
+  test("leads to the guide to receiving webhooks, which is shown as text", async () => {
+    const { body: reference } = await fastify.inject("/docs");
+    const [, path = ""] = /href="([^"]+)">Receive webhooks/.exec(reference) ?? [];
+    const { statusCode, headers, body } = await fastify.inject(path);
+    expect([statusCode, headers["content-type"], body]).toEqual([
+      200,
+      "text/plain; charset=utf-8",
+      "# Receive webhooks",
+    ]);
   });
 
   test("lets a page load nothing from anywhere", async () => {

@@ -10,7 +10,7 @@ import {
   ValueSchema,
 } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { SendInputRequestSchema } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
+import { SendInputRequestSchema } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { EventSchema, ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   CaptureResponseSchema,

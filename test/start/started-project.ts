@@ -92,7 +92,7 @@ export class StartedProject {
   /** Waits for the banner, and gives the lines that it says to paste. */
   async pasteLines(): Promise<string[]> {
     await this.until(() => this.#printed.includes("Ctrl-C ends it."));
-    const [, after = ""] = this.#printed.split("Paste this into another terminal:");
+    const [, after = ""] = this.#printed.split("paste this into another terminal:");
     const lines = after.split("\n").map((line) => line.trim());
     return lines.slice(0, lines.indexOf("Ctrl-C ends it.")).filter((line) => line !== "");
   }

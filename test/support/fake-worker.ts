@@ -6,14 +6,17 @@ import {
   FileListSchema,
   GatewayService,
   HeartbeatRequestSchema,
+  InputAnswerSchema,
   Isolation,
   PutFileAnswerSchema,
   RegisterRequestSchema,
   ReportRequestSchema,
+  SelectionSchema,
   type WorkerEventSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { JoinResponseSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
   CaptureKind,
   CaptureStreamResponseSchema,
@@ -166,6 +169,13 @@ export class FakeWorker {
         for await (const { data, last } of requests)
           if (data.length > 0) yield create(CdpResponseSchema, { data, last });
       },
+      async *view(_call, requests) {
+        for await (const { viewer } of requests)
+          if (viewer) yield create(JoinResponseSchema, { hello: { viewer, media: "frames" } });
+      },
+      setControl: async () => create(EmptySchema),
+      sendInput: async (_call, { events }) => create(InputAnswerSchema, { accepted: events.length }),
+      readSelection: async () => create(SelectionSchema, {}),
       checkProxy: async () => create(EmptySchema),
       putProfile: async () => create(EmptySchema),
       takeProfile: async function* () {

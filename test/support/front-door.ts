@@ -22,7 +22,7 @@ export interface FrontDoor extends AsyncDisposable {
 /** Starts it. */
 export async function startFrontDoor(
   env: Record<string, string> = {},
-  options: Pick<AppOptions, "clock" | "log"> = {},
+  options: Pick<AppOptions, "clock" | "log" | "resolve"> = {},
 ): Promise<FrontDoor> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));

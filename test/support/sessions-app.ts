@@ -25,7 +25,7 @@ export interface SessionsApp extends AsyncDisposable {
 /** Starts the app. */
 export async function startSessionsApp(
   env: Record<string, string> = {},
-  options: Pick<AppOptions, "clock" | "log"> = {},
+  options: Pick<AppOptions, "clock" | "log" | "resolve"> = {},
 ): Promise<SessionsApp> {
   const directory = await makeDataDirectory();
   const config = readConfig({ DATA_DIR: directory, WORKER_TOKEN: token, QUEUE_MS: "1000", ...env });

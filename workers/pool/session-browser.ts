@@ -12,6 +12,7 @@ import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
 import { LendDesk } from "../lend/lend-desk.ts";
+import { LiveDesk } from "../live/live-desk.ts";
 import { ConsoleTap } from "../pages/console-tap.ts";
 import { DialogDesk } from "../pages/dialog-desk.ts";
 import { EventFeed } from "../pages/event-feed.ts";
@@ -33,6 +34,7 @@ export class SessionBrowser {
   readonly files: SessionFiles;
   readonly downloadShelf: DownloadShelf;
   readonly lendDesk: LendDesk;
+  readonly liveDesk: LiveDesk;
   readonly feed: EventFeed;
   readonly challengeWatch = new ChallengeWatch();
   /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
@@ -78,6 +80,7 @@ export class SessionBrowser {
       onClosed: (page) => this.feed.publish(SessionPageClosedEventSchema, { pageId: page.id }),
       onLost: () => resolve("the browser opens no page any more"),
     });
+    this.liveDesk = new LiveDesk({ pages: this.pages, viewport: () => this.viewport });
   }
 
   /** Opens the first page, as the device that it is to be. */

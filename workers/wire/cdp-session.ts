@@ -84,6 +84,17 @@ export interface WireEvents {
     /** The input that it is for; absent where a script has opened it without one. */
     readonly backendNodeId?: number;
   };
+  /** A picture of a page, in base64, as its screencast takes them. `sessionId` is what acknowledges it. */
+  "Page.screencastFrame": {
+    readonly data: string;
+    readonly metadata: {
+      readonly deviceWidth: number;
+      readonly deviceHeight: number;
+      /** Seconds since the Unix epoch. */
+      readonly timestamp?: number;
+    };
+    readonly sessionId: number;
+  };
   /** A page begins to drag something, and we have asked to carry it ourselves. */
   "Input.dragIntercepted": { readonly data: DragData };
   "Inspector.targetCrashed": object;

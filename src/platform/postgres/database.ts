@@ -43,6 +43,8 @@ export interface Tx extends Queryable {
    * latest, travels with it and is carried out after it. When it fails, so does the transaction.
    */
   send(statement: Compilable): void;
+  /** The same for a statement on a hot path. */
+  sendNamed(statement: NamedStatement, values: readonly unknown[]): void;
   /** Runs after the commit, in the order in which it was asked for, and never after a rollback. */
   afterCommit(run: () => void): void;
 }
@@ -188,6 +190,7 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
       const { sql: text, parameters } = statement.compile();
       send({ text, values: [...parameters] });
     },
+    sendNamed: ({ name, text }, values) => send({ name, text, values: [...values] }),
     afterCommit: (hook) => after.push(hook),
   };
   let result: T;

@@ -10,6 +10,27 @@ export function enumNames(desc: DescEnum): Map<number, string> {
   );
 }
 
+/** What rows call the values of an enum: their names in JSON. */
+export type NamesOf<Enum> = Exclude<Lowercase<string & keyof Enum>, "unspecified">;
+
+/** The boundary between an enum and the names of its values in rows. */
+interface StoredNames<Enum> {
+  /** The value that a row names. */
+  toMessage(name: NamesOf<Enum>): Enum[keyof Enum];
+  /** The name of the value that a message has; undefined when it has none. */
+  toStored(value: number): NamesOf<Enum> | undefined;
+}
+
+/** Translates between an enum and the names of its values in rows. */
+export function storedNames<Enum extends Readonly<Record<string, number>>>(values: Enum): StoredNames<Enum> {
+  const names = new Map(Object.entries(values).map(([name, value]) => [value, name.toLowerCase() as NamesOf<Enum>]));
+  names.delete(0);
+  return {
+    toMessage: (name) => values[name.toUpperCase() as keyof Enum],
+    toStored: (value) => names.get(value),
+  };
+}
+
 /** Says whether clients may write a member in JSON. An update mask is derived from the keys that are present. */
 export function isWritable(member: DescField | DescOneof): boolean {
   return !(member.kind === "field" && member.message?.typeName === "google.protobuf.FieldMask");

@@ -12,7 +12,7 @@ const pngSignature = "89504e470d0a1a0a";
 /** The lines that the service prints to be pasted, without their indentation. */
 function pastedLines(printed: string): string {
   const lines = printed.split("\n");
-  const from = lines.findIndex((line) => line.startsWith("Paste this"));
+  const from = lines.findIndex((line) => line.startsWith("Or paste this"));
   const to = lines.findIndex((line) => line.startsWith("Ctrl-C"));
   return lines.slice(from + 1, to).join("\n");
 }

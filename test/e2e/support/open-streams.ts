@@ -4,6 +4,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { WebSocket } from "ws";
 import { ErrorInfoSchema } from "../../../src/gen/google/rpc/error_details_pb.ts";
 import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { LiveClient } from "../../support/live-client.ts";
 import { restClient } from "../../support/rest.ts";
 
 /** Where a gateway is reached, and by whom. */
@@ -98,6 +99,30 @@ export function openLends(client: StreamClient): Promise<OpenStream[]> {
   };
   return Promise.all(
     Object.entries(addresses).map(async ([door, find]) => ({ door, ...(await openLend(client, await find())) })),
+  );
+}
+
+/** Watches a session live: by the bearer, and by a view link that was made with it. */
+export function openLives(client: StreamClient): Promise<OpenStream[]> {
+  const { url, key, sessionId, signal } = client;
+  const keys: Record<string, () => Promise<string>> = {
+    "live by the bearer": async () => key,
+    "live by a view link": async () => {
+      const { body } = await restClient({ url, key })(`/v1/sessions/${sessionId}/view-links`, {});
+      return new URL(body.url).hash.slice(1);
+    },
+  };
+  return Promise.all(
+    Object.entries(keys).map(async ([door, find]) => {
+      const viewer = await LiveClient.join(url, await find(), { session_id: sessionId });
+      signal.addEventListener("abort", () => viewer.socket.terminate(), { once: true });
+      await viewer.hear(({ hello }) => hello);
+      const ended = viewer.closed.then(({ code, reason }) => {
+        if (code === 1000) return "session-destroyed";
+        return `${reason}${code === 1008 ? "" : ` closed with ${code}`}`;
+      });
+      return { door, ended };
+    }),
   );
 }
 

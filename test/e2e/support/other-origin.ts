@@ -4,9 +4,9 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { build } from "vite";
-import { findBrowsers, realDisk } from "../../../src/platform/browsers/browser-paths.ts";
+import { launchPlainBrowser } from "../../support/plain-browser.ts";
 
 /** Two web sites of other origins than the service's, and pages of them in a Chromium. */
 export interface OtherOrigin extends AsyncDisposable {
@@ -35,15 +35,6 @@ async function bundle(directory: string): Promise<string> {
   return readFile(join(directory, "client.js"), "utf8");
 }
 
-async function launch(): Promise<Browser> {
-  const dataDirectory = tmpdir();
-  const paths = findBrowsers({ env: process.env, dataDirectory, platform: process.platform, disk: realDisk });
-  const executablePath = paths["headless-shell"];
-  if (!executablePath) throw new Error("there is no headless shell to run the page in");
-  // Chromium does not run as root with its sandbox; the page is our own.
-  return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
-}
-
 /** Bundles the page's client, serves it on loopback, and starts a browser. */
 export async function startOtherOrigin(): Promise<OtherOrigin> {
   const directory = await mkdtemp(join(tmpdir(), "pilothouse-page-"));
@@ -58,7 +49,7 @@ export async function startOtherOrigin(): Promise<OtherOrigin> {
   await once(server, "listening");
   const address = server.address();
   const port = typeof address === "object" && address ? address.port : 0;
-  const browser = await launch();
+  const browser = await launchPlainBrowser();
   const origins = { permitted: `http://localhost:${port}`, foreign: `http://127.0.0.1:${port}` };
   return {
     permitted: origins.permitted,

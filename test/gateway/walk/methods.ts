@@ -44,7 +44,10 @@ export function methodsAt(door: DoorName): readonly WalkedMethod[] {
   });
 }
 
-/** Identifiers of things of one account, by the service that has them. A new service with things has its line there. */
+/**
+ * Identifiers of things of one account, by the service that has them, or by the method that is about another. A new service
+ * with things has its line there.
+ */
 export type Things = Readonly<Record<string, string | undefined>>;
 
 /** A valid request about one of the things, or about none that there is, as a door takes it. */
@@ -52,7 +55,7 @@ export function requestTo({ name, served, variables }: WalkedMethod, door: DoorN
   const { route, method } = served;
   const leftOut = new Set([...variables, route?.rawBody?.name ?? ""]);
   const [service = ""] = name.split(".");
-  const id = things ? things[service] : "none";
+  const id = things ? (things[name] ?? things[service]) : "none";
   if (variables.length > 0 && id === undefined) throw new Error(`the walk has no thing of ${service}: give it one`);
   const path = Object.fromEntries(variables.map((variable) => [variable, variable === "name" ? "a.txt" : (id ?? "")]));
   return forDoor(door, method, { ...requestExample(method.input, leftOut), ...path });

@@ -3,6 +3,7 @@ import { authenticatorOf } from "../../support/authenticator.ts";
 import type { Mailbox } from "../../support/mailbox.ts";
 import { freshEmail, goodPassword, joinTeam, type Person, signUp, tokenOfMail } from "../../support/people.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
+import { giveUpDelivery } from "../../webhooks/scene.ts";
 
 /** Where writes are prepared. */
 export interface WriteScene {
@@ -77,7 +78,19 @@ const aboutOne = (path: string, body?: object) => async (rest: Rest) => {
   return { id };
 };
 const session = aboutOne("/v1/sessions");
+const agentSession = aboutOne("/v1/agent-sessions");
 const apiKey = aboutOne("/v1/api-keys", { name: "walk" });
+/** The one endpoint of the account: of active ones it may have ten. */
+async function webhook(rest: Rest): Promise<JsonObject> {
+  const { data } = (await rest("/v1/webhooks?active=true")).body;
+  for (const { id } of data) await rest(`/v1/webhooks/${id}`, undefined, { method: "DELETE" });
+  return aboutOne("/v1/webhooks", { url: "https://hooks.example.com/" })(rest);
+}
+/** A delivery in `dlq`, of the account's one endpoint. */
+async function givenUp(rest: Rest): Promise<string> {
+  const { id: endpoint } = await webhook(rest);
+  return giveUpDelivery(rest, String(endpoint));
+}
 const profile = aboutOne("/v1/profiles", { name: "walk" });
 
 /** Enrols a second factor that is not confirmed yet, and gives the app that shows its codes. */
@@ -206,15 +219,52 @@ export const writes: Readonly<Record<string, Prepare>> = {
     await rest(`/v1/sessions/${id}/cdp-url`, {});
     return { id };
   }),
+  "AgentSessionService.Create": byKey("agent_session.create", async () => ({})),
+  "AgentSessionService.SetMode": byKey("agent_session.set_mode", async (rest) => ({
+    ...(await agentSession(rest)),
+    mode: "agent",
+  })),
+  "AgentSessionService.TakeOver": byKey("agent_session.take_over", agentSession),
+  "AgentSessionService.HandBack": byKey("agent_session.hand_back", async (rest) => {
+    const { id = "" } = await agentSession(rest);
+    await rest(`/v1/agent-sessions/${id}/takeover`, { client_id: "walker" });
+    return { id, client_id: "walker" };
+  }),
+  "AgentSessionService.Destroy": byKey("agent_session.destroy", agentSession),
+  "AgentViewService.GetGuiControlKey": byKey("agent_session.gui_control_key", agentSession),
   "ProfileService.Create": byKey("profile.create", async () => ({ name: "walk" })),
   "ProfileService.Update": byKey("profile.update", async (rest) => ({ ...(await profile(rest)), description: "new" })),
   "ProfileService.Delete": byKey("profile.delete", profile),
+  "WebhookService.Create": byKey("webhook.create", async (rest) => {
+    await webhook(rest);
+    return { url: "https://hooks.example.com/" };
+  }),
+  "WebhookService.Update": byKey("webhook.update", async (rest) => ({ ...(await webhook(rest)), description: "new" })),
+  "WebhookService.Delete": byKey("webhook.delete", webhook),
+  "WebhookService.RotateSecret": byKey("webhook.rotate_secret", webhook),
+  "WebhookService.Test": byKey("webhook.test", webhook),
+  "WebhookService.ReplayDelivery": byKey("webhook_delivery.replay", async (rest) => ({ id: await givenUp(rest) })),
+  "WebhookService.ReplayFailedDeliveries": byKey("webhook.replay_failed", async (rest) => ({
+    ...(await webhook(rest)),
+    since: new Date(0).toISOString(),
+  })),
   "FileService.Put": byKey("file.put", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
+  "ViewLinkService.Create": byKey("view_link.create", session),
+  "ViewLinkService.Delete": byKey("view_link.delete", async (rest) => {
+    const { id = "" } = await session(rest);
+    return { id, link_id: (await rest(`/v1/sessions/${id}/view-links`, {})).body.id };
+  }),
   "FileService.Delete": byKey("file.delete", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
 };
+
+/** What a deployment without agents and without a media server refuses, whoever asks. */
+export const refusedEverywhere: readonly string[] = [
+  ...["AgentTurnService.SendMessage", "AgentTurnService.CancelTurn", "AgentViewService.CreateMediaToken"],
+];
 
 /** What changes nothing that the log is about: what is done to a page; mails that are asked for; a login that goes on. */
 export const unlogged: readonly string[] = [
   ...["SessionService.Navigate", "SessionService.Interact", "SessionService.Wait", "SessionService.Capture"],
+  "AgentInputService.SendInput",
   ...["AuthService.SignUp", "AuthService.RequestMagicLink", "AuthService.RequestPasswordReset", "AuthService.Refresh"],
 ];

@@ -1,0 +1,47 @@
+import { create } from "@bufbuild/protobuf";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { createKey } from "../../src/api-keys/api-keys.ts";
+import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { BearerKind } from "../../src/identity/bearer-kind.ts";
+import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import type { Database } from "../../src/platform/postgres/database.ts";
+import { silentLog } from "./database.ts";
+import { type SessionsApp, startSessionsApp } from "./sessions-app.ts";
+
+/** Bearers of one kind by the test's clock, and sessions that they can be of. */
+export interface BearerScene extends AsyncDisposable {
+  readonly running: SessionsApp;
+  readonly bearers: Bearers;
+  /** Makes a session, and a key of another account, which ends at a time or never. */
+  makeSession(keyExpiresAt?: Date): Promise<{ readonly sessionId: string; readonly keyId: string }>;
+}
+
+/** Starts it. */
+export async function startBearerScene(kindOf: (db: Database) => BearerKind, clock: Clock): Promise<BearerScene> {
+  const running = await startSessionsApp();
+  await running.worker({ slots: 10 });
+  const { app, sessions } = running;
+  const { db, bus } = app;
+  const bearers = createBearers({ kinds: [kindOf(db)], bus, clock, log: silentLog, registry: createMetrics() });
+  bearers.start();
+  return {
+    running,
+    bearers,
+    async makeSession(expiresAt) {
+      const accountId = app.ids.next("acc");
+      const { id: keyId } = await db.transaction(async (tx) => {
+        await insertAccount(tx, { id: accountId, name: "Test", tier: "enterprise" });
+        return createKey(tx, app.ids, { accountId, name: "test", ...(expiresAt && { expiresAt }) });
+      });
+      const call = await running.caller();
+      const { id: sessionId } = await sessions.create(call(), create(CreateSessionRequestSchema, {}));
+      return { sessionId, keyId };
+    },
+    async [Symbol.asyncDispose]() {
+      await bearers.stop();
+      await running[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+
+/** A site of one page, which tells its server what it hears: by a POST to `/told` each time. */
+export abstract class TellingSite implements AsyncDisposable {
+  readonly #server: Server;
+
+  protected constructor(page: string) {
+    this.#server = createServer(async (request, response) => {
+      if (request.url !== "/told") {
+        response.writeHead(200, { "content-type": "text/html" }).end(page);
+        return;
+      }
+      let body = "";
+      for await (const part of request) body += String(part);
+      this.hear(body);
+      response.end();
+    });
+    // A connection that was closed just when a page used it again would lose what the page tells.
+    this.#server.keepAliveTimeout = 0;
+  }
+
+  /** Takes what the page has told. */
+  protected abstract hear(told: string): void;
+
+  protected async listen(): Promise<this> {
+    await once(this.#server.listen(0, "127.0.0.1"), "listening");
+    return this;
+  }
+
+  /** `host:port`. */
+  get host(): string {
+    const address = this.#server.address();
+    if (typeof address !== "object" || !address) throw new Error("the site does not listen");
+    return `127.0.0.1:${address.port}`;
+  }
+
+  get url(): string {
+    return `http://${this.host}/`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
