@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
+import { text } from "node:stream/consumers";
 
 /** A site of one page, which tells its server what it hears: by a POST to `/told` each time. */
 export abstract class TellingSite implements AsyncDisposable {
@@ -11,9 +12,7 @@ export abstract class TellingSite implements AsyncDisposable {
         response.writeHead(200, { "content-type": "text/html" }).end(page);
         return;
       }
-      let body = "";
-      for await (const part of request) body += String(part);
-      this.hear(body);
+      this.hear(await text(request));
       response.end();
     });
     // A connection that was closed just when a page used it again would lose what the page tells.
