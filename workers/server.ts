@@ -4,6 +4,8 @@ import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import type { Metadata } from "@grpc/grpc-js";
 import {
   FileListSchema,
+  type InputPart,
+  type InputProgress,
   type LendRequest,
   PutFileAnswerSchema,
   SelectionSchema,
@@ -164,7 +166,8 @@ function makeHandlers(
       const text = await sessions.find(context).commands.readSelection(context, signal);
       return create(SelectionSchema, { text });
     },
-    sendInput: async ({ signal }, command) => sessions.find(command.context).sendInput(command, signal),
+    sendInput: async (_call, command) => sessions.find(command.context).input.take(command),
+    streamInput: ({ signal }, parts) => streamInput(sessions, parts, signal),
     lend: ({ signal }, requests) => lend(sessions, requests, signal),
     view: (_call, requests) => view(sessions, requests),
     checkProxy: async ({ signal }, command) => {
@@ -193,6 +196,21 @@ async function* lend(
   const { value: first } = await all.next();
   const rest = { [Symbol.asyncIterator]: () => all };
   yield* sessions.find(first?.context).lend(rest, signal);
+}
+
+/** The first part of somebody's input says which session it is for. */
+async function* streamInput(
+  sessions: SessionTable,
+  parts: AsyncIterable<InputPart>,
+  signal: AbortSignal,
+): AsyncGenerator<InputProgress> {
+  const rest = parts[Symbol.asyncIterator]();
+  const { value: first } = await rest.next();
+  async function* all(): AsyncGenerator<InputPart> {
+    if (first) yield first;
+    yield* { [Symbol.asyncIterator]: () => rest };
+  }
+  yield* sessions.find(first?.context).input.follow(all(), signal);
 }
 
 /** The first message of a viewer says which session it is to see. */

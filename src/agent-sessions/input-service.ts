@@ -16,12 +16,12 @@ import { IdleMap } from "../platform/idle-map.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { toProblem } from "../platform/problem.ts";
 import type { Conversation, ServiceImplementation } from "../registry.ts";
-import { lateCallerOf } from "../sessions/session-caller.ts";
+import type { InputTaken } from "../sessions/input-line.ts";
+import { callerOf } from "../sessions/session-caller.ts";
 import type { PersonInput } from "../sessions/session-commands.ts";
 import { toControlMessage } from "../sessions/session-control.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { clientIdOf, findRunning } from "./agent-sessions.ts";
-import { InputPipe } from "./input-pipe.ts";
 
 export interface AgentInputParts {
   readonly db: Database;
@@ -38,9 +38,6 @@ const knownFor = 60_000;
 
 /** Answers that may wait for a client that does not read. */
 const ahead = 16;
-
-/** Milliseconds that a worker has to release what a stream held down. */
-const letGoWithin = 2_000;
 
 /** Makes the implementation of AgentInputService. */
 export function createAgentInputService(parts: AgentInputParts): ServiceImplementation<typeof AgentInputService> {
@@ -66,19 +63,6 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
       signsOfLife.note(sessionId, input.clientId, answer.accepted > 0);
     }
     return answer;
-  }
-
-  /** The same, until there was room for all of it: who streams waits for its page. */
-  async function sendAll(call: Call, id: string, input: PersonInput) {
-    const total = { accepted: 0, dropped: 0 };
-    for (let rest = input.events; ; ) {
-      const { accepted, dropped } = await send(call, id, { ...input, events: rest, patient: true });
-      total.accepted += accepted;
-      total.dropped += dropped;
-      rest = rest.slice(accepted + dropped);
-      if (rest.length === 0) return total;
-      call.signal.throwIfAborted();
-    }
   }
 
   async function sendInput(call: Call, request: SendInputRequest) {
@@ -111,25 +95,30 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     const sessionId = await findSessionId(call, id);
     await call.joinSession(sessionId);
     const outbox = new BoundedQueue<Answer>({ items: ahead });
-    const last = { sequence: 0, accepted: 0, dropped: 0 };
-    const pipe = new InputPipe(async ({ events, controlEpoch, sequence }) => {
-      try {
-        const { accepted, dropped } = await sendAll(call, id, { clientId, events, ...epochOf(controlEpoch) });
-        Object.assign(last, { sequence, accepted: last.accepted + accepted, dropped: last.dropped + dropped });
-        await outbox.push({ acknowledgement: { ...last } });
-      } catch (thrown) {
+    let last: InputTaken = { sequence: 0, accepted: 0, dropped: 0 };
+    const line = sessions.openInput(callerOf(call), sessionId, clientId, {
+      async onTaken(taken) {
+        const hasInput = taken.accepted > last.accepted;
+        // What was neither accepted nor dropped is a heartbeat.
+        if (hasInput || taken.dropped === last.dropped) signsOfLife.note(sessionId, clientId, hasInput);
+        last = taken;
+        await outbox.push({ acknowledgement: taken });
+      },
+      async onFailed(thrown) {
         await outbox.push({ error: toProblem(asFailure(thrown), config.errorsBase, call.requestId) });
-      }
+      },
     });
     return {
       // biome-ignore lint/correctness/useYield: what is answered is told, several messages at a time.
-      async *answer(request) {
-        if (request.agentSessionId !== "" && request.agentSessionId !== id)
+      async *answer({ agentSessionId, events: input, controlEpoch, sequence }) {
+        if (agentSessionId !== "" && agentSessionId !== id)
           throw failFields("validation-failed", { agent_session_id: "is not that of the stream's first message" });
-        await pipe.push(request);
+        // It may have ended without its browser.
+        await findSessionId(call, id);
+        await line.send({ events: input, sequence, ...epochOf(controlEpoch) });
       },
       async *finish() {
-        await pipe.drained();
+        await line.drained();
         // The last one may still be on its way: it is told again.
         yield { acknowledgement: last };
       },
@@ -139,17 +128,10 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
         try {
           yield* outbox;
         } finally {
-          await letGo(call, sessionId, clientId);
+          await line.close();
         }
       },
     };
-  }
-
-  /** Releases what a stream that has ended holds down. Its client has gone: nobody waits for it. */
-  async function letGo(call: Call, sessionId: string, clientId: string): Promise<void> {
-    await sessions
-      .sendInput(lateCallerOf(call, letGoWithin), sessionId, { clientId, events: [], release: true })
-      .catch(() => undefined);
   }
 
   return { sendInput, streamInput };

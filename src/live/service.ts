@@ -58,11 +58,13 @@ function endedOf(thrown: unknown): JoinResponse {
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
   const { ids, sessions, config } = parts;
 
+  const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
+
   async function steer(wheel: Wheel, message: JoinRequest): Promise<MessageInitShape<typeof JoinResponseSchema>> {
     const { takeControl, handBack, input, command, copy } = message;
     if (takeControl) await wheel.take();
     if (handBack) await wheel.handBack();
-    if (input) return { input: await wheel.send(input) };
+    if (input) await wheel.send(input);
     if (command) await wheel.command(command);
     return copy ? { clipboard: { text: await wheel.copy() } } : {};
   }
@@ -70,9 +72,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   /** Does what a viewer steers by, and gives the rest, which is for the session's machine. */
   async function* steering(call: Call, wheel: Wheel, messages: AsyncIterable<JoinRequest>, outbox: Outbox) {
     async function answer(message: JoinRequest): Promise<void> {
-      const told = await steer(wheel, message).catch((thrown: unknown) => ({
-        refused: toProblem(asFailure(thrown), config.errorsBase, call.requestId),
-      }));
+      const told = await steer(wheel, message).catch((thrown: unknown) => ({ refused: refusalOf(call, thrown) }));
       if (Object.keys(told).length > 0) await outbox.push(create(JoinResponseSchema, told));
     }
     let isIn = false;
@@ -99,7 +99,12 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 
   async function* relay(call: Call, id: string, viewer: LiveViewer, messages: AsyncIterable<JoinRequest>) {
     const outbox: Outbox = new BoundedQueue(ahead);
-    const wheel = createWheel(parts, call, id, viewer.clientId);
+    const wheel = createWheel(parts, call, {
+      ...{ sessionId: id, clientId: viewer.clientId },
+      onTaken: async ({ accepted, dropped }) =>
+        outbox.push(create(JoinResponseSchema, { input: { accepted, dropped } })),
+      onFailed: async (thrown) => outbox.push(create(JoinResponseSchema, { refused: refusalOf(call, thrown) })),
+    });
     async function watch(): Promise<void> {
       for await (const response of sessions.view(call, id, viewer, steering(call, wheel, messages, outbox))) {
         wheel.hear(response.state?.control);

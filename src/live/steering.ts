@@ -5,33 +5,30 @@ import type { AuditLog, Call } from "../call.ts";
 import type { Controls } from "../control/control.ts";
 import type { SignsOfLife } from "../control/signs-of-life.ts";
 import type { ControlRow } from "../control/store.ts";
-import {
-  type LiveCommand,
-  type LiveInput,
-  type LiveInputAnswer,
-  LiveInputAnswerSchema,
-} from "../gen/pilothouse/v1/live_pb.ts";
+import type { LiveCommand, LiveInput } from "../gen/pilothouse/v1/live_pb.ts";
 import {
   type Control,
   InteractRequestSchema,
   NavigateRequestSchema,
   WaitUntil,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import { within } from "../platform/deadline.ts";
 import { fail } from "../platform/errors.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import { callerOf, lateCallerOf, type SessionCaller } from "../sessions/session-caller.ts";
+import type { InputListener } from "../sessions/input-line.ts";
+import { callerOf, type SessionCaller } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 
 export interface SteeringParts {
   readonly db: Database;
-  readonly sessions: Pick<Sessions, "tellControl" | "sendInput" | "navigate" | "interact" | "readSelection">;
+  readonly sessions: Pick<Sessions, "tellControl" | "openInput" | "navigate" | "interact" | "readSelection">;
   readonly controls: Controls;
   readonly signsOfLife: SignsOfLife;
   readonly audit: AuditLog;
 }
 
-/** Milliseconds that a worker has to release what a viewer who has left held down. */
-const letGoWithin = 2_000;
+/** Milliseconds for which what a viewer does otherwise waits for its input: a page that hangs may be left, or be reloaded. */
+const afterInputWithin = 1_000;
 
 /** What a bearer has to have to control any session of its account; a view link says by itself whether it may. */
 const controlScope = "sessions:write";
@@ -47,8 +44,8 @@ export interface Wheel {
   take(): Promise<void>;
   /** Hands control back. Throws `pair-mode-invalid-transition`. */
   handBack(): Promise<void>;
-  /** Sends input, and says what has become of all of it so far. */
-  send(input: LiveInput): Promise<LiveInputAnswer>;
+  /** Sends input. A promise says that enough of it waits, and resolves when it does not. */
+  send(input: LiveInput): Promise<void> | undefined;
   /** Does something with a page as a whole, in place of what it does so far; resolves when it has, or other things to do. */
   command(command: LiveCommand): Promise<void>;
   /** Reads the text that is selected. */
@@ -57,16 +54,34 @@ export interface Wheel {
   hear(control: Control | undefined): void;
   /** Hears that the viewer is there: that keeps its control. */
   noteLife(): void;
-  /** Releases what the viewer holds down, who has left. */
+  /** Ends: the last input is sent, and what the viewer holds down is released. */
   letGo(): Promise<void>;
 }
 
-/** Gives a viewer what it may come to steer with, under its own name. */
-export function createWheel(parts: SteeringParts, call: Call, sessionId: string, clientId: string): Wheel {
+/** Gives a viewer what it may come to steer with, under its own name; the listener hears what becomes of its input. */
+export function createWheel(
+  parts: SteeringParts,
+  call: Call,
+  { sessionId, clientId, ...listener }: InputListener & { readonly sessionId: string; readonly clientId: string },
+): Wheel {
   const { db, sessions, controls, signsOfLife, audit } = parts;
-  const total = { accepted: 0, dropped: 0 };
+  let accepted = 0;
   let isHolder = false;
   let running = new AbortController();
+  const line = sessions.openInput(callerOf(call), sessionId, clientId, {
+    ...listener,
+    async onTaken(taken) {
+      if (taken.accepted > accepted) signsOfLife.note(sessionId, clientId, true);
+      accepted = taken.accepted;
+      await listener.onTaken(taken);
+    },
+  });
+
+  /** What a viewer does otherwise comes behind its input. */
+  function afterInput(): Promise<void> {
+    assertMayControl();
+    return within(line.drained(), afterInputWithin, undefined);
+  }
 
   function assertMayControl(): void {
     if (!mayControl(call)) throw fail("forbidden", {}, { detail: "the link is for watching only" });
@@ -74,7 +89,7 @@ export function createWheel(parts: SteeringParts, call: Call, sessionId: string,
 
   /** Commits a change of control; when it is over the worker knows of it. */
   async function change(action: string, run: (tx: Tx, row: ControlRow) => Promise<{ readonly isRenewal: boolean }>) {
-    assertMayControl();
+    await afterInput();
     await db.transaction(async (tx) => {
       const row = await controls.lock(tx, sessionId, call.principal.accountId);
       const { isRenewal } = await run(tx, row);
@@ -105,16 +120,12 @@ export function createWheel(parts: SteeringParts, call: Call, sessionId: string,
         await controls.giveBack(tx, row, clientId);
         return { isRenewal: false };
       }),
-    async send({ events }) {
+    send({ events }) {
       assertMayControl();
-      const { accepted, dropped } = await sessions.sendInput(callerOf(call), sessionId, { clientId, events });
-      if (accepted > 0) signsOfLife.note(sessionId, clientId, true);
-      total.accepted += accepted;
-      total.dropped += dropped;
-      return create(LiveInputAnswerSchema, total);
+      return line.send({ events, sequence: 0 });
     },
     async command(command) {
-      assertMayControl();
+      await afterInput();
       running.abort();
       running = new AbortController();
       const { signal } = running;
@@ -125,7 +136,7 @@ export function createWheel(parts: SteeringParts, call: Call, sessionId: string,
       });
     },
     async copy() {
-      assertMayControl();
+      await afterInput();
       const { text } = await sessions.readSelection({ ...callerOf(call), clientId }, sessionId);
       return text;
     },
@@ -135,11 +146,6 @@ export function createWheel(parts: SteeringParts, call: Call, sessionId: string,
     noteLife() {
       if (isHolder) signsOfLife.note(sessionId, clientId, false);
     },
-    async letGo() {
-      if (!isHolder) return;
-      const release = { clientId, events: [], release: true };
-      // Nobody waits for it: what is held is released as well when control passes on.
-      await sessions.sendInput(lateCallerOf(call, letGoWithin), sessionId, release).catch(() => undefined);
-    },
+    letGo: () => line.close(),
   };
 }

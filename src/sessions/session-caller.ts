@@ -32,9 +32,3 @@ export interface SessionMaker extends SessionCaller, Attempt {
 export function callerOf({ principal, signal, deadline, requestId, traceparent }: Call): SessionCaller {
   return { principal, signal, deadline, requestId, traceparent };
 }
-
-/** The same for what is done when the call is over, and may take so many milliseconds. */
-export function lateCallerOf(call: Call, milliseconds: number): SessionCaller {
-  const signal = AbortSignal.timeout(milliseconds);
-  return { ...callerOf(call), signal, deadline: performance.now() + milliseconds };
-}

@@ -6,6 +6,8 @@ import {
   type InputAnswer,
   type InputCommand,
   InputCommandSchema,
+  type InputPart,
+  InputPartSchema,
   InteractCommandSchema,
   type LendRequest,
   LendRequestSchema,
@@ -33,10 +35,11 @@ import {
   type WaitRequest,
   type WaitResponse,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import { InputLine, type InputListener, type OpenInput, type SentPart } from "./input-line.ts";
 import { assertNavigable } from "./page-address.ts";
 import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
-import type { WorkerCommands } from "./worker-commands.ts";
+import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
 /** Milliseconds in which a worker's report is applied, at the latest. It mostly takes 20 to 120. */
 const reportPatience = 1_000;
@@ -59,8 +62,10 @@ export interface SessionCommands {
   state(caller: SessionCaller, id: string): Promise<SessionState>;
   /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
   tellControl(caller: SessionCaller, id: string): Promise<void>;
-  /** Hands a person's input to the page, and says how much of it. */
+  /** Hands a person's input to the page, as far as there is room, and says how much of it. */
   sendInput(caller: SessionCaller, id: string, input: PersonInput): Promise<InputAnswer>;
+  /** Opens a line for the input of a person who sends much; it begins with the first of it. */
+  openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
   /** Reads the text that is selected, for the person who holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
   capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
@@ -76,8 +81,7 @@ export interface SessionCommands {
 }
 
 /** Input of a person. */
-export type PersonInput = Pick<InputCommand, "clientId" | "events"> &
-  Partial<Pick<InputCommand, "controlEpoch" | "release" | "patient">>;
+export type PersonInput = Pick<InputCommand, "clientId" | "events"> & Partial<Pick<InputCommand, "controlEpoch">>;
 
 /** A part of a message of such a client. */
 export interface MessagePart {
@@ -92,6 +96,21 @@ async function* lendRequests(context: CommandContext, parts: AsyncIterable<Messa
     if (data.length > 0) yield create(LendRequestSchema, { data, last });
   }
   yield create(LendRequestSchema, { closed: true });
+}
+
+/** Each worker hears of a change of control by all that it is sent: input that has to know of one says it. */
+async function* inputParts(
+  names: Pick<InputPart, "streamId" | "clientId">,
+  parts: AsyncIterable<SentPart>,
+  look: () => Promise<CommandContext>,
+): AsyncGenerator<InputPart> {
+  let told: CommandContext | undefined;
+  for await (const part of parts) {
+    const now = await look();
+    const isNews = !told || now.controlEpoch > told.controlEpoch;
+    yield create(InputPartSchema, { ...part, ...(!told && names), ...(isNews && { context: now }) });
+    if (isNews) told = now;
+  }
 }
 
 async function* viewRequests(
@@ -122,6 +141,12 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     // The page was navigated all the same.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }
+
+  /** What a command to the worker would say now of who steers. Throws once the session has ended. */
+  async function contextNow(caller: SessionCaller, id: string): Promise<CommandContext> {
+    return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
+  }
+
   return {
     async navigate(caller, id, request, idempotencyKey) {
       assertNavigable(request.url);
@@ -170,6 +195,17 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         method: method.sendInput,
         build: (context) => create(InputCommandSchema, { context, ...input }),
       }),
+    openInput(caller, id, clientId, listener) {
+      const open: OpenInput = (streamId, parts, signal) =>
+        commands.exchange({
+          // The last of the input is that of a client which has gone.
+          caller: { ...caller, signal, deadline: Number.POSITIVE_INFINITY },
+          id,
+          method: method.streamInput,
+          build: () => inputParts({ streamId, clientId }, parts, () => contextNow(caller, id)),
+        });
+      return new InputLine(open, listener);
+    },
     readSelection: (caller, id) =>
       commands.run({
         caller,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { InputLedger } from "../support/input-ledger.ts";
 import { acknowledgedAll, expectedOfRun, presses, sendAtRate, strayPresses } from "../support/input-run.ts";
 import { type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
+import { LiveClient } from "../support/live-client.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 
@@ -9,6 +10,8 @@ let ledger: InputLedger;
 let service: Service;
 let rest: Rest;
 let agent: string;
+/** Path of the session. */
+let session: string;
 let target: InputTarget;
 beforeAll(async () => {
   ledger = await InputLedger.start();
@@ -16,7 +19,8 @@ beforeAll(async () => {
   rest = restClient(service);
   const { body } = await rest("/v1/agent-sessions", {});
   agent = `/v1/agent-sessions/${body.id}`;
-  await rest(`/v1/sessions/${body.session_id}/navigate`, { url: ledger.url });
+  session = `/v1/sessions/${body.session_id}`;
+  await rest(`${session}/navigate`, { url: ledger.url });
   const { url, grpcAddress, key } = service;
   target = { url, grpcAddress, key, agentId: body.id, clientId: "anna" };
 }, 120_000);
@@ -32,6 +36,22 @@ beforeEach(async () => {
 /** Settles when the condition holds; a machine that is busy takes its time. */
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 60_000 });
 const whatWasHeard = () => ledger.heard.map(({ what }) => what);
+
+/** 32 strokes of a key. */
+const keys = Array.from({ length: 32 }, () => [
+  { kind: "key_down", key: "k" },
+  { kind: "key_up", key: "k" },
+]).flat();
+/** A key that stalls the page for 2 s. */
+const stall = [
+  { kind: "key_down", key: "F8" },
+  { kind: "key_up", key: "F8" },
+];
+/** What was heard behind the key that stalls and is not the next stroke. */
+const outOfOrder = () =>
+  whatWasHeard()
+    .slice(2)
+    .filter((what, index) => what !== (index % 2 === 0 ? "keydown k" : "keyup k"));
 
 test.each(inputDoors)(
   "input over %s comes once and in order, and each press where the pointer went",
@@ -55,14 +75,7 @@ test("a stream waits for a page that stalls, and loses nothing; a request is tol
   timeout: 120_000,
 }, async () => {
   using stream = await openInput("WebSocket", target);
-  const keys = Array.from({ length: 32 }, () => [
-    { kind: "key_down", key: "k" },
-    { kind: "key_up", key: "k" },
-  ]).flat();
-  stream.send([
-    { kind: "key_down", key: "F8" },
-    { kind: "key_up", key: "F8" },
-  ]);
+  stream.send(stall);
   const messages = 40;
   for (let message = 0; message < messages; message += 1) stream.send(keys);
   // The page handles nothing meanwhile: more than it takes is not acknowledged.
@@ -73,10 +86,27 @@ test("a stream waits for a page that stalls, and loses nothing; a request is tol
   expect(stream.acknowledged).toEqual({ sequence: messages + 1, accepted: 2 + messages * keys.length, dropped: 0 });
   const wanted = 2 + messages * keys.length + asked.body.accepted;
   await eventually(() => ledger.heard.length).toBeGreaterThanOrEqual(wanted);
-  const heard = whatWasHeard();
-  expect(heard.length).toBe(wanted);
-  const order = heard.slice(2).filter((what, index) => what !== (index % 2 === 0 ? "keydown k" : "keyup k"));
-  expect(order).toEqual([]);
+  expect(ledger.heard.length).toBe(wanted);
+  expect(outOfOrder()).toEqual([]);
+});
+
+test("a viewer waits for a page that stalls, and loses nothing", { timeout: 120_000 }, async () => {
+  await rest(`${agent}/handback`, { client_id: "anna" });
+  const { body } = await rest(`${session}/view-links`, { control: true });
+  using viewer = await LiveClient.join(target.url, new URL(body.url).hash.slice(1));
+  viewer.send({ take_control: {} });
+  await viewer.hear(({ state }) => state?.control.state === "human_control");
+  viewer.send({ input: { events: stall } });
+  const messages = 40;
+  for (let message = 0; message < messages; message += 1) viewer.send({ input: { events: keys } });
+  const all = 2 + messages * keys.length;
+  const { input } = await viewer.hear((message) => message.input?.accepted + message.input?.dropped >= all);
+  expect(input).toEqual({ accepted: all, dropped: 0 });
+  await eventually(() => ledger.heard.length).toBeGreaterThanOrEqual(all);
+  expect(ledger.heard.length).toBe(all);
+  expect(outOfOrder()).toEqual([]);
+  viewer.send({ hand_back: {} });
+  await eventually(async () => (await rest(`${session}/state`)).body.control.state).not.toBe("human_control");
 });
 
 test("the wheel and fingers reach the page", async () => {

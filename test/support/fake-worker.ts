@@ -7,6 +7,7 @@ import {
   GatewayService,
   HeartbeatRequestSchema,
   InputAnswerSchema,
+  InputProgressSchema,
   Isolation,
   PutFileAnswerSchema,
   RegisterRequestSchema,
@@ -175,6 +176,13 @@ export class FakeWorker {
       },
       setControl: async () => create(EmptySchema),
       sendInput: async (_call, { events }) => create(InputAnswerSchema, { accepted: events.length }),
+      async *streamInput(_call, parts) {
+        let accepted = 0;
+        for await (const { number, events } of parts) {
+          accepted += events.length;
+          yield create(InputProgressSchema, { number, accepted });
+        }
+      },
       readSelection: async () => create(SelectionSchema, {}),
       checkProxy: async () => create(EmptySchema),
       putProfile: async () => create(EmptySchema),

@@ -38,15 +38,16 @@ export class InputLane {
   #waiting: Waiting[] = [];
   #page: PageInput | undefined;
   #holdUp: Promise<unknown> | undefined;
-  #eased = Promise.withResolvers<void>();
+  #eased: PromiseWithResolvers<void> | undefined;
 
   /** `findInput` gives what the active page is driven with. */
   constructor(findInput: () => PageInput) {
     this.#findInput = findInput;
   }
 
-  /** Resolves when a page has handled something, or what waited was dropped: there may be room. */
+  /** Resolves when a page has handled something, or the lane was cleared: there may be room. */
   get eased(): Promise<void> {
+    this.#eased ??= Promise.withResolvers();
     return this.#eased.promise;
   }
 
@@ -72,8 +73,9 @@ export class InputLane {
 
   /** Forgets what the page was not yet sent, and releases all that is held. */
   clear(): void {
-    for (const { page, places } of this.#waiting.splice(0)) this.#ease(page, places);
+    for (const { page, places } of this.#waiting.splice(0)) this.#loadOf(page).places -= places;
     this.release();
+    this.#tellEased();
   }
 
   #loadOf(page: PageInput): Load {
@@ -99,8 +101,12 @@ export class InputLane {
 
   #ease(page: PageInput, places: number): void {
     this.#loadOf(page).places -= places;
-    this.#eased.resolve();
-    this.#eased = Promise.withResolvers();
+    this.#tellEased();
+  }
+
+  #tellEased(): void {
+    this.#eased?.resolve();
+    this.#eased = undefined;
   }
 
   #pump(): void {

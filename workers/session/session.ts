@@ -1,13 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type CommandContext,
-  type InputAnswer,
-  InputAnswerSchema,
-  type InputCommand,
-  type LendRequest,
-} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { CommandContext, LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { JoinResponse } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
@@ -16,9 +9,10 @@ import {
   SessionEndedReason,
   type SessionState,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { raceSignal, within } from "../../src/platform/deadline.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
 import type { KeptFile, SessionFiles } from "../files/session-files.ts";
+import { InputIntake } from "../input/input-intake.ts";
 import { InputLane } from "../input/input-lane.ts";
 import { inputOf, releaseAll } from "../input/page-input.ts";
 import type { Arrival } from "../live/live-desk.ts";
@@ -31,9 +25,6 @@ import { IdleClock } from "./idle-clock.ts";
 import { SessionCommands } from "./session-commands.ts";
 import { SessionControl } from "./session-control.ts";
 import { describeSession } from "./session-state.ts";
-
-/** Milliseconds that input of a patient client waits for room at a time: its gateway knows then that the session is there. */
-const roomWithin = 5_000;
 
 /** How a session ends by itself or is ended. */
 export interface SessionEnd {
@@ -64,6 +55,8 @@ export class Session {
   readonly placementEpoch: bigint;
   /** What clients have it do. */
   readonly commands: SessionCommands;
+  /** What people do to its pages. */
+  readonly input: InputIntake;
   readonly #options: SessionOptions;
   readonly #browser: SessionBrowser;
   readonly #queue = new CommandQueue();
@@ -99,6 +92,10 @@ export class Session {
       release: () => this.#releaseAll(),
       settled: () => this.#settled(),
       changed: () => this.#browser.liveDesk.changed(),
+    });
+    this.input = new InputIntake({
+      ...{ lane: this.#lane, control: this.#control, ended: this.#ended.signal },
+      onInput: () => this.#idleClock.touch(),
     });
     this.commands = new SessionCommands({
       ...{ browser: this.#browser, queue: this.#queue, idleClock: this.#idleClock, pause: this.#pause },
@@ -164,32 +161,6 @@ export class Session {
   async setControl(context: CommandContext | undefined): Promise<void> {
     this.#control.learn(context);
     await this.#control.quiet;
-  }
-
-  /** Hands a person's input to the page, and says how much of it. For that of patient clients it waits until there is room. */
-  async sendInput({ context, events, release, ...command }: InputCommand, gone: AbortSignal): Promise<InputAnswer> {
-    const { clientId, controlEpoch, patient } = command;
-    this.#control.learn(context);
-    const signal = AbortSignal.any([gone, this.#ended.signal]);
-    const giveUpAt = performance.now() + (patient ? roomWithin : 0);
-    const total = { accepted: 0, dropped: 0 };
-    for (let rest = events; ; ) {
-      if (!this.#control.isHeldBy(clientId, controlEpoch)) {
-        total.dropped += rest.length;
-        break;
-      }
-      this.#idleClock.touch();
-      const { accepted, dropped } = this.#lane.push(rest);
-      total.accepted += accepted;
-      total.dropped += dropped;
-      rest = rest.slice(accepted + dropped);
-      const leftMs = giveUpAt - performance.now();
-      if (!patient) total.dropped += rest.length;
-      if (rest.length === 0 || leftMs <= 0 || signal.aborted) break;
-      await within(this.#lane.eased, leftMs, undefined);
-    }
-    if (release) this.#lane.release();
-    return create(InputAnswerSchema, total);
   }
 
   /** Ends the session: what runs and what waits fails at once, and resolves when nothing is left of the browser. */

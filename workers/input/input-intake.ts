@@ -1,0 +1,135 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CommandContext,
+  type InputAnswer,
+  InputAnswerSchema,
+  type InputCommand,
+  type InputPart,
+  type InputProgress,
+  InputProgressSchema,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { InputEvent } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
+import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
+import { fail } from "../../src/platform/errors.ts";
+import type { InputLane } from "./input-lane.ts";
+
+/** Milliseconds between two answers of a stream: each costs as much as a part, and gateways let 256 events be unanswered. */
+const answerEvery = 10;
+
+/** Streams whose progress is remembered, should their connection break: more than a session can have open. */
+const mostStreams = 64;
+
+/** How far a stream has come. */
+interface Progress {
+  /** Number of the last part that was taken as a whole, and how many events of the one behind it were. */
+  number: number;
+  begun: number;
+  accepted: number;
+  dropped: number;
+}
+
+export interface InputIntakeOptions {
+  readonly lane: Pick<InputLane, "push" | "eased" | "release">;
+  readonly control: {
+    /** Takes note of what a command says of control. */
+    learn(context: CommandContext | undefined): void;
+    /** Whether a client's input is to reach the page. */
+    isHeldBy(clientId: string, epoch?: bigint): boolean;
+  };
+  /** Aborts with what is answered once the session has ended. */
+  readonly ended: AbortSignal;
+  /** Hears that somebody who may has sent something. */
+  onInput(): void;
+}
+
+/** Takes input of those who send it, and hands that of who holds control to the lane. */
+export class InputIntake {
+  readonly #options: InputIntakeOptions;
+  /** By the names of the streams, those that began last behind. */
+  readonly #streams = new Map<string, Progress>();
+
+  constructor(options: InputIntakeOptions) {
+    this.#options = options;
+  }
+
+  /** Takes what there is room for, and says how much. */
+  take({ context, clientId, controlEpoch, events }: InputCommand): InputAnswer {
+    this.#options.control.learn(context);
+    const { accepted } = this.#push(clientId, controlEpoch, events);
+    return create(InputAnswerSchema, { accepted, dropped: events.length - accepted });
+  }
+
+  /** Takes a stream, no faster than there is room, and says how far it has come. A part that was taken before is not taken again. */
+  async *follow(parts: AsyncIterable<InputPart>, gone: AbortSignal): AsyncGenerator<InputProgress> {
+    const signal = AbortSignal.any([gone, this.#options.ended]);
+    const answers = new BoundedQueue<InputProgress>({ items: 1 });
+    signal.addEventListener("abort", () => answers.fail(signal.reason), { once: true });
+    this.#takeAll(parts, signal, answers).then(
+      () => answers.end(),
+      (thrown: unknown) => answers.fail(thrown),
+    );
+    for await (const answer of answers) {
+      yield answer;
+      await sleep(answerEvery, signal);
+    }
+  }
+
+  async #takeAll(
+    parts: AsyncIterable<InputPart>,
+    signal: AbortSignal,
+    answers: BoundedQueue<InputProgress>,
+  ): Promise<void> {
+    let progress: Progress | undefined;
+    let clientId = "";
+    for await (const part of parts) {
+      signal.throwIfAborted();
+      if (!progress) {
+        clientId = part.clientId;
+        progress = this.#progressOf(part.streamId);
+      }
+      this.#options.control.learn(part.context);
+      await this.#takePart(part, clientId, progress, signal);
+      const { number, accepted, dropped } = progress;
+      answers.pushOver(create(InputProgressSchema, { number, accepted, dropped }));
+    }
+  }
+
+  async #takePart(part: InputPart, clientId: string, progress: Progress, signal: AbortSignal): Promise<void> {
+    const { number, events, controlEpoch, release } = part;
+    // The same part may come by an earlier call as well, which has yet to hear that it is broken: what counts is looked up anew
+    // after each wait.
+    while (progress.number < number) {
+      if (progress.number < number - 1) throw fail("internal", {}, { detail: "a part of the input is missing" });
+      const { accepted, dropped } = this.#push(clientId, controlEpoch, events.slice(progress.begun));
+      progress.accepted += accepted;
+      progress.dropped += dropped;
+      progress.begun += accepted + dropped;
+      if (progress.begun >= events.length) {
+        progress.number = number;
+        progress.begun = 0;
+        if (release && this.#options.control.isHeldBy(clientId)) this.#options.lane.release();
+      } else await raceSignal(this.#options.lane.eased, signal);
+    }
+  }
+
+  /** Events that are neither accepted nor dropped are those that there is no room for. */
+  #push(clientId: string, epoch: bigint | undefined, events: readonly InputEvent[]) {
+    const { control, lane, onInput } = this.#options;
+    if (!control.isHeldBy(clientId, epoch)) return { accepted: 0, dropped: events.length };
+    onInput();
+    return lane.push(events);
+  }
+
+  #progressOf(streamId: string): Progress {
+    const progress = this.#streams.get(streamId) ?? { number: 0, begun: 0, accepted: 0, dropped: 0 };
+    this.#streams.delete(streamId);
+    this.#streams.set(streamId, progress);
+    for (const oldest of this.#streams.keys()) {
+      if (this.#streams.size <= mostStreams) break;
+      this.#streams.delete(oldest);
+    }
+    return progress;
+  }
+}
