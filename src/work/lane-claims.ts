@@ -1,9 +1,10 @@
+import { sleep } from "../platform/bounded-wait.ts";
 import { IdleMap } from "../platform/idle-map.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import type { HeldLanes } from "./held-lanes.ts";
 import { type LaneRunParts, runLane } from "./lane-run.ts";
 import { createPlaces } from "./places.ts";
-import { type ClaimedLane, claimLanes, failingFrom, releaseLane } from "./store.ts";
+import { type ClaimedLane, claimLanes, claimNamedLanes, failingFrom, releaseLane } from "./store.ts";
 import type { WorkKind } from "./work-kind.ts";
 
 /** Milliseconds. The bus only wakes: whatever it loses, and what has become due, is found once a second. */
@@ -24,7 +25,13 @@ const reserved = 120;
 /** How many lanes are claimed at once, of those that work and of those that fail: what comes meanwhile need not wait for all. */
 const batch = 8;
 
-/** Milliseconds for which a lane that was quick is known for it. When it has news it is claimed before all others. */
+/**
+ * A look at a thousand lanes that are due takes PostgreSQL 7 ms, and each place that becomes free asks for one. Where places
+ * are short, nobody looks again for so many times as long as a look took, and for so many milliseconds at most.
+ */
+const restAfterLook = { times: 9, most: 100 };
+
+/** Milliseconds for which a lane that was quick is known for it. When it has news it is claimed by its name, beside all looks. */
 const quickFor = 3_600_000;
 
 /** What claims and runs the lanes of one kind of work. */
@@ -43,7 +50,10 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
   const { kind } = work;
   /** Whether lanes may wait for a place. */
   let isShort = false;
-  const seats = createPlaces(places, () => isShort && job.hurry());
+  const seats = createPlaces(places, () => {
+    if (isShort) looks.hurry();
+    if (preferred.size > 0) quickOnes.hurry();
+  });
   const quick = new IdleMap<string, true>(quickFor);
   const preferred = new Set<string>();
   const running = new Set<Promise<void>>();
@@ -57,7 +67,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
       if (place.kind === "sound") quick.set(lane, true);
       else quick.delete(lane);
       const dueAt = await releaseLane(db, mine, new Date(clock.now()));
-      if (dueAt !== null && dueAt.getTime() <= clock.now()) job.hurry();
+      if (dueAt !== null && dueAt.getTime() <= clock.now()) looks.hurry();
     } catch (error) {
       log.warn({ err: error, kind }, "a lane of work was not let go in order");
     } finally {
@@ -66,33 +76,61 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
     }
   }
 
-  async function claim(): Promise<void> {
-    const askedAt = performance.now();
-    const [sound, failing] = [seats.free("sound"), seats.free("failing")];
-    const first = [...preferred].slice(0, batch);
-    for (const lane of first) preferred.delete(lane);
-    const { lanes, waiting } = await claimLanes(db, {
-      ...{ kind, now: new Date(clock.now()), busy: seats.busy(), preferred: first, leaseMs: held.leaseMs },
-      failing: Math.min(batch, failing),
-      sound: Math.min(batch, sound),
-      second: Math.min(batch, sound - reserved),
-    });
-    isShort = lanes.length < waiting || sound <= reserved || failing === 0;
-    if (lanes.length >= batch || preferred.size > 0) job.hurry();
+  function runAll(lanes: readonly ClaimedLane[], askedAt: number): void {
     for (const lane of lanes) {
       const ran = run(lane, askedAt).finally(() => running.delete(ran));
       running.add(ran);
     }
   }
 
-  const job = createRepeatedJob({ run: claim, every: pollEvery, complaint: "work cannot be claimed" }, log);
+  const terms = () => ({ kind, now: new Date(clock.now()), leaseMs: held.leaseMs });
+
+  /** Claims lanes that have news and were quick before, whatever else is due. */
+  async function claimQuick(): Promise<void> {
+    const limit = Math.min(batch, seats.free("sound"));
+    if (preferred.size === 0 || limit <= 0) return;
+    const askedAt = performance.now();
+    const lanes = [...preferred].slice(0, limit);
+    for (const lane of lanes) preferred.delete(lane);
+    runAll(await claimNamedLanes(db, { ...terms(), lanes, limit }), askedAt);
+    if (preferred.size > 0) quickOnes.hurry();
+  }
+
+  /** Looks at all that is due. */
+  async function look(): Promise<void> {
+    const askedAt = performance.now();
+    const [sound, failing] = [seats.free("sound"), seats.free("failing")];
+    const { lanes, waiting } = await claimLanes(db, {
+      ...{ ...terms(), busy: seats.busy() },
+      failing: Math.min(batch, failing),
+      sound: Math.min(batch, sound),
+      second: Math.min(batch, sound - reserved),
+    });
+    isShort = lanes.length < waiting || sound <= reserved || failing === 0;
+    runAll(lanes, askedAt);
+    if (lanes.length >= batch) looks.hurry();
+    else if (isShort) {
+      const took = performance.now() - askedAt;
+      await sleep(Math.min(restAfterLook.times * took, restAfterLook.most), parts.closing);
+    }
+  }
+
+  const complaint = "work cannot be claimed";
+  const quickOnes = createRepeatedJob({ run: claimQuick, every: pollEvery, complaint }, log);
+  const looks = createRepeatedJob({ run: look, every: pollEvery, complaint }, log);
   return {
-    start: job.start,
-    stop: job.stop,
+    start() {
+      quickOnes.start();
+      looks.start();
+    },
+    async stop() {
+      await Promise.all([quickOnes.stop(), looks.stop()]);
+    },
     ended: () => Promise.all(running),
     wake(lane) {
-      if (quick.get(lane)) preferred.add(lane);
-      job.hurry();
+      if (!quick.get(lane)) return looks.hurry();
+      preferred.add(lane);
+      quickOnes.hurry();
     },
   };
 }

@@ -68,9 +68,36 @@ export function insertJobs(tx: Tx, kind: string, jobs: readonly JobToAdd[], now:
  */
 const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 
+/** What claims chosen lanes, of kind $1, and reads the first job of each that is due at $2. */
+const claimChosen = (lease: string, more: string): string => `claimed as (
+      update work_lanes
+      set claim = (random() * 1e18)::bigint, leased_until = clock_timestamp() + ${lease} * interval '1 millisecond'
+      from chosen
+      where work_lanes.ctid = chosen.ctid
+      returning kind, work_lanes.lane, owner, claim, failures
+    )
+    select claimed.*, ${more} as waiting, first.*, ${commitAsynchronously}
+    from claimed left join lateral (
+      select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from work_jobs
+      where kind = $1 and lane = claimed.lane and dead_at is null and due_at <= $2
+      order by due_at, id limit 1
+    ) as first on true`;
+
+/** Costs the same however many lanes are due. */
+const claimNamedStatement: NamedStatement = {
+  name: "work-claim-named",
+  text: `with chosen as (
+      select ctid from work_lanes
+      where kind = $1 and due_at <= $2 and lane = any($3) and claim is null and failures < ${failingFrom}
+      order by due_at limit $4
+      for update skip locked
+    ), ${claimChosen("$5", "0")}`,
+};
+
 /*
- * Owners have their turns: the first lane of each comes before the second of any, and what this gateway runs of an owner counts
- * already. A lane that somebody had since the look began is left to the next look: what it shows of the lane is old.
+ * Looks at all that is due. Owners have their turns: the first lane of each comes before the second of any, and what this
+ * gateway runs of an owner counts already. A lane that somebody had since the look began is left to the next look: what it
+ * shows of the lane is old.
  */
 const claimStatement: NamedStatement = {
   name: "work-claim",
@@ -78,29 +105,17 @@ const claimStatement: NamedStatement = {
       select ctid, xmin, lane, due_at, failures >= ${failingFrom} as failing, coalesce(owner, lane) as owner
       from work_lanes where kind = $1 and due_at <= $2 and claim is null
     ), turns as (
-      select *, case when lane = any($4) then 0 else row_number() over (partition by failing, owner order by due_at)
-          + coalesce(($3::jsonb ->> (failing || ' ' || owner))::integer, 0) end as turn
+      select *, row_number() over (partition by failing, owner order by due_at)
+          + coalesce(($3::jsonb ->> (failing || ' ' || owner))::integer, 0) as turn
       from due
     ), places as (
       select *, row_number() over (partition by failing order by turn, due_at) as place from turns
     ), chosen as (
       select lanes.ctid
       from places join work_lanes as lanes on lanes.ctid = places.ctid and lanes.xmin = places.xmin
-      where claim is null and place <= case when failing then $5::integer when turn <= 1 then $6 else $7 end
+      where claim is null and place <= case when failing then $4::integer when turn <= 1 then $5 else $6 end
       for update of lanes skip locked
-    ), claimed as (
-      update work_lanes
-      set claim = (random() * 1e18)::bigint, leased_until = clock_timestamp() + $8 * interval '1 millisecond'
-      from chosen
-      where work_lanes.ctid = chosen.ctid
-      returning kind, work_lanes.lane, owner, claim, failures
-    )
-    select claimed.*, (select count(*) from places)::integer as waiting, first.*, ${commitAsynchronously}
-    from claimed left join lateral (
-      select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from work_jobs
-      where kind = $1 and lane = claimed.lane and dead_at is null and due_at <= $2
-      order by due_at, id limit 1
-    ) as first on true`,
+    ), ${claimChosen("$7", "(select count(*) from places)::integer")}`,
 };
 
 const freeStatement: NamedStatement = {
@@ -172,31 +187,43 @@ const sweepStatement: NamedStatement = {
     ) returning 1`,
 };
 
-/** What is to be claimed: so many lanes at most of each sort. */
-export interface Claim {
+/** What a claim says of itself, whichever lanes it is for. */
+interface ClaimTerms {
   readonly kind: string;
   readonly now: Date;
+  readonly leaseMs: number;
+}
+
+/** What is to be claimed of all that is due: so many lanes at most of each sort. */
+export interface Claim extends ClaimTerms {
   /** How many lanes run already, by whether they fail and their owner, with a space between. */
   readonly busy: Readonly<Record<string, number>>;
-  /** Lanes that come before all others. */
-  readonly preferred: readonly string[];
   readonly failing: number;
   /** Of lanes that do not fail: places for all, and those of them that may be taken by owners that have one. */
   readonly sound: number;
   readonly second: number;
-  readonly leaseMs: number;
 }
 
 /** A lane, and beside it the columns of its first job: all null when it has none. */
 type ClaimRow = Omit<ClaimedLane, "first"> & (StoredJob | { readonly id: null }) & { readonly waiting: number };
 
+const toClaimed = (row: ClaimRow): ClaimedLane => ({ ...row, first: row.id === null ? undefined : row });
+
 /** Claims lanes that are due; says also how many there were to choose from. */
 export async function claimLanes(db: Queryable, claim: Claim): Promise<{ lanes: ClaimedLane[]; waiting: number }> {
-  const { kind, now, busy, preferred, failing, sound, second, leaseMs } = claim;
-  const values = [kind, now, JSON.stringify(busy), preferred, failing, sound, second, leaseMs];
-  const rows = await db.named<ClaimRow>(claimStatement, values);
-  const lanes = rows.map((row) => ({ ...row, first: row.id === null ? undefined : row }));
-  return { lanes, waiting: rows[0]?.waiting ?? 0 };
+  const { kind, now, busy, failing, sound, second, leaseMs } = claim;
+  const rows = await db.named<ClaimRow>(claimStatement, [
+    ...[kind, now, JSON.stringify(busy), failing, sound, second, leaseMs],
+  ]);
+  return { lanes: rows.map(toClaimed), waiting: rows[0]?.waiting ?? 0 };
+}
+
+/** Claims lanes by their names, if they are due and do not fail, so many at most. */
+export async function claimNamedLanes(
+  db: Queryable,
+  { kind, now, lanes, limit, leaseMs }: ClaimTerms & { readonly lanes: readonly string[]; readonly limit: number },
+): Promise<ClaimedLane[]> {
+  return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, lanes, limit, leaseMs])).map(toClaimed);
 }
 
 /** Lets go of lanes whose leases have lapsed: their gateways are gone. */
