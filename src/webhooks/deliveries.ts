@@ -6,6 +6,7 @@ import { type DeliveryJob, deliveryWork } from "./delivery-queue.ts";
 import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
 import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";
 import { openSecrets } from "./endpoint-secrets.ts";
+import { closureOf } from "./endpoint-store.ts";
 import { writeEnvelope } from "./envelope.ts";
 import type { Answer, Sender } from "./sender.ts";
 import type { StoredAttempt } from "./tables.ts";
@@ -37,10 +38,8 @@ interface Sendable extends DeliveryToSend {
 }
 
 /** Says why a delivery cannot be made, ever. */
-function obstacleTo({ url, active, data }: DeliveryToSend): string | undefined {
-  if (url === null) return "endpoint_deleted";
-  if (!active) return "endpoint_inactive";
-  return data === null ? "event_expired" : undefined;
+function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
+  return closureOf(active) ?? (data === null ? "event_expired" : undefined);
 }
 
 const nothing: Settlement = { write: () => undefined };

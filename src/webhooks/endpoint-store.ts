@@ -111,12 +111,16 @@ export function findSubscribers(db: Queryable, accountIds: readonly string[]): P
   return db.named<Subscriber>(subscribersStatement, [accountIds]);
 }
 
-/** Says why nothing is sent to an endpoint, undefined where it is active, and keeps it from changing meanwhile. */
-export async function whyClosed(tx: Tx, id: string): Promise<"endpoint_deleted" | "endpoint_inactive" | undefined> {
+/** Says why nothing is sent to an endpoint whose row says so of `active`, null where it has none; undefined where something is. */
+export function closureOf(active: boolean | null): "endpoint_deleted" | "endpoint_inactive" | undefined {
+  if (active === null) return "endpoint_deleted";
+  return active ? undefined : "endpoint_inactive";
+}
+
+/** The same of an endpoint by its identifier; keeps it from changing meanwhile. */
+export async function whyClosed(tx: Tx, id: string): Promise<ReturnType<typeof closureOf>> {
   const select = tx.sql.selectFrom("webhook_endpoints").select("active").where("id", "=", id).forShare();
-  const endpoint = await select.executeTakeFirst();
-  if (!endpoint) return "endpoint_deleted";
-  return endpoint.active ? undefined : "endpoint_inactive";
+  return closureOf((await select.executeTakeFirst())?.active ?? null);
 }
 
 /** What fails at all is few: there is an index of it. */
