@@ -9,6 +9,7 @@ import type { Log } from "../platform/log.ts";
 import type { NamedStatement, Tx } from "../platform/postgres/database.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
 import type { Work } from "../work/work.ts";
+import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";
@@ -37,24 +38,93 @@ export interface FanOutParts {
   readonly log: Log;
 }
 
+/**
+ * Deliveries that are queued in the transaction that takes their events. Thousands take a second, in which nobody's events
+ * would be taken: accounts that have more are put off.
+ */
+const mostAtOnce = 100;
+
+/** The deliveries that were put off. Its lanes are accounts: they have their turns, and each keeps the order of its events. */
+const laterWork = { kind: "webhook-fan-out" } as const;
+
+/** Events of an account, in their order, each with the endpoints that are told of it. */
+interface Notices {
+  readonly accountId: string;
+  readonly events: readonly (Pick<NewDelivery, "eventId" | "eventType" | "subject"> & {
+    readonly endpointIds: readonly string[];
+  })[];
+}
+
+export interface FanOutParts {
+  readonly events: EventLog;
+  readonly work: Work;
+  readonly bus: Bus;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 const wants = ({ events }: Subscriber, { type }: StoredEvent): boolean => events.includes("*") || events.includes(type);
 
+function noticesOf(all: readonly StoredEvent[], subscribers: readonly Subscriber[]): Notices[] {
+  const byAccount = Map.groupBy(subscribers, ({ account_id: id }) => id);
+  return [...Map.groupBy(all, ({ accountId }) => accountId)].map(([accountId, own]) => ({
+    accountId,
+    events: own.map((event) => ({
+      ...{ eventId: event.id, eventType: event.type, subject: event.subject },
+      endpointIds: (byAccount.get(accountId) ?? []).filter((each) => wants(each, event)).map(({ id }) => id),
+    })),
+  }));
+}
+
+const countDeliveries = ({ events }: Notices): number =>
+  events.reduce((sum, { endpointIds }) => sum + endpointIds.length, 0);
+
+function queueNotices({ work, ids, clock }: FanOutParts, tx: Tx, all: readonly Notices[]): void {
+  const createdAt = new Date(clock.now());
+  const deliveries = all.flatMap(({ accountId, events }) =>
+    events.flatMap(({ endpointIds, ...event }) =>
+      endpointIds.map((endpointId) => ({ ...event, accountId, endpointId, createdAt, id: ids.next("dlv") })),
+    ),
+  );
+  queueDeliveries(work, tx, deliveries);
+}
+
+/** Makes the work that queues what was put off. It has all that it needs, and cannot fail: the order would be lost by that. */
+export function createLaterFanOut(parts: FanOutParts): WorkKind<Notices> {
+  return defineWork({
+    ...laterWork,
+    // Few at once: many would take PostgreSQL from the rest.
+    ...{ lanes: 2, width: 1, timeout: 60_000, schedule: [] },
+    run: async ({ data }) => ({ write: (tx) => queueNotices(parts, tx, [data]) }),
+  });
+}
+
 /** Makes a delivery of each event to each endpoint that is told of it: one gateway at a time does, for all accounts. */
-export function createFanOut({ events, work, bus, ids, clock, log }: FanOutParts): Part {
+export function createFanOut(parts: FanOutParts): Part {
+  const { events, work, bus, log } = parts;
+
   async function queue(tx: Tx, all: readonly StoredEvent[]): Promise<void> {
     const told = all.filter(({ type }) => subscribableTypes.has(type));
     const accounts = [...new Set(told.map(({ accountId }) => accountId))];
     if (accounts.length === 0) return;
-    const subscribers = Map.groupBy(await findSubscribers(tx, accounts), ({ account_id: id }) => id);
-    const createdAt = new Date(clock.now());
-    const deliveries = told.flatMap((event): NewDelivery[] => {
-      const { id: eventId, type: eventType, subject, accountId } = event;
-      const endpoints = (subscribers.get(accountId) ?? []).filter((endpoint) => wants(endpoint, event));
-      const common = { eventId, eventType, subject, accountId, createdAt };
-      return endpoints.map(({ id: endpointId }) => ({ ...common, id: ids.next("dlv"), endpointId }));
-    });
+    const [subscribers, behind] = await Promise.all([
+      findSubscribers(tx, accounts),
+      work.findBusy(tx, laterWork, accounts),
+    ]);
+    const [now, later]: [Notices[], Notices[]] = [[], []];
+    let count = 0;
+    // Those with few deliveries first: they wait for nobody who has many.
+    for (const own of noticesOf(told, subscribers).toSorted((a, b) => countDeliveries(a) - countDeliveries(b))) {
+      if (countDeliveries(own) === 0) continue;
+      count += countDeliveries(own);
+      // What comes after events that were put off waits for those.
+      (behind.has(own.accountId) || count > mostAtOnce ? later : now).push(own);
+    }
     tx.sendNamed(commitAsynchronously, []);
-    queueDeliveries(work, tx, deliveries);
+    queueNotices(parts, tx, now);
+    const jobs = later.map((data) => ({ lane: data.accountId, data }));
+    work.enqueueAll(tx, laterWork, jobs);
   }
 
   async function run(): Promise<void> {

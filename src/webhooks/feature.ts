@@ -4,7 +4,7 @@ import { lowestId } from "../platform/ids.ts";
 import { type ClosingParts, createClosingWork, createFailingWatch } from "./closing.ts";
 import { createDeliveries, type DeliveriesParts } from "./deliveries.ts";
 import { deleteOldDeliveries } from "./delivery-settlement.ts";
-import { createFanOut, type FanOutParts } from "./fan-out.ts";
+import { createFanOut, createLaterFanOut, type FanOutParts } from "./fan-out.ts";
 import { createWebhookService, type WebhookServiceParts } from "./service.ts";
 import { webhookMigrations } from "./tables.ts";
 
@@ -18,7 +18,7 @@ export const webhooks = defineService({
   migrations: webhookMigrations,
   create: (parts: WebhookParts) => ({
     methods: createWebhookService(parts),
-    works: [createDeliveries(parts), createClosingWork(parts)],
+    works: [createLaterFanOut(parts), createDeliveries(parts), createClosingWork(parts)],
     background: [createFanOut(parts)],
     jobs: [
       createFailingWatch(parts),

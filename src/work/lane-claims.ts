@@ -14,13 +14,13 @@ const pollEvery = 1_000;
  * Lanes of a kind that a gateway runs at once. Those that take long or fail have places of their own, so that many of them
  * hold up no others; each costs some sockets.
  */
-const places = { sound: 128, slow: 1_024, failing: 128 };
+const allPlaces = { sound: 128, slow: 1_024, failing: 128 };
 
 /**
  * How many of the sound places are only for owners that have none. The second lanes of owners begin in the few others, one
  * after the other as these move on: many that hang neither fill the places nor take this process's time from the rest.
  */
-const reserved = 120;
+const reservedPlaces = 120;
 
 /** How many lanes are claimed at once, of those that work and of those that fail: what comes meanwhile need not wait for all. */
 const batch = 8;
@@ -48,6 +48,8 @@ export interface LaneClaims extends Pick<RepeatedJob, "start"> {
 export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts: LaneRunParts): LaneClaims {
   const { db, clock, log } = parts;
   const { kind } = work;
+  const places = work.lanes === undefined ? allPlaces : { ...allPlaces, sound: work.lanes };
+  const reserved = work.lanes === undefined ? reservedPlaces : 0;
   /** Whether lanes may wait for a place. */
   let isShort = false;
   const seats = createPlaces(places, () => {

@@ -62,6 +62,11 @@ export function insertJobs(tx: Tx, kind: string, jobs: readonly JobToAdd[], now:
   ]);
 }
 
+const findStatement: NamedStatement = {
+  name: "work-find-lanes",
+  text: "select lane from work_lanes where kind = $1 and lane = any($2)",
+};
+
 /*
  * The commit does not wait for the disk. When PostgreSQL loses it by a crash, the lane is free or held as before: at worst what
  * was begun is done again. Numbers of claims are drawn by lot, since a sequence would give those that were lost a second time.
@@ -186,6 +191,11 @@ const sweepStatement: NamedStatement = {
       select id from work_jobs where kind = $1 and dead_at < $2::timestamptz - interval '30 days' limit $3
     ) returning 1`,
 };
+
+/** Finds which of some lanes are there: all that have jobs are. */
+export async function findLanes(db: Queryable, kind: string, lanes: readonly string[]): Promise<string[]> {
+  return (await db.named<{ lane: string }>(findStatement, [kind, lanes])).map(({ lane }) => lane);
+}
 
 /** What a claim says of itself, whichever lanes it is for. */
 interface ClaimTerms {

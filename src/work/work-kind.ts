@@ -20,6 +20,8 @@ export interface WorkKind<Data> {
   readonly kind: string;
   /** How many jobs of a lane run at once. */
   readonly width: number;
+  /** How many lanes a gateway runs at once, where it is to be few. */
+  readonly lanes?: number;
   /** Milliseconds to wait after each failure; after the last of them a job that fails is a dead letter. */
   readonly schedule: readonly number[];
   /** Milliseconds that an attempt may take. */

@@ -1,7 +1,7 @@
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Tx } from "../platform/postgres/database.ts";
-import { deleteJobs, insertJobs } from "./store.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import { deleteJobs, findLanes, insertJobs } from "./store.ts";
 import type { WorkKind } from "./work-kind.ts";
 
 /** A job to be added. */
@@ -26,6 +26,8 @@ export interface Work {
   enqueue<Data>(tx: Tx, work: Named, job: NewJob<Data>): void;
   /** Adds many jobs with one statement: those of a lane in the order given. */
   enqueueAll<Data>(tx: Tx, work: Named, jobs: readonly NewJob<Data>[]): void;
+  /** Says which of some lanes have jobs. It may name one that has none any more, but leaves out none that has. */
+  findBusy(on: Queryable, work: Named, lanes: readonly string[]): Promise<ReadonlySet<string>>;
   /**
    * Deletes jobs of a lane that are still to be done, so many at most, and gives their data. One that runs meanwhile is
    * ended by nobody, but what comes of it is written nowhere; one that is being settled stays.
@@ -44,6 +46,7 @@ export function createWork({ bus, clock }: { readonly bus: Bus; readonly clock: 
   return {
     enqueueAll,
     enqueue: (tx, work, job) => enqueueAll(tx, work, [job]),
+    findBusy: async (on, { kind }, lanes) => new Set(await findLanes(on, kind, lanes)),
     // The boundary at which data is read again that `enqueueAll` has written for the same kind.
     drop: <Data>(tx: Tx, { kind }: Named, lane: string, limit: number) =>
       deleteJobs(tx, kind, lane, limit) as Promise<Data[]>,
