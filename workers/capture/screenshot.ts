@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { CaptureFormat, type CaptureRequest, CaptureScale } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { messageOf } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
@@ -9,8 +10,11 @@ import { readImageSize } from "./image-size.ts";
 import { checkPicture, type PictureFormat } from "./picture-limits.ts";
 import { whileShown } from "./shown-element.ts";
 
-/** Right after a load the compositor has nothing to give once in a while: seen in a third of first tries. */
-const tries = 5;
+/**
+ * The longest pause before the browser is asked again, in milliseconds; pauses double up to it. Right after a load the
+ * compositor has nothing to give: seen in a third of first tries, and on a busy machine for 40 ms.
+ */
+const longestPause = 1_000;
 
 const defaultQuality = 80;
 
@@ -55,14 +59,15 @@ async function takePart(scene: Scene, request: CaptureRequest, part: Part | unde
 }
 
 async function shoot(scene: Scene, options: ShotOptions): Promise<Buffer> {
-  for (let left = tries; ; left -= 1) {
+  for (let pause = 1; ; pause *= 2) {
     try {
       const { data } = await ask(scene, options);
       if (data === "") throw new Error("the browser gave an empty picture");
       return Buffer.from(data, "base64");
     } catch (thrown) {
-      if (left === 1 || !messageOf(thrown).includes("Unable to capture screenshot")) throw thrown;
+      if (pause > longestPause || !messageOf(thrown).includes("Unable to capture screenshot")) throw thrown;
     }
+    await scene.progress.race(setTimeout(pause));
   }
 }
 
