@@ -1,10 +1,16 @@
 import { create } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { type JoinRequest, JoinRequestSchema, LiveViewerSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import {
+  type JoinRequest,
+  JoinRequestSchema,
+  type LiveFrame,
+  LiveViewerSchema,
+} from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { plainDevice } from "../../workers/device/device.ts";
 import type { LiveDesk } from "../../workers/live/live-desk.ts";
+import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { descendantsOf } from "../support/process-list.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -21,33 +27,43 @@ afterAll(async () => {
   await site.stop();
 });
 
-/** Watches until two frames were seen, and leaves. */
-async function watchAWhile(desk: LiveDesk, activity: () => Disposable): Promise<void> {
+const noActivity = () => ({ [Symbol.dispose]: () => undefined });
+
+/** Frames as one who watches gets them, until nobody reads on. */
+async function* watch(desk: LiveDesk, activity: () => Disposable = noActivity): AsyncGenerator<LiveFrame> {
   const requests = new BoundedQueue<JoinRequest>({ items: 8 });
   const who = create(LiveViewerSchema, { id: "vwr_1", name: "Ada" });
   const session = { id: "ses_1", describe: () => ({ status: SessionStatus.LIVE }), activity };
-  let frames = 0;
   for await (const { frame } of desk.view({ who, isHidden: false, requests }, session)) {
     if (!frame) continue;
     void requests.push(create(JoinRequestSchema, { ack: { sequence: frame.sequence } }));
-    frames += 1;
-    if (frames === 2) requests.end();
+    yield frame;
   }
-  expect(frames).toBeGreaterThanOrEqual(2);
+}
+
+/** Watches until two frames were seen, and leaves. */
+async function watchAWhile(desk: LiveDesk, activity: () => Disposable): Promise<void> {
+  let frames = 0;
+  for await (const _ of watch(desk, activity)) {
+    frames += 1;
+    if (frames === 2) break;
+  }
+  expect(frames).toBe(2);
+}
+
+async function take(runtime: "headless-shell" | "chromium"): Promise<SessionBrowser> {
+  const signal = AbortSignal.timeout(30_000);
+  const device = plainDevice();
+  const browser = await worker.browsers.take({ runtime, device, makeProfile: undefined, signal, timeoutMs: 30_000 });
+  onTestFinished(() => browser.dispose());
+  browser.relay.allow.add(site.host);
+  return browser;
 }
 
 test.each(["headless-shell", "chromium"] as const)(
   "%s makes pictures only while somebody watches",
   async (runtime) => {
-    const signal = AbortSignal.timeout(30_000);
-    const browser = await worker.browsers.take({
-      runtime,
-      device: plainDevice(),
-      makeProfile: undefined,
-      signal,
-      timeoutMs: 30_000,
-    });
-    browser.relay.allow.add(site.host);
+    const browser = await take(runtime);
     const { cdp } = browser.pages.active;
     await cdp.send("Page.navigate", { url: site.url("/moving.html") });
     const send = vi.spyOn(cdp, "send");
@@ -71,7 +87,32 @@ test.each(["headless-shell", "chromium"] as const)(
     expect(frame.mock.calls.length).toBe(seen);
     await watchAWhile(browser.liveDesk, () => ({ [Symbol.dispose]: ends }));
     expect(processes().filter((pid) => !before.includes(pid))).toEqual([]);
-    await browser.dispose();
   },
   90_000,
+);
+
+test.each(["headless-shell", "chromium"] as const)(
+  "%s pictures a page that stands still in every size that it is given",
+  async (runtime) => {
+    const { pages, liveDesk } = await take(runtime);
+    const { cdp } = pages.active;
+    await cdp.send("Page.navigate", { url: site.url("/plain.html") });
+    let wanted = 800;
+    const resize = () =>
+      cdp.send("Emulation.setDeviceMetricsOverride", {
+        width: wanted,
+        height: 600,
+        deviceScaleFactor: 1,
+        mobile: false,
+      });
+    await resize();
+    for await (const { width } of watch(liveDesk)) {
+      if (width !== wanted) continue;
+      wanted += 1;
+      if (wanted === 830) break;
+      await resize();
+    }
+    expect(wanted).toBe(830);
+  },
+  60_000,
 );

@@ -18,6 +18,9 @@ const pace = { maxFramesInFlight: 1, sendLastFrame: true };
 /** Milliseconds until a page is asked again that has refused to begin. */
 const beginGap = 50;
 
+/** Milliseconds from a change of the page's size, after which no other has come, to its being pictured anew. */
+const resizeGap = 100;
+
 type ShownFrame = WireEvents["Page.screencastFrame"];
 
 /** Who hears of frames. */
@@ -40,6 +43,7 @@ export class Screencast {
   #owed: number | undefined;
   #nextAt = 0;
   #timer: NodeJS.Timeout | undefined;
+  #resizeTimer: NodeJS.Timeout | undefined;
   #last: LiveFrame | undefined;
 
   constructor(pages: PageBook, listener: FrameListener) {
@@ -63,11 +67,9 @@ export class Screencast {
     const page = this.#isOn ? this.#pages.shown : undefined;
     const tab = page?.isCrashed ? undefined : page?.tab;
     if (tab === this.#tab) return;
-    if (this.#tab) send(this.#tab.session.send("Page.stopScreencast"));
-    clearTimeout(this.#timer);
-    this.#tab = tab;
-    this.#owed = undefined;
+    this.#stop();
     this.#last = undefined;
+    this.#tab = tab;
     if (tab) this.#begin(tab);
   }
 
@@ -84,11 +86,20 @@ export class Screencast {
     this.#owed = undefined;
   }
 
+  #stop(): void {
+    if (this.#tab) send(this.#tab.session.send("Page.stopScreencast"));
+    clearTimeout(this.#timer);
+    clearTimeout(this.#resizeTimer);
+    this.#tab = undefined;
+    this.#owed = undefined;
+  }
+
   #begin(tab: Tab): void {
     const { session } = tab;
     if (!this.#heard.has(session)) {
       this.#heard.add(session);
       session.on("Page.screencastFrame", (frame) => this.#take(session, frame));
+      session.on("Page.frameResized", () => this.#startAnew(session));
     }
     // A tab behind another paints nothing in a browser that has windows.
     send(session.send("Page.bringToFront"));
@@ -96,6 +107,16 @@ export class Screencast {
       // A page whose document is just giving way to the next one refuses ("Not attached to an active page").
       if (tab === this.#tab) this.#timer = setTimeout(() => this.#begin(tab), beginGap);
     });
+  }
+
+  /** One picture of twenty that should follow a change of size never comes: of a page that stands still, none would. */
+  #startAnew(session: CdpSession): void {
+    if (session !== this.#tab?.session) return;
+    clearTimeout(this.#resizeTimer);
+    this.#resizeTimer = setTimeout(() => {
+      this.#stop();
+      this.follow();
+    }, resizeGap);
   }
 
   #take(session: CdpSession, { data, metadata, sessionId }: ShownFrame): void {

@@ -84,6 +84,8 @@ export interface WireEvents {
     /** The input that it is for; absent where a script has opened it without one. */
     readonly backendNodeId?: number;
   };
+  /** The page has got another size. */
+  "Page.frameResized": object;
   /** A picture of a page, in base64, as its screencast takes them. `sessionId` is what acknowledges it. */
   "Page.screencastFrame": {
     readonly data: string;
