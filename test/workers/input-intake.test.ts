@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { create } from "@bufbuild/protobuf";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { CommandContextSchema, type InputPart, InputPartSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type InputEvent, InputEventSchema } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
@@ -169,4 +169,40 @@ test("a line whose worker does not answer holds who sends, by events and by text
     expect(sent).toBe(most);
     await line.close();
   }
+});
+
+test("a line that rests lets go of its call, and goes on counting with the next", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { intake, played, releases } = makeIntake();
+  const calls = new Set<string>();
+  let ended = 0;
+  const open: OpenInput = async function* (streamId, parts) {
+    calls.add(streamId);
+    async function* all(): AsyncGenerator<InputPart> {
+      for await (const part of parts) yield create(InputPartSchema, { ...part, streamId, clientId: "anna" });
+    }
+    yield* intake.follow(all(), never);
+    ended += 1;
+  };
+  let last: InputTaken | undefined;
+  const line = new InputLine(open, {
+    onTaken: (taken) => {
+      last = taken;
+    },
+    onFailed: () => undefined,
+  });
+  for (const sequence of [1, 2]) {
+    line.send({ events: keys(2 * sequence, 2), sequence });
+    await line.drained();
+    expect(last).toEqual({ sequence, accepted: 2 * sequence, dropped: 0 });
+    expect(ended).toBe(sequence - 1);
+    vi.advanceTimersByTime(60_000);
+    await expect.poll(() => ended).toBe(sequence);
+  }
+  expect(calls.size).toBe(2);
+  // What it has pressed before it rested is released all the same.
+  await line.close();
+  expect([calls.size, releases()]).toEqual([3, 1]);
+  expect(played).toEqual(["2", "3", "4", "5"]);
 });
