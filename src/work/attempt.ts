@@ -3,9 +3,9 @@ import type { Clock } from "../platform/clock.ts";
 import { Deadline, raceSignal } from "../platform/deadline.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Queryable } from "../platform/postgres/database.ts";
+import type { Turns } from "../platform/turns.ts";
 import type { HeldLane } from "./held-lanes.ts";
 import { deleteDoneJob, type FailedAttempt, noteFailure, type StoredJob } from "./store.ts";
-import type { Turns } from "./turns.ts";
 import { Hopeless, type Settlement, type WorkKind } from "./work-kind.ts";
 
 const longestComplaint = 500;

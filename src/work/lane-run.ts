@@ -1,12 +1,12 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import type { Turns } from "../platform/turns.ts";
 import { attempt, type Outcome } from "./attempt.ts";
 import type { HeldLane } from "./held-lanes.ts";
 import { createLaneQueue } from "./lane-queue.ts";
 import type { Place } from "./places.ts";
 import { failingFrom, type StoredJob } from "./store.ts";
-import type { Turns } from "./turns.ts";
 import type { WorkKind } from "./work-kind.ts";
 
 /** Milliseconds after which a lane with much to do lets others have its place; slow ones keep theirs from nobody. */

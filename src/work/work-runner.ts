@@ -6,12 +6,12 @@ import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedWork } from "../platform/repeated-job.ts";
+import { createTurns } from "../platform/turns.ts";
 import { backlogJobs } from "./backlog.ts";
 import { createHeldLanes } from "./held-lanes.ts";
 import { createLaneClaims } from "./lane-claims.ts";
 import type { LaneRunParts } from "./lane-run.ts";
 import { freeLapsedLanes } from "./store.ts";
-import { createTurns } from "./turns.ts";
 import type { WorkKind } from "./work-kind.ts";
 
 /** Milliseconds between two looks for lanes of gateways that are gone. */

@@ -5,7 +5,7 @@ import http from "node:http";
 import https from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { text } from "node:stream/consumers";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { FetchFault } from "../../src/platform/outgoing/fetch-fault.ts";
 import { type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
@@ -158,6 +158,28 @@ test("public names are asked of name servers, and silent ones keep the process f
   await fetch.check("https://fixture.example/");
   expect(settled).toBe(0);
   await Promise.all(silent);
+});
+
+test("a few connections at a time agree on TLS, and those that are silent lose their places", async () => {
+  let connections = 0;
+  const server = createServer(() => {
+    connections += 1;
+  });
+  const port = await listen(server);
+  const calledOff = new AbortController();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  open.push({ close: () => vi.useRealTimers() });
+  const fetch = makeFetch();
+  const sending = Array.from({ length: 150 }, () =>
+    fetch.send(`https://fixture:${port}/`, get({ signal: calledOff.signal })),
+  );
+  const ended = Promise.allSettled(sending);
+  for (const count of [64, 128, 150]) {
+    await expect.poll(() => connections, { timeout: 20_000 }).toBe(count);
+    await vi.advanceTimersByTimeAsync(300);
+  }
+  calledOff.abort(new Error("enough"));
+  await ended;
 });
 
 test("connections that nobody uses are bounded in all", async () => {
