@@ -166,6 +166,10 @@ function makeHandlers(
       const text = await sessions.find(context).commands.readSelection(context, signal);
       return create(SelectionSchema, { text });
     },
+    answerQuestion: async (_call, { context, answer }) => {
+      await sessions.find(context).answer(context, given(answer));
+      return create(EmptySchema);
+    },
     sendInput: async (_call, command) => sessions.find(command.context).input.take(command),
     streamInput: ({ signal }, parts) => streamInput(sessions, parts, signal),
     lend: ({ signal }, requests) => lend(sessions, requests, signal),

@@ -23,7 +23,7 @@ body { display: flex; flex-direction: column; height: 100dvh; }
 [data-is=live] #status::before { background: var(--get); }
 [data-is=paused] #status::before { background: var(--patch); }
 [data-is=over] #status::before { background: var(--delete); }
-button, #address { min-height: 2.1rem; padding: .2rem .7rem; font: inherit; color: var(--ink); background: var(--paper);
+button, #address, #question-text { min-height: 2.1rem; padding: .2rem .7rem; font: inherit; color: var(--ink); background: var(--paper);
   border: 1px solid var(--line); border-radius: 7px; }
 button { cursor: pointer; }
 button:hover:enabled { background: var(--code); }
@@ -47,6 +47,15 @@ button:disabled { color: var(--soft); cursor: default; }
 #speed { margin: 0; color: var(--soft); }
 #speed[open] summary { display: inline; }
 #notice { margin: 0; padding: .6rem .9rem; border-bottom: 1px solid var(--line); border-left: 4px solid var(--patch); }
+#question { display: flex; flex-wrap: wrap; align-items: center; gap: .4rem .6rem; padding: .6rem .9rem;
+  border-bottom: 1px solid var(--line); border-left: 4px solid var(--link); }
+#question p { margin: 0; flex: 1 1 100%; max-height: 5rem; overflow: auto; overflow-wrap: anywhere; white-space: pre-wrap; }
+#question-heading { font-weight: 600; }
+#question-text { flex: 1 1 14rem; min-width: 0; }
+#question button { min-width: 5rem; }
+#question-yes { font-weight: 600; }
+body:not([data-steers=true]) #question :is(input, button) { display: none; }
+#question[hidden], #question [hidden], #question p:empty { display: none; }
 #notice:empty, #steering:empty, #viewers:empty { display: none; }
 [data-is=over] #notice { border-left-color: var(--delete); }
 [data-is=over] .tools { display: none; }
@@ -67,8 +76,8 @@ canvas:not([data-sequence]) { visibility: hidden; }
   #viewers { flex: 1 1 auto; }
   #wheel { margin-left: auto; }
   #speed { display: none; }
-  button, #address { min-height: 2.5rem; }
-  #address { font-size: 16px; }
+  button, #address, #question-text { min-height: 2.5rem; }
+  #address, #question-text { font-size: 16px; }
 }
 `;
 
@@ -97,6 +106,13 @@ const body = html`<header class="bar">
 <details id="speed"><summary>Speed</summary> <span id="latency"></span></details>
 </section>
 <p id="notice" role="status"></p>
+<form id="question" aria-labelledby="question-heading" hidden>
+<p id="question-heading" role="status"></p>
+<p id="question-message"></p>
+<input id="question-text" aria-labelledby="question-message" autocomplete="off" maxlength="10000" hidden>
+<button id="question-no" type="button"></button>
+<button id="question-yes"></button>
+</form>
 <main class="stage">
 <textarea id="keys" disabled aria-label="Keyboard of the page. Shift and Escape leave it." autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck="false"></textarea>
 <canvas id="picture" role="img" aria-label="The session, no picture yet" width="1280" height="720"></canvas></main>

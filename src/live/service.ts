@@ -61,11 +61,12 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
 
   async function steer(wheel: Wheel, message: JoinRequest): Promise<MessageInitShape<typeof JoinResponseSchema>> {
-    const { takeControl, handBack, input, command, copy } = message;
+    const { takeControl, handBack, input, command, copy, answer } = message;
     if (takeControl) await wheel.take();
     if (handBack) await wheel.handBack();
     if (input) await wheel.send(input);
     if (command) await wheel.command(command);
+    if (answer) await wheel.answer(answer);
     return copy ? { clipboard: { text: await wheel.copy() } } : {};
   }
 

@@ -5,7 +5,7 @@ import type { AuditLog, Call } from "../call.ts";
 import type { Controls } from "../control/control.ts";
 import type { SignsOfLife } from "../control/signs-of-life.ts";
 import type { ControlRow } from "../control/store.ts";
-import type { LiveCommand, LiveInput } from "../gen/pilothouse/v1/live_pb.ts";
+import type { LiveAnswer, LiveCommand, LiveInput } from "../gen/pilothouse/v1/live_pb.ts";
 import {
   type Control,
   InteractRequestSchema,
@@ -21,7 +21,10 @@ import type { Sessions } from "../sessions/sessions.ts";
 
 export interface SteeringParts {
   readonly db: Database;
-  readonly sessions: Pick<Sessions, "tellControl" | "openInput" | "navigate" | "interact" | "readSelection">;
+  readonly sessions: Pick<
+    Sessions,
+    "tellControl" | "openInput" | "navigate" | "interact" | "readSelection" | "answerQuestion"
+  >;
   readonly controls: Controls;
   readonly signsOfLife: SignsOfLife;
   readonly audit: AuditLog;
@@ -50,6 +53,8 @@ export interface Wheel {
   command(command: LiveCommand): Promise<void>;
   /** Reads the text that is selected. */
   copy(): Promise<string>;
+  /** Answers what a page asks. */
+  answer(answer: LiveAnswer): Promise<void>;
   /** Hears who steers, as all viewers are told. */
   hear(control: Control | undefined): void;
   /** Hears that the viewer is there: that keeps its control. */
@@ -139,6 +144,11 @@ export function createWheel(
       await afterInput();
       const { text } = await sessions.readSelection({ ...callerOf(call), clientId }, sessionId);
       return text;
+    },
+    async answer(answer) {
+      assertMayControl();
+      await sessions.answerQuestion({ ...callerOf(call), clientId }, sessionId, answer);
+      signsOfLife.note(sessionId, clientId, true);
     },
     hear(control) {
       if (control) isHolder = control.holderClientId === clientId;

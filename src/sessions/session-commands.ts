@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import {
+  AnswerCommandSchema,
   CaptureCommandSchema,
   type CommandContext,
   ControlCommandSchema,
@@ -20,7 +21,7 @@ import {
   WaitCommandSchema,
   WorkerService,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { JoinRequest, JoinResponse, LiveViewer } from "../gen/pilothouse/v1/live_pb.ts";
+import type { JoinRequest, JoinResponse, LiveAnswer, LiveViewer } from "../gen/pilothouse/v1/live_pb.ts";
 import {
   type CaptureRequest,
   type CaptureStreamResponse,
@@ -68,6 +69,8 @@ export interface SessionCommands {
   openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
   /** Reads the text that is selected, for the person who holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
+  /** Answers what a page asks, for the person who holds control. */
+  answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
   capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
   lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
@@ -213,6 +216,10 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         method: method.readSelection,
         build: (context) => create(SelectionCommandSchema, { context }),
       }),
+    async answerQuestion(caller, id, answer) {
+      const build = (context: CommandContext) => create(AnswerCommandSchema, { context, answer });
+      await commands.run({ caller, id, method: method.answerQuestion, build });
+    },
     capture: (caller, id, request) =>
       headerFirst(
         commands.stream({

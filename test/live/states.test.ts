@@ -4,8 +4,8 @@ import { join } from "node:path";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
-import { openLink, says, takeControl } from "../support/live-viewer.ts";
+import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
 /** Where the pictures are, for people to look at. */
@@ -62,10 +62,28 @@ test("in all its states, sizes and schemes the page is accessible, and fits", as
   await Promise.all([hasPicture(ada), hasPicture(ben)]);
   await says(ben, "viewers", "2 watching");
   const wrong = [...(await look(ben, "watching")), ...(await look(ada, "may-take-control"))];
+  const connecting = await (await browser.newContext()).newPage();
+  // A service that takes the connection and says nothing.
+  await connecting.routeWebSocket("**/v1/live", () => undefined);
+  await connecting.goto(await makeLink(session, {}));
+  await says(connecting, "status", "Connecting");
+  wrong.push(...(await look(connecting, "connecting")));
+  using client = await BareClient.connect(await scene.cdpUrl(session));
+  client.socket.send(JSON.stringify({ id: 99, method: "Page.crash", sessionId: await client.attach() }));
+  await says(ben, "notice", "The page has crashed.");
+  wrong.push(...(await look(ben, "crashed")));
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/asking.html") });
+  await says(ben, "title", "Asking");
   await takeControl(ada);
   wrong.push(...(await look(ada, "steering")));
   await says(ben, "steering", "Ada steers");
   wrong.push(...(await look(ben, "another-steers")));
+  const prompt = await windowPoint(ada, { x: 250, y: 120 });
+  await ada.mouse.click(prompt.x, prompt.y);
+  await ada.getByRole("textbox", { name: "Name?" }).waitFor();
+  wrong.push(...(await look(ada, "asked")));
+  wrong.push(...(await look(ben, "another-is-asked")));
+  await ada.getByRole("button", { name: "Cancel" }).click();
   await ada.getByRole("textbox", { name: "Address" }).fill(scene.site.url("/check.html"));
   await ada.keyboard.press("Enter");
   await says(ada, "notice", "paused at a bot check");

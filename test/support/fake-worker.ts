@@ -184,6 +184,7 @@ export class FakeWorker {
         }
       },
       readSelection: async () => create(SelectionSchema, {}),
+      answerQuestion: async () => create(EmptySchema),
       checkProxy: async () => create(EmptySchema),
       putProfile: async () => create(EmptySchema),
       takeProfile: async function* () {

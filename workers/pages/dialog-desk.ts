@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
+import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { type Dialog, DialogSchema, SessionDialogEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
+import type { QuestionDesk } from "./question-desk.ts";
 import { shownAddress } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
@@ -15,6 +17,8 @@ const messageLength = 1_000;
 /** What is answered: a page may tell something and may be left, but nobody has agreed to anything. */
 const accepted = new Set(["alert", "beforeunload"]);
 
+type Opening = WireEvents["Page.javascriptDialogOpening"];
+
 /** A file chooser that a page has opened for an input. */
 export interface FileChooser {
   readonly session: CdpSession;
@@ -22,17 +26,19 @@ export interface FileChooser {
   readonly backendNodeId: number;
 }
 
-/** Answers whatever a page asks the person before it, at once and by policy, and keeps the last of it. */
+/** Answers whatever a page asks, by policy unless a person steers who is asked, and keeps the last of it. */
 export class DialogDesk {
   /** How long somebody else may take to answer a dialog of a page before it is answered here. */
   patienceMs: (targetId: string) => number = () => 0;
   readonly #feed: EventFeed;
+  readonly #questions: QuestionDesk;
   readonly #dialogs: Dialog[] = [];
   /** Who gives files to the next chooser of a tab. */
   readonly #expected = new Map<Tab, (chooser: FileChooser) => void>();
 
-  constructor(feed: EventFeed) {
+  constructor(feed: EventFeed, questions: QuestionDesk) {
     this.#feed = feed;
+    this.#questions = questions;
   }
 
   /** The last 10, the newest last. */
@@ -41,8 +47,8 @@ export class DialogDesk {
   }
 
   /** Answers what a tab asks; file choosers that nobody expects are left without a file. */
-  attend(tab: Tab): void {
-    tab.listen({ onSession: (session) => this.#follow(session, tab) });
+  attend(tab: Tab, pageId: string): void {
+    tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
     // A browser without a person shows the page of its 401.
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
   }
@@ -59,22 +65,24 @@ export class DialogDesk {
     this.#tell(this.#keep(kind, message, answer));
   }
 
-  #follow(session: CdpSession, tab: Tab): void {
-    let open: Dialog | undefined;
-    let timer: NodeJS.Timeout | undefined;
-    session.on("Page.javascriptDialogOpening", ({ type, message }) => {
-      const patienceMs = this.patienceMs(tab.target.info.targetId);
-      open = this.#keep(type, message, "pending");
-      if (patienceMs === 0) answer(session, type);
-      else timer = setTimeout(() => answer(session, type), patienceMs);
+  #follow(session: CdpSession, tab: Tab, pageId: string): void {
+    let open: { readonly dialog: Dialog; readonly wait: Disposable | undefined } | undefined;
+    const close = (): void => {
+      open?.wait?.[Symbol.dispose]();
+      open = undefined;
+    };
+    session.on("Page.javascriptDialogOpening", (opening) => {
+      const { type, message } = opening;
+      close();
+      open = { dialog: this.#keep(type, message, "pending"), wait: this.#hold(session, opening, tab, pageId) };
     });
     session.on("Page.javascriptDialogClosed", ({ result }) => {
-      clearTimeout(timer);
       if (!open) return;
-      open.answer = result ? "accepted" : "dismissed";
-      this.#tell(open);
-      open = undefined;
+      open.dialog.answer = result ? "accepted" : "dismissed";
+      this.#tell(open.dialog);
+      close();
     });
+    tab.listen({ onCrashed: close, onClosed: close });
     session.on("Page.fileChooserOpened", ({ mode, frameId, backendNodeId }) => {
       const take = backendNodeId === undefined ? undefined : this.#expected.get(tab);
       const message = mode === "selectMultiple" ? "asked for files" : "asked for a file";
@@ -85,9 +93,20 @@ export class DialogDesk {
     });
   }
 
+  /** Leaves a dialog to the person who steers, to a CDP client that hears of it, or answers it by policy. */
+  #hold(session: CdpSession, opening: Opening, tab: Tab, pageId: string): Disposable | undefined {
+    const { type: kind, message, defaultPrompt = "" } = opening;
+    const question = { pageId, kind, message: keptText(message), defaultText: keptText(defaultPrompt) };
+    const asked = this.#questions.ask(question, (given) => answer(session, kind, given));
+    const patienceMs = asked ? 0 : this.patienceMs(tab.target.info.targetId);
+    if (!asked && patienceMs === 0) void answer(session, kind);
+    if (asked || patienceMs === 0) return asked;
+    const timer = setTimeout(() => void answer(session, kind), patienceMs);
+    return { [Symbol.dispose]: () => clearTimeout(timer) };
+  }
+
   #keep(kind: string, message: string, answer: string): Dialog {
-    const kept = message.slice(0, messageLength).toWellFormed();
-    const dialog = create(DialogSchema, { kind, message: kept, answer, at: timestampNow() });
+    const dialog = create(DialogSchema, { kind, message: keptText(message), answer, at: timestampNow() });
     this.#dialogs.push(dialog);
     if (this.#dialogs.length > keptDialogs) this.#dialogs.shift();
     return dialog;
@@ -98,7 +117,14 @@ export class DialogDesk {
   }
 }
 
+/** Cuts a text of a page's to what is kept. A copy: a slice would keep all of the text that it is of. */
+function keptText(text: string): string {
+  return Buffer.from(text.slice(0, messageLength)).toString();
+}
+
 /** The page may have gone meanwhile, and its dialog with it; somebody else may have answered. */
-function answer(session: CdpSession, type: WireEvents["Page.javascriptDialogOpening"]["type"]): void {
-  session.send("Page.handleJavaScriptDialog", { accept: accepted.has(type) }).catch(() => undefined);
+async function answer(session: CdpSession, kind: string, given?: LiveAnswer): Promise<void> {
+  const { accept = accepted.has(kind), text: promptText } = given ?? {};
+  const answered = { accept, ...(promptText !== undefined && { promptText }) };
+  await session.send("Page.handleJavaScriptDialog", answered).catch(() => undefined);
 }

@@ -17,6 +17,7 @@ import { ConsoleTap } from "../pages/console-tap.ts";
 import { DialogDesk } from "../pages/dialog-desk.ts";
 import { EventFeed } from "../pages/event-feed.ts";
 import { PageBook } from "../pages/page-book.ts";
+import { QuestionDesk } from "../pages/question-desk.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { BrowserProcess } from "../slots/browser-process.ts";
@@ -30,6 +31,8 @@ const clientDialogMs = 5_000;
 export class SessionBrowser {
   readonly slot: Slot;
   readonly pages: PageBook;
+  /** What pages ask of the person who steers. */
+  readonly questionDesk = new QuestionDesk(() => this.liveDesk.changed());
   readonly dialogDesk: DialogDesk;
   readonly files: SessionFiles;
   readonly downloadShelf: DownloadShelf;
@@ -57,7 +60,7 @@ export class SessionBrowser {
     const { browserSession } = process;
     this.feed = new EventFeed((isWatched) => this.#console.turn(isWatched));
     this.#console = new ConsoleTap(this.feed);
-    this.dialogDesk = new DialogDesk(this.feed);
+    this.dialogDesk = new DialogDesk(this.feed, this.questionDesk);
     this.files = new SessionFiles(slot);
     this.downloadShelf = new DownloadShelf({
       browser: browserSession,
@@ -127,6 +130,7 @@ export class SessionBrowser {
   /** Ends the browser, and gives its slot back when nothing is left of it. */
   async dispose(): Promise<void> {
     this.pages.end();
+    this.questionDesk.hold(undefined);
     this.lendDesk.close();
     this.downloadShelf.close();
     this.challengeWatch.close();
@@ -142,7 +146,7 @@ export class SessionBrowser {
 
   #attend(sessionPage: SessionPage): void {
     const { tab } = sessionPage;
-    this.dialogDesk.attend(tab);
+    this.dialogDesk.attend(tab, sessionPage.id);
     this.challengeWatch.attend(tab);
     this.#console.attend(tab);
     tab.listen({

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { CommandContext, LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
-import type { JoinResponse } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import type { JoinResponse, LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
   type CdpResponse,
   type OnChallenge,
@@ -91,7 +91,10 @@ export class Session {
       drop: (failure) => this.#queue.drop(failure),
       release: () => this.#releaseAll(),
       settled: () => this.#settled(),
-      changed: () => this.#browser.liveDesk.changed(),
+      changed: () => {
+        this.#browser.questionDesk.hold(this.#control.holder);
+        this.#browser.liveDesk.changed();
+      },
     });
     this.input = new InputIntake({
       ...{ lane: this.#lane, control: this.#control, ended: this.#ended.signal },
@@ -151,10 +154,19 @@ export class Session {
         const { status, reason } = this.#pause;
         const { message: control, since } = this.#control;
         const pauseReason = reason === undefined ? {} : { pauseReason: reason };
-        return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since) };
+        const { open: questions } = this.#browser.questionDesk;
+        return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since), questions: [...questions] };
       },
       activity: () => this.#idleClock.activity(),
     });
+  }
+
+  /** Answers what a page asks, for the person who holds control. */
+  async answer(context: CommandContext | undefined, answer: LiveAnswer): Promise<void> {
+    this.#control.learn(context);
+    this.#control.assertFree(context);
+    this.#idleClock.touch();
+    await this.#browser.questionDesk.answer(answer);
   }
 
   /** Takes note of who holds control; resolves when nothing of who held it before reaches a page any more. */
@@ -185,6 +197,7 @@ export class Session {
     clearTimeout(this.#expiry);
     this.#queue.close(waiting);
     this.#ended.abort(running);
+    this.#browser.questionDesk.hold(undefined);
     this.#browser.lendDesk.close();
     this.#browser.liveDesk.close(waiting);
     this.#browser.feed.close();

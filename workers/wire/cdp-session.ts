@@ -76,7 +76,12 @@ export interface WireEvents {
     readonly navigationType: string;
   };
   "Page.frameStoppedLoading": { readonly frameId: string };
-  "Page.javascriptDialogOpening": { readonly type: string; readonly message: string };
+  "Page.javascriptDialogOpening": {
+    readonly type: string;
+    readonly message: string;
+    /** What the field of a prompt has in it at first. */
+    readonly defaultPrompt?: string;
+  };
   "Page.javascriptDialogClosed": { readonly result: boolean };
   "Page.fileChooserOpened": {
     readonly frameId: string;

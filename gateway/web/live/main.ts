@@ -6,6 +6,7 @@ import { takeToken, takeViewerKey } from "./link.ts";
 import type { Command, Problem, Told } from "./messages.ts";
 import { createPicture } from "./picture.ts";
 import { attachMouse, attachTouch } from "./pointer.ts";
+import { createQuestionPanel } from "./question.ts";
 import { createView, find, nameOf, type Shown, steers } from "./view.ts";
 
 /** Milliseconds for which a refusal stands, unless something else is told. */
@@ -28,6 +29,7 @@ let refusalTimer: number | undefined;
 
 const command = (wanted: Command): void => connection.send({ command: wanted });
 const render = createView(command);
+const showQuestion = createQuestionPanel((answer) => connection.send({ answer }), focusKeys);
 
 function focusKeys(): void {
   field.focus({ preventScroll: true });
@@ -39,6 +41,7 @@ function show(news: Partial<Shown>): void {
   render(shown);
   const doesSteer = steers(shown);
   if (doesSteer && !didSteer) focusKeys();
+  showQuestion(shown);
   if (didSteer && !doesSteer) {
     input.clear();
     // The field that had the focus takes none now.

@@ -14,6 +14,23 @@ export interface State {
   readonly control: { readonly state: string; readonly holder_client_id?: string };
   readonly control_changed_at?: string;
   readonly pages?: readonly Tab[];
+  readonly questions?: readonly Question[];
+}
+
+/** What a page asks of the person who steers. */
+export interface Question {
+  readonly id: string;
+  readonly page_id: string;
+  readonly kind: string;
+  readonly message?: string;
+  readonly default_text?: string;
+}
+
+/** What that person answers. */
+export interface Answer {
+  readonly question_id: string;
+  readonly accept: boolean;
+  readonly text?: string;
 }
 
 /** One who watches. */

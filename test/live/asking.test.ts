@@ -1,0 +1,233 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { LiveClient } from "../support/live-client.ts";
+import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
+import { launchPlainBrowser } from "../support/plain-browser.ts";
+
+let scene: LendScene;
+let browser: Browser;
+
+beforeAll(async () => {
+  [scene, browser] = await Promise.all([startLendScene(), launchPlainBrowser()]);
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await scene?.[Symbol.asyncDispose]();
+}, 60_000);
+
+const patient = { timeout: 20_000 };
+
+/** A session that shows a page, and what a test does to it. */
+async function open(path: string, request: object = {}) {
+  const session = await scene.open(request);
+  onTestFinished(async () => void (await scene.rest(session, undefined, { method: "DELETE" })));
+  await scene.rest(`${session}/navigate`, { url: scene.site.url(path) });
+  return {
+    session,
+    link: async (name: string, control = true): Promise<string> =>
+      (await scene.rest(`${session}/view-links`, { name, control })).body.url,
+    state: async () => (await scene.rest(`${session}/state`)).body,
+    dialogs: async () => (await scene.rest(`${session}/state`)).body.dialogs,
+  };
+}
+type Opened = Awaited<ReturnType<typeof open>>;
+
+/** Opens the session's link; a test's end closes it. */
+async function join(opened: Opened, name: string, control = true): Promise<Page> {
+  const { page, faults } = await openLink(browser, await opened.link(name, control));
+  onTestFinished(async () => {
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+  await expect.poll(() => page.locator("canvas").getAttribute("data-sequence"), patient).not.toBe(null);
+  return page;
+}
+
+/** Where the parts of the page are, from left to right. */
+const parts = ["alert", "confirm", "prompt", "leave", "loop", "huge", "too-huge"] as const;
+
+/** Clicks a part of the session's page, on the picture. */
+async function clickOn(page: Page, part: (typeof parts)[number]): Promise<void> {
+  const at = await windowPoint(page, { x: parts.indexOf(part) * 100 + 50, y: 120 });
+  await page.mouse.click(at.x, at.y);
+}
+
+const panel = (page: Page) => page.locator("#question");
+const asks = (page: Page, text: string | RegExp) =>
+  expect
+    .poll(
+      () =>
+        panel(page)
+          .filter({ visible: true })
+          .textContent({ timeout: 1_000 })
+          .catch(() => ""),
+      patient,
+    )
+    .toMatch(text);
+/** What a script makes the title is not news for viewers. */
+const titled = (opened: Opened, title: string | RegExp) =>
+  expect.poll(async () => (await opened.state()).title, patient).toMatch(title);
+const asksNothing = (page: Page) => expect.poll(() => panel(page).isVisible(), patient).toBe(false);
+
+test.each(["headless-shell", "chromium"])(
+  "who steers %s answers its dialogs, by mouse and by keys",
+  async (runtime) => {
+    const opened = await open("/asking.html", { runtime });
+    const page = await join(opened, "Ada");
+    await takeControl(page);
+
+    await clickOn(page, "confirm");
+    await asks(page, /Asking asks:\s+Really\?/);
+    expect(await opened.dialogs()).toMatchObject([{ kind: "confirm", message: "Really?", answer: "pending" }]);
+    await page.getByRole("button", { name: "OK" }).click();
+    await titled(opened, "confirm true");
+    await asksNothing(page);
+    expect(await opened.dialogs()).toMatchObject([{ kind: "confirm", answer: "accepted" }]);
+
+    await clickOn(page, "prompt");
+    await asks(page, "Name?");
+    const field = page.getByRole("textbox", { name: "Name?" });
+    expect(await field.inputValue()).toBe("x");
+    // It has the focus already.
+    await page.keyboard.press("ControlOrMeta+A");
+    await page.keyboard.insertText("Grüße 日本語");
+    await page.keyboard.press("Enter");
+    await titled(opened, "prompt Grüße 日本語");
+
+    await clickOn(page, "prompt");
+    await asks(page, "Name");
+    await page.keyboard.press("Escape");
+    await titled(opened, "prompt null");
+
+    await clickOn(page, "alert");
+    await asks(page, "hello");
+    expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
+    await page.keyboard.press("Enter");
+    await titled(opened, "alerted");
+    // Keys belong to the page again.
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
+  },
+  90_000,
+);
+
+test("a page that does not want to be left is left, or not, as who steers says", async () => {
+  const opened = await open("/asking.html");
+  const page = await join(opened, "Ada");
+  await takeControl(page);
+  await clickOn(page, "leave");
+  await titled(opened, "armed");
+  const reload = page.getByRole("button", { name: "Reload" });
+  await reload.click();
+  await asks(page, "What was entered may be lost");
+  await page.getByRole("button", { name: "Stay" }).click();
+  await asksNothing(page);
+  expect(await opened.dialogs()).toMatchObject([{ kind: "beforeunload", answer: "dismissed" }]);
+  await titled(opened, "armed");
+  await reload.click();
+  await asks(page, "What was entered may be lost");
+  await page.getByRole("button", { name: "Leave" }).click();
+  await says(page, "title", "Asking");
+}, 90_000);
+
+test("others see what is asked, and cannot answer it", async () => {
+  const opened = await open("/asking.html");
+  const page = await join(opened, "Ada");
+  const watching = await join(opened, "Cleo", false);
+  const keyOf = (url: string) => new URL(url).hash.slice(1);
+  using ben = await LiveClient.join(scene.service.url, keyOf(await opened.link("Ben")));
+  using dan = await LiveClient.join(scene.service.url, keyOf(await opened.link("Dan", false)));
+  await takeControl(page);
+  await clickOn(page, "confirm");
+  await asks(watching, /Asking asks: Ada is to answer\.\s+Really\?/);
+  expect(await panel(watching).getByRole("button").count()).toBe(0);
+  const { state } = await ben.hear((message) => message.state?.questions?.length === 1);
+  const [{ id: questionId, ...question }] = state.questions;
+  expect(question).toEqual({ page_id: "page_1", kind: "confirm", message: "Really?", default_text: "" });
+  const answer = { question_id: questionId, accept: true };
+  ben.send({ answer });
+  const { refused } = await ben.hear((message) => message.refused);
+  expect(refused).toMatchObject({ status: 409, type: expect.stringMatching(/conflict$/) });
+  dan.send({ answer });
+  expect(await dan.hear((message) => message.refused)).toMatchObject({ refused: { status: 403 } });
+  expect(await opened.dialogs()).toMatchObject([{ answer: "pending" }]);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await titled(opened, "confirm false");
+  await asksNothing(watching);
+}, 90_000);
+
+test("what is asked twice is answered once", async () => {
+  const opened = await open("/asking.html");
+  using ada = await LiveClient.join(scene.service.url, new URL(await opened.link("Ada")).hash.slice(1));
+  ada.send({ take_control: {} });
+  await ada.hear(({ state }) => state?.control.state === "human_control");
+  ada.send({ input: { events: ["pointer_down", "pointer_up"].map((kind) => ({ kind, x: 150, y: 120 })) } });
+  const { state } = await ada.hear((message) => message.state?.questions?.length === 1);
+  const answer = { question_id: state.questions[0].id, accept: true };
+  ada.send({ answer });
+  ada.send({ answer });
+  const { refused } = await ada.hear((message) => message.refused);
+  expect(refused).toMatchObject({ status: 404 });
+  await expect.poll(async () => (await opened.state()).title, patient).toBe("confirm true");
+}, 60_000);
+
+test("handing back answers by policy at once, and nobody is asked who does not steer", async () => {
+  const opened = await open("/asking.html");
+  const page = await join(opened, "Ada");
+  await takeControl(page);
+  await clickOn(page, "prompt");
+  await asks(page, "Name");
+  await handBack(page);
+  await titled(opened, "prompt null");
+  await asksNothing(page);
+  expect(await opened.dialogs()).toMatchObject([{ kind: "prompt", answer: "dismissed" }]);
+  const tap = { action: { kind: "tap", selector: "#confirm" } };
+  expect(await scene.rest(`${opened.session}/interact`, tap)).toMatchObject({ status: 200 });
+  expect(await opened.state()).toMatchObject({ title: "confirm false" });
+}, 90_000);
+
+test("a page that closes asks no more, and a session ends while it asks", async () => {
+  const opened = await open("/asking.html");
+  const page = await join(opened, "Ada");
+  await takeControl(page);
+  await clickOn(page, "confirm");
+  await asks(page, "Really");
+  await page.getByRole("button", { name: "Close Asking" }).click();
+  await asksNothing(page);
+  await says(page, "title", "Untitled page");
+  const address = page.getByRole("textbox", { name: "Address" });
+  await address.fill(scene.site.url("/asking.html"));
+  await address.press("Enter");
+  await says(page, "title", "Asking");
+  await clickOn(page, "alert");
+  await asks(page, "hello");
+  await scene.rest(opened.session, undefined, { method: "DELETE" });
+  await says(page, "notice", "The session has ended.");
+  await asksNothing(page);
+}, 90_000);
+
+test("a page that asks without end, or megabytes at once, has nothing but its question", async () => {
+  const opened = await open("/asking.html");
+  const page = await join(opened, "Ada");
+  await takeControl(page);
+  await clickOn(page, "loop");
+  for (let asked = 1; asked <= 3; asked++) {
+    await asks(page, new RegExp(`\\s${asked}\\s`));
+    await page.keyboard.press(asked % 2 ? "Enter" : "Escape");
+    await titled(opened, `${asked} ${asked % 2 === 1}`);
+  }
+  await handBack(page);
+  await titled(opened, "20 false");
+  expect((await opened.dialogs()).length).toBe(10);
+  await takeControl(page);
+  await clickOn(page, "huge");
+  await asks(page, /h{1000}/);
+  expect((await page.locator("#question-message").textContent())?.length).toBe(1_000);
+  await page.getByRole("button", { name: "OK" }).click();
+  await titled(opened, "huge 1000");
+  // What is too long to be read holds up its page alone, which is closed.
+  await clickOn(page, "too-huge");
+  await expect.poll(async () => (await opened.state()).loading, patient).toBe(true);
+  await page.getByRole("button", { name: "Close huge" }).click();
+  await says(page, "title", "Untitled page");
+}, 90_000);

@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { QuestionDesk } from "../../workers/pages/question-desk.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A desk, and what has become of what was asked there. */
+function open() {
+  const desk = new QuestionDesk(() => undefined);
+  const settled: string[] = [];
+  const ask = (message: string) =>
+    desk.ask({ kind: "confirm", message }, async (answer) => void settled.push(`${message} ${answer?.accept}`));
+  const asked = () => [...desk.open].map(({ message }) => message);
+  return { desk, settled, ask, asked };
+}
+
+test("nobody is asked while nobody steers", () => {
+  const { ask, asked } = open();
+  expect(ask("a")).toBeUndefined();
+  expect(asked()).toEqual([]);
+});
+
+test("a person has 60 seconds to answer", () => {
+  const { desk, settled, ask, asked } = open();
+  desk.hold("view:ada");
+  ask("a");
+  vi.advanceTimersByTime(59_999);
+  expect(asked()).toEqual(["a"]);
+  vi.advanceTimersByTime(1);
+  expect({ asked: asked(), settled }).toEqual({ asked: [], settled: ["a undefined"] });
+});
+
+test("what one person was asked is not left to another, and stays while the same one renews control", () => {
+  const { desk, settled, ask, asked } = open();
+  desk.hold("view:ada");
+  ask("a");
+  desk.hold("view:ada");
+  expect(asked()).toEqual(["a"]);
+  desk.hold("view:ben");
+  expect({ asked: asked(), settled }).toEqual({ asked: [], settled: ["a undefined"] });
+});
+
+test("what is taken back is settled by nobody", async () => {
+  const { desk, settled, ask } = open();
+  desk.hold("view:ada");
+  ask("a")?.[Symbol.dispose]();
+  await expect(
+    desk.answer({ $typeName: "pilothouse.v1.LiveAnswer", questionId: "que_1", accept: true, text: "" }),
+  ).rejects.toThrow("the page does not ask that any more");
+  desk.hold(undefined);
+  vi.runAllTimers();
+  expect(settled).toEqual([]);
+});
+
+test("at most 64 questions are open", () => {
+  const { desk, ask, asked } = open();
+  desk.hold("view:ada");
+  for (let index = 0; index < 70; index++) ask(String(index));
+  expect(asked().length).toBe(64);
+});
