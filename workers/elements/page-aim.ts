@@ -149,7 +149,10 @@ export function mayMove(element: Element, look: Look): boolean {
   const last = look.element === element ? look.box : undefined;
   look.element = element;
   look.box = sight.boxOf(element);
-  return (look.isDoubtful || isAnimated(element)) && !(last && sight.isSameBox(last, look.box));
+  const animations = [...animationsOf(element)];
+  // One that the browser has yet to begin stands where it will begin.
+  if (animations.some(({ pending }) => pending)) return true;
+  return (look.isDoubtful || animations.length > 0) && !(last && sight.isSameBox(last, look.box));
 }
 
 /** Scrolls to an element, and where it is covered there, now and then to another edge; says whether it has moved by it. */
@@ -183,12 +186,13 @@ export function scrollIntoView(element: Element, block: "needed" | "end" | "cent
   scrollIntoViewIfNeeded.call(element);
 }
 
-/** Whether an animation or a transition runs on an element, or on what it is in. */
-export function isAnimated(element: Element): boolean {
+/** The animations and transitions that run on an element, and on what it is in. */
+export function* animationsOf(element: Element): Generator<Animation> {
   for (let at: Element | undefined = element; at; at = sight.shownIn(at)) {
-    if (Element.prototype.getAnimations.call(at).some(({ playState }) => playState === "running")) return true;
+    for (const animation of Element.prototype.getAnimations.call(at)) {
+      if (animation.playState === "running") yield animation;
+    }
   }
-  return false;
 }
 
 /** The middle of the first box of an element that is in view. */
