@@ -114,7 +114,7 @@ export class Gateway {
   }
 
   async #mountDocuments(): Promise<void> {
-    const { publicUrl, errorsBase, embedOrigins } = this.#app.config;
+    const { publicUrl, errorsBase, embedOrigins, liveKit } = this.#app.config;
     const comments = await loadComments();
     const document = buildOpenApi(this.#services, { publicUrl, errorsBase, version: packageJson.version, comments });
     await mountPages(this.#rest, {
@@ -124,7 +124,7 @@ export class Gateway {
       errorsPath: errorsPathOf(errorsBase),
     });
     mountLinkPages(this.#rest);
-    mountLivePage(this.#rest, embedOrigins);
+    mountLivePage(this.#rest, { embedders: embedOrigins, mediaServer: liveKit?.url });
     const { outbox } = this.#app.mailer;
     if (outbox) await mountOutbox(this.#rest, outbox);
   }

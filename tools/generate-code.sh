@@ -13,7 +13,9 @@ touch "$work/.stamp"
 buf generate --output "$work"
 # The image keeps the comments of the proto files: the API reference is made from them.
 buf build proto --output "$work/src/gen/image.binpb"
-vite build gateway/web --outDir "$PWD/$work/src/gen/web"
+for page in live livekit; do
+  PAGE=$page vite build gateway/web --outDir "$PWD/$work/src/gen/web"
+done
 
 if [ "${1:-}" = --compare ]; then
   diff -r -x .stamp "$work/src/gen" src/gen

@@ -37,6 +37,8 @@ export interface WorkerConfig {
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
   readonly isolation: Isolation | undefined;
+  /** The media server over which sessions are shown as well, if there is one. */
+  readonly livekitUrl: string | undefined;
   /** How long running sessions may go on when the worker is told to end, in seconds. */
   readonly drainSeconds: number;
   /** From which pressure of the machine the worker takes no new sessions, in percent; 100 never. */
@@ -71,6 +73,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     scratch: readDirectory(env, "SCRATCH_DIR"),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),
     isolation: isolation === "auto" ? undefined : isolation,
+    livekitUrl: read.url("LIVEKIT_URL", ["ws:", "wss:"]),
     // Ctrl-C ends all that `npm start` began.
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
     closeAt: {

@@ -12,7 +12,7 @@ import {
   type ViewRequest,
   WorkerService,
 } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { JoinRequest, JoinResponse } from "../src/gen/pilothouse/v1/live_pb.ts";
+import type { JoinResponse } from "../src/gen/pilothouse/v1/live_pb.ts";
 import { CaptureStreamResponseSchema, type CdpResponse } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
@@ -222,11 +222,8 @@ async function* view(sessions: SessionTable, requests: AsyncIterable<ViewRequest
   const all = requests[Symbol.asyncIterator]();
   const { value: first } = await all.next();
   const { context, viewer, request }: Partial<ViewRequest> = first ?? {};
-  async function* rest(): AsyncGenerator<JoinRequest> {
-    for await (const next of { [Symbol.asyncIterator]: () => all }) yield given(next.request);
-  }
   const isHidden = request?.join?.hidden ?? false;
-  yield* sessions.find(context).view({ who: given(viewer), isHidden, requests: rest() });
+  yield* sessions.find(context).view({ who: given(viewer), isHidden, requests: { [Symbol.asyncIterator]: () => all } });
 }
 
 /** Says of an answer that it is an earlier one. */

@@ -10,6 +10,7 @@ import type { Log } from "../src/platform/log.ts";
 import { BoundsWatchdog } from "./bounds/bounds-watchdog.ts";
 import type { WorkerConfig } from "./config.ts";
 import { drain } from "./drain.ts";
+import { MediaServer } from "./egress/media-server.ts";
 import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
 import { GatewayCaller } from "./fleet/gateway-caller.ts";
 import { GatewayRound } from "./fleet/gateway-round.ts";
@@ -79,6 +80,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
 interface Ground {
   readonly runtimes: Awaited<ReturnType<typeof probeRuntimes>>;
   readonly slots: SlotPool;
+  readonly mediaServer: MediaServer | undefined;
   readonly profiles: ProfileShelf;
   readonly reports: Reports;
 }
@@ -89,6 +91,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   if (runtimes.size === 0) throw new Error("no browser is installed: set HEADLESS_SHELL_PATH or CHROMIUM_PATH");
   // On disk: as many as sessions may have are more than the machine has of memory.
   const storage = join(config.dataDir, "slots");
+  const mediaServer = config.livekitUrl === undefined ? undefined : new MediaServer(config.livekitUrl);
   const slots = new SlotPool({
     size: config.slots,
     executables,
@@ -99,17 +102,18 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
     ...(config.isolation && { isolation: config.isolation }),
     scratch: config.scratch,
     storage,
+    mediaServer,
   });
   const profiles = new ProfileShelf(config.dataDir, config.index);
   for (const path of [config.dataDir, storage]) await makePassableDirectory(path);
   await profiles.start();
   await slots.start();
-  return { runtimes, slots, profiles, reports: new Reports() };
+  return { runtimes, slots, mediaServer, profiles, reports: new Reports() };
 }
 
 /** Makes what holds the sessions; `onRoom` hears that a worker that was full has room again. */
 function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
-  const { runtimes, slots, profiles, reports } = ground;
+  const { runtimes, slots, mediaServer, profiles, reports } = ground;
   const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots, profiles });
   const watchdog = new BoundsWatchdog({
     bounds: sessionBounds,
@@ -119,6 +123,7 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
     slots,
     runtimes: runtimes.keys(),
     most: config.warmBrowsers,
+    mediaServer,
     log,
     isOpen: () => sessions.isOpen,
     onReady: (how, seconds) => metrics.browserReady.observe({ how }, seconds),

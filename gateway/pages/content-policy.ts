@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 
 /** What a page may beyond its own style and script. */
 interface Allowances {
+  /** Scripts that it may load besides. */
+  readonly scripts?: string;
   /** What its script may connect to. */
   readonly connect?: string;
   /** Origins whose pages may have it in a frame. */
@@ -15,12 +17,12 @@ interface Allowances {
 export function pageHeadersFor(
   style: string,
   script: string,
-  { connect, embedders = [] }: Allowances = {},
+  { scripts, connect, embedders = [] }: Allowances = {},
 ): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
     `style-src '${hashOf(style)}'`,
-    `script-src '${hashOf(script)}'`,
+    `script-src '${hashOf(script)}'${scripts === undefined ? "" : ` ${scripts}`}`,
     "base-uri 'none'",
     "form-action 'none'",
     `frame-ancestors ${embedders.join(" ") || "'none'"}`,

@@ -2,11 +2,16 @@ import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
 import { html } from "../../src/platform/html.ts";
 import { pageHeadersFor } from "./content-policy.ts";
+import { revalidated } from "./pages.ts";
 import { page } from "./shell.ts";
 import { style } from "./style.ts";
 
 /** Built from `gateway/web`. */
-const script = readFileSync(new URL("../../src/gen/web/live.js", import.meta.url), "utf8");
+const script = readBuilt("live.js");
+
+function readBuilt(name: string): string {
+  return readFileSync(new URL(`../../src/gen/web/${name}`, import.meta.url), "utf8");
+}
 
 /** The picture has all the room that is left by what stands around it, and nothing lies over it. */
 const ownStyle = `
@@ -118,12 +123,36 @@ const body = html`<header class="bar">
 <canvas id="picture" role="img" aria-label="The session, no picture yet" width="1280" height="720"></canvas></main>
 <noscript><p class="single">This page needs script: it shows pictures as they come.</p></noscript>`;
 
-/** Mounts the page that a view link leads to. Pages of `embedders`, and of no other origin, may have it in a frame. */
-export function mountLivePage(fastify: FastifyInstance, embedders: readonly string[]): void {
+const scriptHeaders = { "content-type": "text/javascript; charset=utf-8", "x-content-type-options": "nosniff" };
+
+/** What the page is allowed beside what is its own. */
+interface LivePageOptions {
+  /** Origins, and no others, whose pages may have it in a frame. */
+  readonly embedders: readonly string[];
+  /** Address of the media server, if there is one: the page loads a script of ours to speak to it. */
+  readonly mediaServer: string | undefined;
+}
+
+/** Mounts the page that a view link leads to. */
+export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer }: LivePageOptions): void {
   const written = page("Live session", body, { style: ownStyle, script });
+  const own = { connect: "'self'", embedders };
   const headers = {
-    ...pageHeadersFor(style + ownStyle, script, { connect: "'self'", embedders }),
+    ...pageHeadersFor(
+      style + ownStyle,
+      script,
+      mediaServer === undefined ? own : { ...own, ...speakingTo(mediaServer) },
+    ),
     "cache-control": "no-store",
   };
   fastify.get("/live", (_, reply) => reply.headers(headers).send(written));
+  if (mediaServer === undefined) return;
+  fastify.get("/live/livekit.js", revalidated(readBuilt("livekit.js"), scriptHeaders));
+}
+
+/** Signalling over its WebSocket, and a request that tells why that was refused. */
+function speakingTo(mediaServer: string): { scripts: string; connect: string } {
+  const { host, protocol } = new URL(mediaServer);
+  const origins = protocol === "wss:" ? `wss://${host} https://${host}` : `ws://${host} http://${host}`;
+  return { scripts: "'self'", connect: `'self' ${origins}` };
 }

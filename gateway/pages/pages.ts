@@ -40,7 +40,8 @@ export async function mountPages(
   );
 }
 
-function revalidated(
+/** Answers with a document that is made once, and with 304 to who has it. */
+export function revalidated(
   body: string,
   headers: Readonly<Record<string, string>>,
 ): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {

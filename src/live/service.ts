@@ -13,20 +13,23 @@ import {
 } from "../gen/pilothouse/v1/live_pb.ts";
 import { SessionEndedReason } from "../gen/pilothouse/v1/session_pb.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
-import { asFailure, Failure, failFields } from "../platform/errors.ts";
+import type { Config } from "../platform/config.ts";
+import { asFailure, Failure, fail, failFields } from "../platform/errors.ts";
 import { type Ids, toBase32 } from "../platform/ids.ts";
 import { toProblem } from "../platform/problem.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { noSession } from "../sessions/ended-session.ts";
+import type { ViewerMessage } from "../sessions/session-commands.ts";
 import { toStoredReason } from "../sessions/session-message.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { admitPerson, type OneViewerParts } from "../view-links/one-viewer.ts";
+import { createSeats, type Seat } from "./livekit.ts";
 import { createWheel, mayControl, type SteeringParts, type Wheel } from "./steering.ts";
 
 export interface LiveServiceParts extends SteeringParts, OneViewerParts {
   readonly ids: Ids;
   readonly sessions: SteeringParts["sessions"] & Pick<Sessions, "assertRunning" | "agentOf" | "view">;
-  readonly config: { readonly errorsBase: string };
+  readonly config: Pick<Config, "errorsBase" | "liveKit">;
 }
 
 /** How many messages may wait for a viewer; of frames there are two at the most. */
@@ -57,10 +60,11 @@ function endedOf(thrown: unknown): JoinResponse {
 /** Makes the implementation of LiveService. */
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
   const { ids, sessions, config } = parts;
+  const seats = config.liveKit && createSeats(config.liveKit);
 
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
 
-  async function steer(wheel: Wheel, message: JoinRequest): Promise<MessageInitShape<typeof JoinResponseSchema>> {
+  async function steer(wheel: Wheel, message: JoinRequest): Promise<Told> {
     const { takeControl, handBack, input, command, copy, answer } = message;
     if (takeControl) await wheel.take();
     if (handBack) await wheel.handBack();
@@ -71,20 +75,37 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   }
 
   /** Does what a viewer steers by, and gives the rest, which is for the session's machine. */
-  async function* steering(call: Call, wheel: Wheel, messages: AsyncIterable<JoinRequest>, outbox: Outbox) {
-    async function answer(message: JoinRequest): Promise<void> {
-      const told = await steer(wheel, message).catch((thrown: unknown) => ({ refused: refusalOf(call, thrown) }));
+  async function* steering(
+    call: Call,
+    { wheel, seat }: Place,
+    messages: AsyncIterable<JoinRequest>,
+    outbox: Outbox,
+  ): AsyncGenerator<ViewerMessage> {
+    async function tell(telling: Promise<Told>): Promise<void> {
+      const told = await telling.catch((thrown: unknown) => ({ refused: refusalOf(call, thrown) }));
       if (Object.keys(told).length > 0) await outbox.push(create(JoinResponseSchema, told));
+    }
+    const answer = (message: JoinRequest): Promise<void> => tell(steer(wheel, message));
+    async function* subscribe(request: JoinRequest): AsyncGenerator<ViewerMessage> {
+      const { media, shown } = request.subscribe ?? {};
+      if (media !== "livekit" || shown) return yield { request };
+      const admission = seat
+        ? seat.admit()
+        : Promise.reject(fail("feature-unavailable", {}, { detail: noMediaServer }));
+      await tell(admission.then(({ url, token }) => ({ room: { url, token } })));
+      const admitted = await admission.catch(() => undefined);
+      if (admitted) yield { request, publishToken: admitted.publishToken };
     }
     let isIn = false;
     for await (const message of messages) {
-      const { join, ack, visibility, heartbeat, command } = message;
+      const { join, ack, visibility, heartbeat, command, subscribe: wish } = message;
       if (isIn && join) throw failFields("validation-failed", { join: "is for the first message alone" });
       isIn = true;
       if (heartbeat) wheel.noteLife();
       // What the worker is told of a viewer has nothing that is the viewer's secret.
-      if (join) yield create(JoinRequestSchema, { join: { hidden: join.hidden } });
-      else if (ack || visibility || heartbeat) yield message;
+      if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
+      else if (ack || visibility || heartbeat) yield { request: message };
+      else if (wish) yield* subscribe(message);
       // A page may take long to load, and input goes on meanwhile.
       else if (command) void answer(message);
       else await answer(message);
@@ -94,6 +115,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   /** What the session's machine cannot know: that an agent has the session. */
   async function complete(call: Call, id: string, response: JoinResponse): Promise<JoinResponse> {
     const { control } = response.state ?? {};
+    if (response.hello && !seats) response.hello.media = "frames";
     if (control?.state === "api" && (await sessions.agentOf(call, id)) !== null) control.state = "agent_control";
     return response;
   }
@@ -106,8 +128,9 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
         outbox.push(create(JoinResponseSchema, { input: { accepted, dropped } })),
       onFailed: async (thrown) => outbox.push(create(JoinResponseSchema, { refused: refusalOf(call, thrown) })),
     });
+    const seat = seats?.(id, viewer.id);
     async function watch(): Promise<void> {
-      for await (const response of sessions.view(call, id, viewer, steering(call, wheel, messages, outbox))) {
+      for await (const response of sessions.view(call, id, viewer, steering(call, { wheel, seat }, messages, outbox))) {
         wheel.hear(response.state?.control);
         await outbox.push(await complete(call, id, response));
       }
@@ -119,8 +142,11 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     try {
       yield* outbox;
     } catch (thrown) {
-      yield endedOf(thrown);
+      const ended = endedOf(thrown);
+      seat?.close();
+      yield ended;
     } finally {
+      seat?.leave();
       await wheel.letGo();
     }
   }
@@ -144,3 +170,12 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 }
 
 type Outbox = BoundedQueue<JoinResponse>;
+type Told = MessageInitShape<typeof JoinResponseSchema>;
+
+/** What a viewer steers by, and its right to be in the room of its session. */
+interface Place {
+  readonly wheel: Wheel;
+  readonly seat: Seat | undefined;
+}
+
+const noMediaServer = "this deployment has no media server: frames are served";

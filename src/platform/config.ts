@@ -15,6 +15,13 @@ export interface TlsFiles {
   readonly key: string;
 }
 
+/** A LiveKit server, and a key of it with its secret. */
+export interface LiveKitConfig {
+  readonly url: string;
+  readonly key: string;
+  readonly secret: string;
+}
+
 /** Which part of a gateway's work a process does. */
 export type Role = "all" | "api" | "jobs";
 
@@ -43,6 +50,8 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   /** Origins whose pages may have the live page in a frame. */
   readonly embedOrigins: readonly string[];
+  /** The media server over which sessions are shown as well, if there is one. */
+  readonly liveKit: LiveKitConfig | undefined;
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
   /** `host:port` that customers' proxies are asked for before a session begins with one. */
@@ -81,6 +90,18 @@ function readPort(read: EnvironmentReader, name: string, absent: number): number
 function readTls(read: EnvironmentReader): TlsFiles | undefined {
   const files = read.together("TLS_CERT", "TLS_KEY");
   return files && { cert: files.TLS_CERT, key: files.TLS_KEY };
+}
+
+/** Workers are told of the address alone. */
+function readLiveKit(read: EnvironmentReader): LiveKitConfig | undefined {
+  const url = read.url("LIVEKIT_URL", ["ws:", "wss:"]);
+  const given = (name: string): string => {
+    const value = read.text(name);
+    if (value === undefined)
+      throw new ConfigError(name, "is needed beside LIVEKIT_URL: a key of that server, and its secret");
+    return value;
+  };
+  return url === undefined ? undefined : { url, key: given("LIVEKIT_API_KEY"), secret: given("LIVEKIT_API_SECRET") };
 }
 
 function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): string {
@@ -171,6 +192,7 @@ export function readConfig(
     trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isNetwork),
     corsOrigins: read.list("CORS_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
     embedOrigins: read.list("EMBED_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
+    liveKit: readLiveKit(read),
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     proxyCheck: readProxyCheck(read, publicUrl),
     webhookAllow: read.list("WEBHOOK_ALLOW", "CIDRs and host:port", isAddressException),

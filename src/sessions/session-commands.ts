@@ -21,7 +21,7 @@ import {
   WaitCommandSchema,
   WorkerService,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { JoinRequest, JoinResponse, LiveAnswer, LiveViewer } from "../gen/pilothouse/v1/live_pb.ts";
+import type { JoinResponse, LiveAnswer, LiveViewer } from "../gen/pilothouse/v1/live_pb.ts";
 import {
   type CaptureRequest,
   type CaptureStreamResponse,
@@ -79,9 +79,12 @@ export interface SessionCommands {
     caller: SessionCaller,
     id: string,
     viewer: LiveViewer,
-    messages: AsyncIterable<JoinRequest>,
+    messages: AsyncIterable<ViewerMessage>,
   ): AsyncIterable<JoinResponse>;
 }
+
+/** A message of a viewer for the session's machine; where it wants pictures over LiveKit, with the machine's own token. */
+export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
 
 /** Input of a person. */
 export type PersonInput = Pick<InputCommand, "clientId" | "events"> & Partial<Pick<InputCommand, "controlEpoch">>;
@@ -119,10 +122,14 @@ async function* inputParts(
 async function* viewRequests(
   context: CommandContext,
   viewer: LiveViewer,
-  messages: AsyncIterable<JoinRequest>,
+  messages: AsyncIterable<ViewerMessage>,
 ): AsyncGenerator<ViewRequest> {
-  for await (const request of messages) {
-    yield create(ViewRequestSchema, { request, ...(request.join && { context, viewer }) });
+  for await (const { request, publishToken = "" } of messages) {
+    yield create(ViewRequestSchema, {
+      ...(request && { request }),
+      publishToken,
+      ...(request?.join && { context, viewer }),
+    });
   }
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
-const notCopied = new Set([".git", "node_modules"]);
+const notCopied = new Set([".git", ".cache", "node_modules"]);
 
 /**
  * Copies the project into a new temporary directory. Its node_modules is a directory of links, told to be current, so

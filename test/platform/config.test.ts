@@ -74,6 +74,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["CORS_ORIGINS", "https://a.example/path", /origins/],
   ["EMBED_ORIGINS", "https://a.example/path", /origins/],
   ["EGRESS_ALLOW", "localhost", /host:port/],
+  ["LIVEKIT_URL", "https://media.example.com", /`ws:\/\/` or `wss:\/\/`/],
   ["WEBHOOK_ALLOW", "localhost", /host:port/],
   ["WORKER_TOKEN", "too short", /at least 16 characters/],
   ["PROXY_CHECK", "https://example.com", /host:port/],
@@ -92,6 +93,13 @@ test.each(wrong)(
     expect(read).toThrow(variable === "TLS_CERT" ? "TLS_KEY" : variable);
   },
 );
+
+test.each([
+  [{}, "LIVEKIT_API_KEY"],
+  [{ LIVEKIT_API_KEY: "one" }, "LIVEKIT_API_SECRET"],
+])("should ask whoever names a media server with %j for %s", (env, missing) => {
+  expect(() => readConfig({ LIVEKIT_URL: "wss://media.example", ...env }, user)).toThrow(missing);
+});
 
 test("should not repeat a password of a wrong address", () => {
   expect(() => readConfig({ ...external, REDIS_URL: "http://u:hunter2@x" }, user)).toThrow(/^(?!.*hunter2).*REDIS_URL/);

@@ -1,11 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import {
-  type JoinRequest,
-  JoinRequestSchema,
-  type LiveFrame,
-  LiveViewerSchema,
-} from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { type ViewRequest, ViewRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type LiveFrame, LiveViewerSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { plainDevice } from "../../workers/device/device.ts";
@@ -31,12 +27,12 @@ const noActivity = () => ({ [Symbol.dispose]: () => undefined });
 
 /** Frames as one who watches gets them, until nobody reads on. */
 async function* watch(desk: LiveDesk, activity: () => Disposable = noActivity): AsyncGenerator<LiveFrame> {
-  const requests = new BoundedQueue<JoinRequest>({ items: 8 });
+  const requests = new BoundedQueue<ViewRequest>({ items: 8 });
   const who = create(LiveViewerSchema, { id: "vwr_1", name: "Ada" });
   const session = { id: "ses_1", describe: () => ({ status: SessionStatus.LIVE }), activity };
   for await (const { frame } of desk.view({ who, isHidden: false, requests }, session)) {
     if (!frame) continue;
-    void requests.push(create(JoinRequestSchema, { ack: { sequence: frame.sequence } }));
+    void requests.push(create(ViewRequestSchema, { request: { ack: { sequence: frame.sequence } } }));
     yield frame;
   }
 }

@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 import { pinnedLookup, resolveTarget } from "../../src/platform/outgoing/target-resolution.ts";
+import type { MediaServer } from "./media-server.ts";
 import type { EgressGuard } from "./resolver.ts";
 import type { SocketTally } from "./socket-tally.ts";
 import { connectTarget } from "./tunnel.ts";
@@ -15,9 +16,16 @@ export class DirectWay implements WayOut {
   readonly #isAllowed: (target: Target) => boolean;
   readonly #tally: SocketTally;
   readonly #agent: http.Agent;
+  readonly #mediaServer: MediaServer | undefined;
 
-  constructor(guard: EgressGuard, isAllowed: (target: Target) => boolean, tally: SocketTally) {
+  constructor(
+    guard: EgressGuard,
+    isAllowed: (target: Target) => boolean,
+    tally: SocketTally,
+    mediaServer?: MediaServer,
+  ) {
     this.#guard = guard;
+    this.#mediaServer = mediaServer;
     this.#isAllowed = isAllowed;
     this.#tally = tally;
     this.#agent = new CountingAgent((socket) => tally.add(socket));
@@ -25,7 +33,7 @@ export class DirectWay implements WayOut {
 
   async open(target: Target): Promise<Exit | "refused"> {
     const resolution = await resolveTarget(target, this.#guard.rules, this.#isAllowed, this.#guard.resolve);
-    if (resolution.kind === "refused") return "refused";
+    if (resolution.kind === "refused" || this.#mediaServer?.isAt(target, resolution.addresses)) return "refused";
     const lookup = pinnedLookup(resolution.addresses);
     return {
       agent: this.#agent,

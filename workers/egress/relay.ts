@@ -1,5 +1,6 @@
+import { randomInt } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import { isIP, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
@@ -10,17 +11,18 @@ import {
   parseTarget,
   type Target,
 } from "../../src/platform/outgoing/address-rules.ts";
-import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
+import { pinnedLookup, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { Log } from "../log.ts";
 import { DirectWay } from "./direct-way.ts";
 import { forwardRequest, maxHeaderBytes } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorOf } from "./journal.ts";
+import type { MediaServer } from "./media-server.ts";
 import { ProxiedWay } from "./proxied-way.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import { blockedHeader, refusalPage } from "./refusal-page.ts";
 import { type EgressGuard, takeTurns } from "./resolver.ts";
 import { type EgressBytes, SocketTally } from "./socket-tally.ts";
-import { joinSockets } from "./tunnel.ts";
+import { connectTarget, joinSockets } from "./tunnel.ts";
 import { Upstream } from "./upstream.ts";
 import type { EgressChange } from "./upstream-watch.ts";
 import type { Exit, WayOut } from "./way-out.ts";
@@ -32,6 +34,8 @@ export interface RelayOptions {
   showRemedy?: boolean;
   /** Resolves names; the system's resolver unless given. */
   resolve?: Resolve;
+  /** Pages do not reach it. */
+  mediaServer?: MediaServer;
 }
 
 /** What the relay needs to know beside a proxy. */
@@ -59,6 +63,8 @@ export class Relay {
   readonly #server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0 });
   readonly #connections = new Set<Socket>();
   readonly #direct: DirectWay;
+  /** Made-up addresses, and what each of them leads to. */
+  readonly #standIns = new Map<string, Target>();
   #way: WayOut;
   #refused = 0;
   #isClosed = false;
@@ -66,7 +72,7 @@ export class Relay {
   constructor(options: RelayOptions) {
     this.#options = options;
     this.#guard = { rules: options.rules, resolve: takeTurns(options.resolve) };
-    this.#direct = new DirectWay(this.#guard, this.#isAllowed, this.#tally);
+    this.#direct = new DirectWay(this.#guard, this.#isAllowed, this.#tally, options.mediaServer);
     this.#way = this.#direct;
     this.#server.on("request", (request, response) => this.#contain(response, this.#onRequest(request, response)));
     this.#server.on("connect", (request, socket, head) => {
@@ -116,6 +122,19 @@ export class Relay {
     this.#server.emit("connection", socket);
   }
 
+  /**
+   * Makes up an address that leads to a server of ours until it is disposed of, past all rules and any proxy: to pages it is
+   * one of 2^33, in a network that has no hosts (RFC 2544).
+   */
+  standFor(target: Target): Target & Disposable {
+    const number = randomInt(2 ** 17);
+    const host = `198.${18 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+    const standIn = { host, port: randomInt(1_024, 65_536) };
+    const name = formatTarget(standIn);
+    this.#standIns.set(name, target);
+    return { ...standIn, [Symbol.dispose]: () => void this.#standIns.delete(name) };
+  }
+
   /** Tells whether a request to this host and port was refused since a time (milliseconds since 1970). */
   wasRefused(host: string, port: number, sinceMs: number): boolean {
     return this.#refusals.find(asTarget(host, port), sinceMs) !== undefined;
@@ -155,7 +174,7 @@ export class Relay {
   async #onConnect(request: IncomingMessage, browser: Socket, head: Buffer): Promise<void> {
     const target = parseTarget(request.url ?? "");
     if (!target) return endConnect(browser, "400 Bad Request");
-    const exit = await this.#open(target);
+    const exit = this.#toServer(target) ?? (await this.#open(target));
     if (!exit) return endConnect(browser, "502 Bad Gateway");
     if (exit === "refused") {
       this.#noteRefusal(target);
@@ -189,6 +208,14 @@ export class Relay {
     }
   }
 
+  /** The way to what a made-up address stands for. What goes there is no traffic of the session's. */
+  #toServer(standIn: Target): Pick<Exit, "connect" | "onAnswer" | "onSilence"> | undefined {
+    const target = this.#standIns.get(formatTarget(standIn));
+    if (!target) return undefined;
+    const lookup = pinnedLookup([{ address: target.host, family: isIP(target.host) }]);
+    return { connect: (signal) => connectTarget(target, lookup, signal) };
+  }
+
   async #open(target: Target): Promise<Exit | "refused" | undefined> {
     // What a session may reach besides is ours and beside us: a proxy would look for it in its own network.
     const way = this.#isAllowed(target) ? this.#direct : this.#way;
@@ -216,7 +243,7 @@ export class Relay {
     this.#refusals.add({ ...target, at: Date.now() });
   }
 
-  #noteFailure(target: Target, error: unknown, exit?: Exit): void {
+  #noteFailure(target: Target, error: unknown, exit?: Pick<Exit, "onSilence">): void {
     const proxyFault = error instanceof ProxyFailure && { proxyFault: error.what };
     this.#failures.add({ ...target, at: Date.now(), netError: netErrorOf(error), ...proxyFault });
     exit?.onSilence?.(error);

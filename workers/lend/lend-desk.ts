@@ -10,6 +10,7 @@ import {
 import { fail } from "../../src/platform/errors.ts";
 import type { SessionFiles } from "../files/session-files.ts";
 import type { EventFeed } from "../pages/event-feed.ts";
+import type { HiddenPage } from "../slots/hidden-page.ts";
 import type { Targets } from "../wire/targets.ts";
 import type { Wire } from "../wire/wire.ts";
 import { Inbox } from "./inbox.ts";
@@ -27,6 +28,8 @@ export interface LendDeskOptions {
   readonly targets: Targets;
   readonly feed: EventFeed;
   readonly files: Pick<SessionFiles, "pathOf">;
+  /** What no client is told of. */
+  readonly hiddenPage?: HiddenPage | undefined;
   /** Where the session's downloads go. */
   readonly downloadPath: string;
   /** Makes the session's pages again what they are to be: a client that has left may have changed them. */
@@ -111,13 +114,14 @@ export class LendDesk {
   }
 
   async #admit({ isHeld, onCommand }: LendSession): Promise<LentClient> {
-    const { wire, targets, files, downloadPath, feed } = this.#options;
+    const { wire, targets, files, downloadPath, feed, hiddenPage } = this.#options;
     const user = await wire.attach(targets).catch((cause: unknown) => {
       throw fail("driver-error", { target_closed: true }, { detail: "the browser takes no client any more", cause });
     });
     const client = new LentClient(user, {
       isHeld,
       onCommand,
+      hiddenPage,
       fileOf: (name) => files.pathOf(name),
       pages: () => [...targets.own].filter(({ info }) => info.type === "page").length,
       keepDownloads: (browserContextId) =>

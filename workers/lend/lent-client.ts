@@ -1,3 +1,4 @@
+import type { HiddenPage } from "../slots/hidden-page.ts";
 import type { Envelope } from "../wire/envelope.ts";
 import type { UserAnswer, WireUser } from "../wire/wire-user.ts";
 import { BadCommand, type ClientCommand, type Params, readCommand } from "./client-command.ts";
@@ -21,6 +22,8 @@ export type LeaveReason = "browser_closed" | "closed" | "lost" | "session_ended"
 
 /** What a client needs of its session. */
 export interface ClientScene {
+  /** What no client is told of. */
+  readonly hiddenPage: HiddenPage | undefined;
   /** How many pages the session has, those of clients' own contexts among them. */
   pages(): number;
   /** Where a file of the session is, by its name; undefined when there is none. */
@@ -51,6 +54,8 @@ export class LentClient {
   readonly #hands: ClientHands;
   readonly #errands: ClientErrands;
   readonly #gone = Promise.withResolvers<void>();
+  /** What it is to be told when a page of ours has opened. */
+  readonly #held: (() => void)[] = [];
   /** How many messages it has sent. */
   messages = 0;
   /** Why it is with us no more; the first reason counts. */
@@ -144,6 +149,7 @@ export class LentClient {
     return judge(method, parse, {
       isBrowserSession: this.#user.targetOf(sessionId) === undefined,
       ownsContext: (id) => this.#contexts.has(id),
+      hidesPages: this.#scene.hiddenPage !== undefined,
       pages: this.#scene.pages(),
       fileOf: (name) => this.#scene.fileOf(name),
     });
@@ -243,6 +249,22 @@ export class LentClient {
   }
 
   #deliver(id: number | undefined, members: Buffer, sessionId: string | undefined): void {
+    const { hiddenPage } = this.#scene;
+    if (hiddenPage?.opening) {
+      this.#held.push(() => this.#deliver(id, members, sessionId));
+      if (this.#held.length === 1) void hiddenPage.opening.then(() => this.#tellHeld());
+      return;
+    }
+    const told = hiddenPage ? hiddenPage.strip(members) : members;
+    if (told) this.#send(id, told, sessionId);
+  }
+
+  /** Goes on when it is known what not to tell of. */
+  #tellHeld(): void {
+    for (const tell of this.#held.splice(0)) tell();
+  }
+
+  #send(id: number | undefined, members: Buffer, sessionId: string | undefined): void {
     if (this.left) return;
     const head = Buffer.from(id === undefined ? "{" : `{"id":${id},`);
     const tail = Buffer.from(sessionId === undefined ? "}" : `,"sessionId":${JSON.stringify(sessionId)}}`);

@@ -18,6 +18,8 @@ export interface PolicyScene {
   readonly isBrowserSession: boolean;
   /** Whether a context is one that this client has made. */
   ownsContext(id: string): boolean;
+  /** The browser has pages of ours that no client is to see. */
+  readonly hidesPages: boolean;
   /** How many pages the session has, those of clients' own contexts among them. */
   readonly pages: number;
   /** Where a file of the session is, by its name; undefined when there is none. */
@@ -74,8 +76,23 @@ const disposeBrowserContext: Rule = ({ browserContextId }, scene) =>
 const flatAlone: Rule = ({ flatten }) => (flatten === true ? pass : refuse(flat));
 
 /** Switched off it is nothing that could be flat. */
-const flatAutoAttach: Rule = ({ autoAttach, flatten }) =>
-  autoAttach === false || flatten === true ? pass : refuse(flat);
+function flatAutoAttach(params: Params, scene: PolicyScene): Verdict {
+  const isFlat = params.autoAttach === false || params.flatten === true;
+  return isFlat ? withoutHidden(params, scene) : refuse(flat);
+}
+
+/** What a client sees that says nothing of it: the protocol's own default. */
+const usualFilter = [{ type: "browser", exclude: true }, { type: "tab", exclude: true }, {}];
+
+/** Pages that are hidden are ours, and of no type that a client would miss. Of a filter the first entry that fits counts. */
+function withoutHidden(params: Params, { hidesPages }: PolicyScene): Verdict {
+  if (!hidesPages) return pass;
+  const asked = Array.isArray(params.filter) ? params.filter : usualFilter;
+  return { kind: "change", params: { ...params, filter: [{ type: "other", exclude: true }, ...asked] } };
+}
+
+/** Switched off it takes no filter. */
+const discover: Rule = (params, scene) => (params.discover === true ? withoutHidden(params, scene) : pass);
 
 /** The session's files of those names: only the last part of a path counts, whatever machine it was meant for. */
 function takeFiles(paths: unknown, { fileOf }: PolicyScene): string[] | { readonly refusal: Verdict } {
@@ -122,6 +139,8 @@ const rules: Readonly<Record<string, Rule>> = {
   "Target.disposeBrowserContext": disposeBrowserContext,
   "Target.attachToTarget": flatAlone,
   "Target.setAutoAttach": flatAutoAttach,
+  "Target.setDiscoverTargets": discover,
+  "Target.getTargets": withoutHidden,
   "Target.sendMessageToTarget": never(flat),
   "Target.setRemoteLocations": never(notThisBrowser),
   "Target.exposeDevToolsProtocol": never("a page cannot be given the DevTools protocol"),

@@ -1,7 +1,7 @@
 import { create, equals, type MessageInitShape } from "@bufbuild/protobuf";
+import type { ViewRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
-  type JoinRequest,
   type JoinResponse,
   LiveHelloSchema,
   type LiveState,
@@ -12,6 +12,7 @@ import {
 import { fail } from "../../src/platform/errors.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import { summarizePages } from "../pages/page-summary.ts";
+import type { Publication } from "./publication.ts";
 import { Screencast } from "./screencast.ts";
 import { Viewer } from "./viewer.ts";
 
@@ -42,13 +43,14 @@ export interface Arrival {
   readonly who: LiveViewer;
   readonly isHidden: boolean;
   /** What it says from then on. */
-  readonly requests: AsyncIterable<JoinRequest>;
+  readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
 }
 
 /** Shows a session to all who watch it. While nobody does, nothing runs. */
 export class LiveDesk {
   readonly #browser: LiveBrowser;
   readonly #screencast: Screencast;
+  readonly #publication: Publication | undefined;
   readonly #viewers = new Set<Viewer>();
   #session: LiveSession | undefined;
   #unlisten: (() => void) | undefined;
@@ -57,8 +59,9 @@ export class LiveDesk {
   #state: LiveState | undefined;
   #isChanged = false;
 
-  constructor(browser: LiveBrowser) {
+  constructor(browser: LiveBrowser, publication?: Publication) {
     this.#browser = browser;
+    this.#publication = publication;
     this.#screencast = new Screencast(browser.pages, {
       onFrame: (frame) => this.#tellAll({ frame }),
       wantsFrame: () => [...this.#viewers].some(({ wantsFrame }) => wantsFrame),
@@ -75,7 +78,8 @@ export class LiveDesk {
     const viewer = new Viewer(who, isHidden);
     this.#session = session;
     this.#viewers.add(viewer);
-    viewer.tell({ hello: create(LiveHelloSchema, { sessionId: session.id, viewer: who, media: "frames" }) });
+    const media = this.#publication ? "livekit" : "frames";
+    viewer.tell({ hello: create(LiveHelloSchema, { sessionId: session.id, viewer: who, media }) });
     this.#tellViewers();
     if (this.#state) viewer.tell({ state: this.#state });
     this.#attend(viewer);
@@ -98,6 +102,7 @@ export class LiveDesk {
 
   /** Ends all viewers: the session has ended. */
   close(failure: unknown): void {
+    this.#publication?.close();
     for (const viewer of this.#viewers) viewer.leave({ failure });
   }
 
@@ -109,11 +114,13 @@ export class LiveDesk {
     this.#viewers.delete(earlier);
   }
 
-  async #takeAll(viewer: Viewer, requests: AsyncIterable<JoinRequest>): Promise<void> {
+  async #takeAll(viewer: Viewer, requests: Arrival["requests"]): Promise<void> {
     try {
-      for await (const request of requests) {
+      for await (const { request, publishToken } of requests) {
+        if (!request) continue;
+        if (publishToken !== "") this.#publication?.learn(publishToken);
         viewer.take(request);
-        if (request.visibility) this.#attend(viewer);
+        if (request.visibility || request.subscribe) this.#attend(viewer);
         else this.#screencast.goOn();
       }
       viewer.leave();
@@ -126,7 +133,7 @@ export class LiveDesk {
   #attend(viewer: Viewer): void {
     this.#sync();
     const frame = this.#screencast.last;
-    if (frame && !viewer.isHidden) viewer.tell({ frame });
+    if (frame && viewer.seesFrames) viewer.tell({ frame });
     this.#screencast.goOn();
   }
 
@@ -134,12 +141,14 @@ export class LiveDesk {
   #sync(): void {
     const isWatched = this.#viewers.size > 0;
     const isSeen = [...this.#viewers].some(({ isHidden }) => !isHidden);
-    this.#screencast.turn(isSeen);
+    this.#screencast.turn([...this.#viewers].some(({ seesFrames }) => seesFrames));
+    this.#publication?.turn([...this.#viewers].some(({ isSubscribed }) => isSubscribed));
     if (isSeen) this.#activity ??= this.#session?.activity();
     else this.#activity = void this.#activity?.[Symbol.dispose]();
     if (isWatched) {
       this.#unlisten ??= this.#browser.pages.changes.listen(() => {
         this.#screencast.follow();
+        this.#publication?.follow();
         this.changed();
       });
       if (!this.#state) this.changed();

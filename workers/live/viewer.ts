@@ -26,6 +26,9 @@ interface News {
 export class Viewer {
   readonly who: LiveViewer;
   isHidden: boolean;
+  /** It wants its pictures over LiveKit; and it has them. */
+  #wantsRoom = false;
+  #hasVideo = false;
   readonly #news: News = {};
   #underWay: bigint[] = [];
   #wake: (() => void) | undefined;
@@ -36,9 +39,19 @@ export class Viewer {
     this.isHidden = isHidden;
   }
 
+  /** Whether it is in sight, and shows frames. */
+  get seesFrames(): boolean {
+    return !this.isHidden && !this.#hasVideo;
+  }
+
+  /** Whether it is in sight, and wants its pictures over LiveKit. */
+  get isSubscribed(): boolean {
+    return !this.isHidden && this.#wantsRoom;
+  }
+
   /** Whether a frame would be sent now. */
   get wantsFrame(): boolean {
-    return !this.isHidden && this.#underWay.length < mostUnderWay;
+    return this.seesFrames && this.#underWay.length < mostUnderWay;
   }
 
   /** Tells it something, in place of what it was to be told of the kind before. */
@@ -48,12 +61,16 @@ export class Viewer {
   }
 
   /** Takes what it says of itself. */
-  take({ ack, visibility, heartbeat }: JoinRequest): void {
+  take({ ack, visibility, heartbeat, subscribe }: JoinRequest): void {
     if (ack) this.#underWay = this.#underWay.filter((sequence) => sequence > ack.sequence);
     if (visibility) {
       this.isHidden = visibility.hidden;
       // What was sent to a page out of sight may never be shown.
       this.#underWay = [];
+    }
+    if (subscribe) {
+      this.#wantsRoom = subscribe.media === "livekit";
+      this.#hasVideo = this.#wantsRoom && subscribe.shown;
     }
     if (heartbeat) this.#news.heartbeat = {};
     this.#wake?.();

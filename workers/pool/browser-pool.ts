@@ -2,6 +2,7 @@ import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.t
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { type Device, plainDevice } from "../device/device.ts";
+import type { MediaServer } from "../egress/media-server.ts";
 import type { Log } from "../log.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import type { Slot } from "../slots/slot.ts";
@@ -46,6 +47,8 @@ export interface BrowserPoolOptions {
   readonly most: number;
   /** Flags of every browser besides our own. */
   readonly extraFlags?: readonly string[];
+  /** Where full Chromiums show themselves when they are asked to. */
+  readonly mediaServer?: MediaServer | undefined;
   readonly log: Log;
   /** Says whether sessions are taken: else no browser is kept for them. */
   isOpen(): boolean;
@@ -200,9 +203,11 @@ export class BrowserPool {
     { runtime, device, signal, timeoutMs }: Omit<BrowserWish, "makeProfile">,
     profile?: SessionProfile,
   ): Promise<WarmBrowser> {
-    const { extraFlags = [], log } = this.#options;
+    const { extraFlags = [], mediaServer, log } = this.#options;
     const onFault = (error: unknown) => log.error({ err: error, slot: slot.index }, "a browser's message made a fault");
-    const launching = WarmBrowser.launch(slot, { runtime, device, extraFlags, timeoutMs, signal, profile, onFault });
+    const launching = WarmBrowser.launch(slot, {
+      ...{ runtime, device, extraFlags, mediaServer, timeoutMs, signal, profile, onFault },
+    });
     try {
       return await raceSignal(launching, signal);
     } catch (error) {

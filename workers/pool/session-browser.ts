@@ -7,12 +7,14 @@ import {
 import { within } from "../../src/platform/deadline.ts";
 import type { Device } from "../device/device.ts";
 import { wearDevice } from "../device/device-dresser.ts";
+import type { MediaServer } from "../egress/media-server.ts";
 import type { Relay } from "../egress/relay.ts";
 import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
 import { LendDesk } from "../lend/lend-desk.ts";
 import { LiveDesk } from "../live/live-desk.ts";
+import { Publication } from "../live/publication.ts";
 import { ConsoleTap } from "../pages/console-tap.ts";
 import { DialogDesk } from "../pages/dialog-desk.ts";
 import { EventFeed } from "../pages/event-feed.ts";
@@ -26,6 +28,13 @@ import { artifactsDirectory } from "../slots/slot-block.ts";
 
 /** How long a CDP client that hears of a dialog may take to answer it, before we do. */
 const clientDialogMs = 5_000;
+
+/** What some browsers have. */
+interface SessionBrowserOptions {
+  readonly profile?: SessionProfile | undefined;
+  /** Where it shows itself when it is asked to. */
+  readonly mediaServer?: MediaServer | undefined;
+}
 
 /** A session's browser with all that looks after it. */
 export class SessionBrowser {
@@ -49,8 +58,9 @@ export class SessionBrowser {
   /** Gives the browser up, for a reason that its session's end tells. */
   readonly lose: (detail: string) => void;
 
-  constructor(slot: Slot, process: BrowserProcess, device: Device, profile?: SessionProfile) {
+  constructor(slot: Slot, process: BrowserProcess, device: Device, options: SessionBrowserOptions = {}) {
     this.slot = slot;
+    const { profile, mediaServer } = options;
     this.#profile = profile;
     this.#process = process;
     this.#device = device;
@@ -73,6 +83,7 @@ export class SessionBrowser {
       targets: process.targets,
       feed: this.feed,
       files: this.files,
+      hiddenPage: process.capturePage,
       downloadPath: artifactsDirectory(slot.storage),
       heal: () => this.wear(this.#device),
     });
@@ -83,7 +94,12 @@ export class SessionBrowser {
       onClosed: (page) => this.feed.publish(SessionPageClosedEventSchema, { pageId: page.id }),
       onLost: () => resolve("the browser opens no page any more"),
     });
-    this.liveDesk = new LiveDesk({ pages: this.pages, viewport: () => this.viewport });
+    const { capturePage } = process;
+    const publication =
+      mediaServer && capturePage !== undefined
+        ? new Publication({ server: mediaServer, relay: slot.relay, browser: process, pages: this.pages, capturePage })
+        : undefined;
+    this.liveDesk = new LiveDesk({ pages: this.pages, viewport: () => this.viewport }, publication);
   }
 
   /** Opens the first page, as the device that it is to be. */

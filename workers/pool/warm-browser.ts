@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import type { Device } from "../device/device.ts";
+import type { MediaServer } from "../egress/media-server.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import { beforeExit, launchBrowser } from "../slots/browser-process.ts";
 import type { Slot } from "../slots/slot.ts";
@@ -15,6 +16,8 @@ export interface WarmLaunch {
   readonly runtime: BrowserRuntime;
   readonly device: Device;
   readonly extraFlags: readonly string[];
+  /** Where it shows itself when it is asked to. */
+  readonly mediaServer?: MediaServer | undefined;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** What it is launched with, for the session that waits for it. */
@@ -37,10 +40,14 @@ export class WarmBrowser {
 
   /** Launches one and opens its page; what a failure leaves in the slot is the caller's to clear. */
   static async launch(slot: Slot, launch: WarmLaunch): Promise<WarmBrowser> {
-    const { device, profile, ...rest } = launch;
+    const { device, profile, mediaServer, ...rest } = launch;
     await profile?.restore(launch.signal);
-    const process = await launchBrowser(slot, { ...rest, keepsFiles: profile !== undefined });
-    const browser = new SessionBrowser(slot, process, device, profile);
+    const process = await launchBrowser(slot, {
+      ...rest,
+      keepsFiles: profile !== undefined,
+      canCapture: mediaServer !== undefined,
+    });
+    const browser = new SessionBrowser(slot, process, device, { profile, mediaServer });
     const prepared = Promise.all([profile?.attach(process), browser.start()]);
     await raceSignal(beforeExit(process, prepared), launch.signal);
     return new WarmBrowser(launch, browser);

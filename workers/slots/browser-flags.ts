@@ -1,4 +1,5 @@
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
+import { type CaptureExtension, captureFlags } from "./capture-extension.ts";
 import type { Sandbox } from "./confinement.ts";
 
 /** What a browser's flags depend on. */
@@ -9,6 +10,8 @@ export interface FlagWish {
   readonly relayPort: number;
   /** Where it keeps its files; without it headless shell keeps none. */
   readonly directory: string | undefined;
+  /** The extension that it is to have. */
+  readonly extension?: CaptureExtension | undefined;
   /** Flags besides our own. */
   readonly extra?: readonly string[] | undefined;
 }
@@ -70,7 +73,6 @@ const quietFlags = [
   "--disable-default-apps",
   "--disable-dev-shm-usage",
   "--disable-domain-reliability",
-  "--disable-extensions",
   "--disable-field-trial-config",
   "--disable-search-engine-choice-screen",
   "--disable-sync",
@@ -114,7 +116,8 @@ const disabledFeatures = [
 ];
 
 /** Gives all flags of a browser in a slot, which is driven over a pipe and begins with one blank page. */
-export function browserFlags({ runtime, sandbox, relayPort, directory, extra = [] }: FlagWish): string[] {
+export function browserFlags(wish: FlagWish): string[] {
+  const { runtime, sandbox, relayPort, directory, extension, extra = [] } = wish;
   const features: Record<string, string[]> = { enable: [...enabledFeatures], disable: [...disabledFeatures] };
   for (const flag of extra) {
     const [, verb = "", names = ""] = featuresFlag.exec(flag) ?? [];
@@ -125,6 +128,7 @@ export function browserFlags({ runtime, sandbox, relayPort, directory, extra = [
     ...headlessFlags,
     ...unattendedFlags,
     ...quietFlags,
+    ...(extension ? captureFlags(extension) : ["--disable-extensions"]),
     ...egressFlags(relayPort),
     ...(sandbox === "none" ? ["--no-sandbox"] : []),
     ...(directory === undefined ? [] : [`--user-data-dir=${directory}`]),

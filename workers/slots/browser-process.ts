@@ -10,6 +10,8 @@ import { Targets } from "../wire/targets.ts";
 import { Wire } from "../wire/wire.ts";
 import { writeBrowserFiles } from "./browser-files.ts";
 import { browserFlags } from "./browser-flags.ts";
+import { type CaptureExtension, writeCaptureExtension } from "./capture-extension.ts";
+import { HiddenPage } from "./hidden-page.ts";
 import { mostTasks } from "./session-bounds.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { profileDirectory, temporaryDirectory } from "./slot-block.ts";
@@ -34,6 +36,8 @@ export interface BrowserLaunch {
   extraFlags?: readonly string[];
   /** The browser keeps its files in the slot's profile directory; full Chromium always does. */
   keepsFiles?: boolean;
+  /** Full Chromium has our extension, which captures its tabs. */
+  canCapture?: boolean;
   signal?: AbortSignal;
   timeoutMs?: number;
   /** Hears of what was thrown by whoever heard a message of the browser, which then counts as dead. */
@@ -55,6 +59,8 @@ export interface BrowserProcess {
   readonly browserSession: CdpSession;
   /** Whatever the browser has open, with sessions of ours. */
   readonly targets: Targets;
+  /** The page that captures tabs, which is opened when it is wanted; undefined where the browser has none. */
+  readonly capturePage: HiddenPage | undefined;
   /** Resolves when the browser has gone: `killed` by us, or `crashed` otherwise. */
   readonly exited: Promise<BrowserExit>;
   /** Kills every process of the slot and resolves when the browser has gone. */
@@ -69,10 +75,13 @@ export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<
   const executable = slot.executables[launch.runtime];
   if (executable === undefined) throw new Error(`no browser for the runtime ${launch.runtime} is installed`);
   if (hasDirectory(launch)) await writeBrowserFiles(slot);
+  const hasExtension = launch.canCapture === true && launch.runtime === "chromium";
+  const extension = hasExtension ? await writeCaptureExtension(slot) : undefined;
   signal.throwIfAborted();
-  const running = new RunningBrowser(slot, spawnBrowser(slot, entrance, launch, executable), launch.onFault);
+  const child = spawnBrowser(slot, entrance, { ...launch, extension }, executable);
+  const running = new RunningBrowser(slot, child, launch.onFault);
   try {
-    return await raceSignal(running.beforeDeath(connect(running)), signal);
+    return await raceSignal(running.beforeDeath(connect(running, extension && new HiddenPage(extension.page))), signal);
   } catch (error) {
     await running.kill();
     throw error;
@@ -155,21 +164,27 @@ class RunningBrowser {
   }
 }
 
-async function connect(running: RunningBrowser): Promise<BrowserProcess> {
+async function connect(running: RunningBrowser, capturePage: HiddenPage | undefined): Promise<BrowserProcess> {
   const { wire, exited } = running;
   const targets = new Targets(wire);
   const [{ product }] = await Promise.all([wire.root.send("Browser.getVersion"), targets.start()]);
   running.hush();
   const version = product.slice(product.indexOf("/") + 1);
-  return { version, wire, browserSession: wire.root, targets, exited, kill: () => running.kill() };
+  return { version, wire, browserSession: wire.root, targets, capturePage, exited, kill: () => running.kill() };
 }
 
-function spawnBrowser(slot: Slot, entrance: SlotEntrance, launch: BrowserLaunch, executable: string): ChildProcess {
+function spawnBrowser(
+  slot: Slot,
+  entrance: SlotEntrance,
+  launch: BrowserLaunch & { readonly extension: CaptureExtension | undefined },
+  executable: string,
+): ChildProcess {
   const flags = browserFlags({
     runtime: launch.runtime,
     sandbox: slot.sandbox,
     relayPort: entrance.relayPort,
     directory: hasDirectory(launch) ? profileDirectory(slot.directory) : undefined,
+    extension: launch.extension,
     extra: launch.extraFlags,
   });
   return spawn(launcher, flags, {

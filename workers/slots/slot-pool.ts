@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
 import { type AddressRules, makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
 import { ownAddresses, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
+import type { MediaServer } from "../egress/media-server.ts";
 import { Relay } from "../egress/relay.ts";
 import { type EgressGuard, takeTurns } from "../egress/resolver.ts";
 import type { EgressBytes } from "../egress/socket-tally.ts";
@@ -40,6 +41,8 @@ export interface SlotPoolOptions {
   storage?: string | undefined;
   /** Resolves names; the system's resolver unless given. */
   resolve?: Resolve;
+  /** Pages do not reach it. */
+  mediaServer?: MediaServer | undefined;
 }
 
 /** What has left through all slots since the worker began. */
@@ -170,12 +173,13 @@ export class SlotPool {
   }
 
   #makeRelay(): Relay {
-    const { log, showRemedy, resolve } = this.#options;
+    const { log, showRemedy, resolve, mediaServer } = this.#options;
     return new Relay({
       rules: this.#rules,
       log,
       ...(showRemedy === undefined ? {} : { showRemedy }),
       ...(resolve === undefined ? {} : { resolve }),
+      ...(mediaServer && { mediaServer }),
     });
   }
 

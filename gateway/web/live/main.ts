@@ -7,6 +7,7 @@ import type { Command, Problem, Told } from "./messages.ts";
 import { createPicture } from "./picture.ts";
 import { attachMouse, attachTouch } from "./pointer.ts";
 import { createQuestionPanel } from "./question.ts";
+import { createVideo } from "./video.ts";
 import { createView, find, nameOf, type Shown, steers } from "./view.ts";
 
 /** Milliseconds for which a refusal stands, unless something else is told. */
@@ -61,8 +62,12 @@ function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "
   complain(who === undefined ? `That did not work: ${detail}.` : `${nameOf(who, shown)} steers at the moment.`);
 }
 
-function hear({ hello, state, viewers, refused, clipboard: copied }: Told): void {
-  if (hello) show({ own: hello.viewer, trouble: undefined });
+function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told): void {
+  if (hello) {
+    show({ own: hello.viewer, trouble: undefined });
+    video.begin(hello.media);
+  }
+  if (room) video.join(room);
   if (state) show({ state });
   if (viewers) show({ viewers: viewers.viewers });
   if (copied) clipboard.hear(copied.text ?? "");
@@ -79,8 +84,14 @@ function start(token: string) {
         canvas.dataset.sequence = String(sequence);
         onShown(sequence);
       }),
-    onBreak: (why) => show({ trouble: { is: "waiting", why } }),
-    onOver: (why) => show({ trouble: { is: "over", why }, viewers: [] }),
+    onBreak: (why) => {
+      video.end();
+      show({ trouble: { is: "waiting", why } });
+    },
+    onOver: (why) => {
+      video.end();
+      show({ trouble: { is: "over", why }, viewers: [] });
+    },
   });
 }
 
@@ -125,6 +136,13 @@ function attach(): void {
 }
 
 addEventListener("hashchange", () => void (location.hash.length > 1 && location.reload()));
+const video = createVideo({
+  picture,
+  send: (message) => connection.send(message),
+  onPicture: () => {
+    canvas.dataset.sequence = `video ${picture.shown}`;
+  },
+});
 const token = takeToken();
 const connection = start(token);
 const input = createInputQueue(connection);

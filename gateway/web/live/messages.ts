@@ -52,13 +52,15 @@ export interface Problem {
 
 /** What the service tells in text, of what this page looks at. */
 export interface Told {
-  readonly hello?: { readonly viewer: Viewer };
+  readonly hello?: { readonly viewer: Viewer; readonly media?: string };
   readonly state?: State;
   readonly viewers?: { readonly viewers: readonly Viewer[] };
   readonly heartbeat?: object;
   readonly ended?: { readonly reason?: string };
   readonly refused?: Problem;
   readonly clipboard?: { readonly text?: string };
+  /** Where pictures come over LiveKit. */
+  readonly room?: { readonly url: string; readonly token: string };
   /** The last message of a stream that has failed. */
   readonly error?: Problem;
 }

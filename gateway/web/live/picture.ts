@@ -40,6 +40,8 @@ interface Waiting {
 export interface Picture {
   /** Shows a frame, unless a newer one comes before it can. */
   show(message: Uint8Array, onShown: (sequence: number) => void): void;
+  /** Shows what a video shows at the moment, in place of frames. */
+  paint(video: HTMLVideoElement): void;
   /** The point of the page at a point of the window: one beside the picture is at its edge. */
   pointAt(at: { readonly clientX: number; readonly clientY: number }): Point;
   /** Counts the frames that were shown. */
@@ -86,6 +88,16 @@ export function createPicture(canvas: HTMLCanvasElement): Picture {
       if (!(frame instanceof Uint8Array)) return;
       waiting = { frame: readFields(frame), onShown };
       if (!isDrawing) void drawAll();
+    },
+    paint(video) {
+      const { videoWidth: width, videoHeight: height } = video;
+      if (width === 0) return;
+      if (canvas.width !== width) canvas.width = width;
+      if (canvas.height !== height) canvas.height = height;
+      pen?.drawImage(video, 0, 0);
+      // A tab is captured in CSS pixels, whatever the device's scale.
+      page = { width, height };
+      shown += 1;
     },
     pointAt({ clientX, clientY }) {
       const box = canvas.getBoundingClientRect();

@@ -1,0 +1,135 @@
+import type { Picture } from "./picture.ts";
+
+/** Milliseconds: until the first picture, and without one, after which frames are shown instead; before LiveKit is tried again, at first and at the most. */
+const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
+
+/** Joins a room, and gives what leaves it. */
+export type JoinRoom = (
+  url: string,
+  token: string,
+  hear: { onVideo(video: HTMLVideoElement): void; onGone(): void },
+) => () => void;
+
+declare global {
+  /** Made by the script of `livekit`, which is loaded when it is wanted. */
+  var joinRoom: JoinRoom | undefined;
+}
+
+let loading: Promise<void> | undefined;
+
+function load(): Promise<void> {
+  loading ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = "/live/livekit.js";
+    script.onload = () => resolve();
+    script.onerror = () => {
+      loading = undefined;
+      reject(new Error("the script did not load"));
+    };
+    document.head.append(script);
+  });
+  return loading;
+}
+
+export interface VideoOptions {
+  readonly picture: Picture;
+  send(message: object): void;
+  onPicture(): void;
+}
+
+/** The picture as it comes over LiveKit. While it does not, there are frames. */
+export interface Video {
+  /** Takes note of how pictures come, at the beginning of each connection. */
+  begin(media: string | undefined): void;
+  /** Takes what to join with. */
+  join(room: { readonly url: string; readonly token: string }): void;
+  /** The connection has ended. */
+  end(): void;
+}
+
+export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
+  let leave: (() => void) | undefined;
+  let timer: number | undefined;
+  let retry = times.firstRetry;
+  let isOn = false;
+  /** Whatever a room does that was left is of no interest any more. */
+  let turn = 0;
+
+  function drop(): void {
+    turn += 1;
+    clearTimeout(timer);
+    leave?.();
+    leave = undefined;
+  }
+
+  function ask(): void {
+    if (!isOn || document.hidden) return;
+    drop();
+    send({ subscribe: { media: "livekit" } });
+    timer = window.setTimeout(fallBack, times.start);
+  }
+
+  function fallBack(): void {
+    drop();
+    if (!isOn) return;
+    send({ subscribe: { media: "frames" } });
+    timer = window.setTimeout(ask, retry * (0.5 + Math.random()));
+    retry = Math.min(retry * 2, times.lastRetry);
+  }
+
+  function watch(): void {
+    clearTimeout(timer);
+    // Out of sight nothing is painted, and nothing missing.
+    if (!document.hidden) timer = window.setTimeout(fallBack, times.patience);
+  }
+
+  function play(video: HTMLVideoElement): void {
+    const mine = turn;
+    let isShown = false;
+    const paint = (): void => {
+      if (mine !== turn) return;
+      video.requestVideoFrameCallback(paint);
+      picture.paint(video);
+      onPicture();
+      watch();
+      if (isShown) return;
+      isShown = true;
+      retry = times.firstRetry;
+      send({ subscribe: { media: "livekit", shown: true } });
+    };
+    video.requestVideoFrameCallback(paint);
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (!isOn) return;
+    if (!document.hidden) ask();
+    else clearTimeout(timer);
+  });
+
+  return {
+    begin(media) {
+      isOn = media === "livekit";
+      retry = times.firstRetry;
+      drop();
+      ask();
+    },
+    join({ url, token }) {
+      const mine = turn;
+      const isMine = () => mine === turn;
+      load().then(
+        () => {
+          if (!isMine()) return;
+          leave = globalThis.joinRoom?.(url, token, {
+            onVideo: (video) => isMine() && play(video),
+            onGone: () => isMine() && fallBack(),
+          });
+        },
+        () => isMine() && fallBack(),
+      );
+    },
+    end() {
+      isOn = false;
+      drop();
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import type { HiddenPage } from "../slots/hidden-page.ts";
+import type { CdpSession } from "../wire/cdp-session.ts";
+import type { Targets } from "../wire/targets.ts";
+import { type CaptureControl, captureScript } from "./capture-script.ts";
+
+/** The browser that has our extension. */
+export interface CaptureBrowser {
+  readonly browserSession: CdpSession;
+  readonly targets: Targets;
+}
+
+type Ask = Exclude<keyof CaptureControl, "ended">;
+
+/** The page of our extension: open while the session is published, and no longer. */
+export class CapturePage implements AsyncDisposable {
+  /** Resolves, with why, when it captures no more. */
+  readonly ended: Promise<string>;
+  readonly #browser: CdpSession;
+  readonly #session: CdpSession;
+  readonly #targetId: string;
+
+  private constructor(browser: CdpSession, session: CdpSession, targetId: string) {
+    this.#browser = browser;
+    this.#session = session;
+    this.#targetId = targetId;
+    this.ended = this.#evaluate<string>("capture.ended").catch((error: Error) => error.message);
+  }
+
+  /** Opens it, out of everybody's sight: it is no tab. */
+  static async open({ browserSession, targets }: CaptureBrowser, page: HiddenPage): Promise<CapturePage> {
+    const tabs = () => browserSession.send("Target.getTargets", { filter: [{ type: "tab" }] });
+    const { targetId, session } = await page.open(async (hide) => {
+      const before = new Set((await tabs()).targetInfos.map((tab) => tab.targetId));
+      const { targetId } = await browserSession.send("Target.createTarget", { url: "about:blank", hidden: true });
+      hide(targetId);
+      const session = targets.sessionOf(targetId);
+      if (!session) throw new Error("the browser has opened a page and not told of it");
+      await session.send("Page.navigate", { url: page.address });
+      // A tab that people could see has its place in a window, which is told with it.
+      const isOurs = (tab: object & { targetId: string }) => !before.has(tab.targetId) && !("embedderData" in tab);
+      for (const tab of (await tabs()).targetInfos) if (isOurs(tab)) hide(tab.targetId);
+      return { targetId, session };
+    });
+    const expression = `globalThis.capture = (${captureScript})(); undefined`;
+    const { exceptionDetails } = await session.send("Runtime.evaluate", { expression });
+    if (exceptionDetails) throw new Error(`the capture cannot begin: ${exceptionDetails.exception?.description}`);
+    return new CapturePage(browserSession, session, targetId);
+  }
+
+  /** Has it do something. */
+  ask<Name extends Ask>(
+    name: Name,
+    argument: Parameters<CaptureControl[Name]>[0],
+  ): Promise<Awaited<ReturnType<CaptureControl[Name]>>> {
+    return this.#evaluate(`capture.${name}(${JSON.stringify(argument)})`);
+  }
+
+  /** Closes it, and its renderer with it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#browser.send("Target.closeTarget", { targetId: this.#targetId }).catch(() => undefined);
+  }
+
+  async #evaluate<Value>(expression: string): Promise<Value> {
+    const how = { expression, awaitPromise: true, returnByValue: true };
+    const { result, exceptionDetails } = await this.#session.send("Runtime.evaluate", how);
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
+  }
+}
