@@ -194,7 +194,14 @@ export class WorkerUnderTest {
   }
 }
 
-type Options = GrpcCallOptions & { idempotencyKey?: string; controlEpoch?: bigint; waitMs?: number };
+type Options = GrpcCallOptions & {
+  idempotencyKey?: string;
+  controlEpoch?: bigint;
+  holderClientId?: string;
+  waitMs?: number;
+  stepId?: string;
+  recall?: boolean;
+};
 
 /** A capture as a client gets it. */
 export interface ReadCapture {
@@ -307,7 +314,9 @@ export class DrivenSession {
     return { metadata: this.#metadata, timeoutMs: callMs, ...(signal && { signal }) };
   }
 
-  #context({ idempotencyKey = "", controlEpoch = 0n, waitMs = 0 }: Options) {
-    return create(CommandContextSchema, { ...this.placement, idempotencyKey, controlEpoch, timeoutMs: waitMs });
+  #context({ waitMs: timeoutMs = 0, idempotencyKey = "", controlEpoch = 0n, holderClientId = "", ...step }: Options) {
+    const { stepId = "", recall = false } = step;
+    const named = { idempotencyKey, controlEpoch, holderClientId, stepId, recall, timeoutMs };
+    return create(CommandContextSchema, { ...this.placement, ...named });
   }
 }

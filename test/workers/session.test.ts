@@ -145,6 +145,67 @@ describe("an idempotency key", () => {
   });
 });
 
+describe("a step of a turn", () => {
+  test("is done once, and can be asked about", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const step = { stepId: "step_1" };
+    const recall = { ...step, recall: true };
+    await expect(session.interact({}, recall)).rejects.toMatchObject({ slug: "not-found" });
+    const [first, asked] = await Promise.all([session.interact(tap("#go"), step), session.interact({}, recall)]);
+    expect(first.title).toBe("click go 1");
+    expect(asked).toEqual(first);
+    expect(await session.interact(tap("#go"), step)).toEqual(first);
+    await expect(session.interact(tap("#check"), step)).rejects.toMatchObject({ slug: "conflict" });
+    await expect(session.navigate({ url: site.url("/") }, recall)).rejects.toMatchObject({ slug: "conflict" });
+    expect((await session.interact(tap("#go"), { stepId: "step_2" })).title).toBe("click go 1");
+  });
+
+  test("keeps its failure, and is not made another by a retry", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/targets.html") });
+    const step = { stepId: "step_1" };
+    const late = { slug: "session-timeout" };
+    await expect(session.interact({ ...tap("#soon"), timeoutMs: 50 }, step)).rejects.toMatchObject(late);
+    await expect(session.interact({ ...tap("#soon"), timeoutMs: 50 }, step)).rejects.toMatchObject(late);
+    await expect(session.interact({}, { ...step, recall: true })).rejects.toMatchObject(late);
+  });
+
+  test("goes on without its caller, and tells the next one", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/targets.html") });
+    const gone = new AbortController();
+    const step = { stepId: "step_1" };
+    const tapping = session.interact(tap("#soon"), { ...step, signal: gone.signal }).catch(() => undefined);
+    await session.state();
+    gone.abort();
+    await tapping;
+    expect((await session.interact({}, { ...step, recall: true })).title).toBe("clicked soon");
+  });
+
+  test("is not begun, and may come again, when it is refused for who steers", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") }, { controlEpoch: 3n });
+    const step = { stepId: "step_1" };
+    await expect(session.interact(tap("#go"), { ...step, controlEpoch: 2n })).rejects.toMatchObject({
+      slug: "conflict",
+    });
+    expect((await session.interact(tap("#go"), { ...step, controlEpoch: 3n })).title).toBe("click go 1");
+    const held = { controlEpoch: 4n, holderClientId: "ada" };
+    expect((await session.interact({}, { ...step, ...held, recall: true })).title).toBe("click go 1");
+  });
+
+  test("is remembered while it is among the last 32", async () => {
+    const session = await open();
+    await session.navigate({ url: site.url("/form.html") });
+    const key = { action: { case: "key" as const, value: { key: "Shift" } } };
+    for (let step = 0; step <= 32; step += 1) await session.interact(key, { stepId: `step_${step}` });
+    const recall = (stepId: string) => session.interact({}, { stepId, recall: true });
+    await expect(recall("step_0")).rejects.toMatchObject({ slug: "not-found" });
+    await recall("step_1");
+  });
+});
+
 describe("control and placement", () => {
   test("refuses a command whose control epoch is stale", async () => {
     const session = await open();

@@ -31,7 +31,7 @@ import { shownText } from "../pages/shown-text.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
-import { IdempotencyMemory } from "./idempotency.ts";
+import { idempotencyMemory, type KeyedCommand, stepMemory } from "./idempotency.ts";
 import type { IdleClock } from "./idle-clock.ts";
 import { inDoubt, isCut, type SessionControl } from "./session-control.ts";
 
@@ -97,7 +97,8 @@ export class SessionCommands {
   readonly #options: SessionCommandsOptions;
   readonly #browser: SessionBrowser;
   readonly #queue: CommandQueue;
-  readonly #memory = new IdempotencyMemory();
+  readonly #memory = idempotencyMemory();
+  readonly #steps = stepMemory();
   readonly #idleClock: IdleClock;
   readonly #pause: ChallengePause;
   readonly #control: SessionControl;
@@ -131,9 +132,9 @@ export class SessionCommands {
         const status = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
         return status === undefined ? {} : { httpStatus: status };
       });
-    const key = context?.idempotencyKey ?? "";
-    return this.#memory.run(
-      { key, method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
+    return this.#once(
+      context,
+      { method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
       async () => create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
     );
   }
@@ -149,9 +150,9 @@ export class SessionCommands {
     const isByHand = byHand.has(request.action.case);
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
     const work = () => this.#run(command, (scene) => this.#act(scene, request.action));
-    const key = context?.idempotencyKey ?? "";
-    return this.#memory.run(
-      { key, method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
+    return this.#once(
+      context,
+      { method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
       async () => create(InteractResponseSchema, await work()),
     );
   }
@@ -196,13 +197,30 @@ export class SessionCommands {
 
   /** Reads the text that is selected, for the person who steers. */
   async readSelection(context: CommandContext | undefined, caller: AbortSignal): Promise<string> {
-    this.#control.learn(context);
-    this.#control.assertFree(context);
+    this.#admit(context);
     using progress = new CommandProgress(selectionMs, [caller, this.#ended]);
     const { active } = this.#browser.pages;
     // What was typed before may be what selects.
     await progress.race(inputOf(active.cdp).tally.settled());
     return await readSelection(active, progress);
+  }
+
+  /** Does what has a name once: a command with an Idempotency-Key, or a step. */
+  async #once<Value>(
+    context: CommandContext | undefined,
+    command: Pick<KeyedCommand, "method" | "encode" | "onReplay">,
+    work: () => Promise<Value>,
+  ): Promise<Value> {
+    const { idempotencyKey = "", stepId = "", recall: isRecall = false } = context ?? {};
+    if (stepId === "") return this.#memory.run({ ...command, key: idempotencyKey }, work);
+    // One that is refused for who steers was not begun, and may come again.
+    if (!isRecall && !this.#steps.knows(stepId)) this.#admit(context);
+    return this.#steps.run({ ...command, key: stepId, isRecall }, work);
+  }
+
+  #admit(context: CommandContext | undefined): void {
+    this.#control.learn(context);
+    this.#control.assertFree(context);
   }
 
   /** A bot check may never come to the end of its load: the session has paused for it, and that is the answer. */
@@ -215,10 +233,9 @@ export class SessionCommands {
   async #run(command: Command, work: (scene: Scene) => Promise<WorkResult>): Promise<CommandAnswer> {
     const { kind, context, caller, pageId } = command;
     const { challengeWatch } = this.#browser;
-    this.#control.learn(context);
-    this.#control.assertFree(context);
+    this.#admit(context);
     using _activity = this.#idleClock.activity();
-    const hasKey = (context?.idempotencyKey ?? "") !== "";
+    const hasKey = (context?.idempotencyKey || context?.stepId || "") !== "";
     using patience = new CommandProgress(patienceOf(context), [this.#ended]);
     const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
     const isFinishedAnyway = hasKey || kind === "interact";
