@@ -29,15 +29,6 @@ const commitAsynchronously: NamedStatement = {
 /** Events that are taken with one transaction. */
 const batch = 50;
 
-export interface FanOutParts {
-  readonly events: EventLog;
-  readonly work: Work;
-  readonly bus: Bus;
-  readonly ids: Ids;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /**
  * Deliveries that are queued in the transaction that takes their events. Thousands take a second, in which nobody's events
  * would be taken: accounts that have more are put off.

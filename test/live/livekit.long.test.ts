@@ -1,10 +1,11 @@
 import { RoomServiceClient } from "livekit-server-sdk";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
-import { openLink, says } from "../support/live-viewer.ts";
+import { sees, sightsOf } from "../support/live-sights.ts";
+import { type LiveViewer, openLink, says } from "../support/live-viewer.ts";
 import { go } from "../support/livekit-build.ts";
 import { LiveKitServer } from "../support/livekit-server.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
@@ -20,6 +21,7 @@ let scene: LendScene;
 let browser: Browser;
 let rooms: RoomServiceClient;
 let session: string;
+let sights: ReturnType<typeof sightsOf>;
 beforeAll(async () => {
   if (!isServed) return;
   server = await LiveKitServer.start();
@@ -28,6 +30,7 @@ beforeAll(async () => {
     startLendScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...server.env }),
     launchPlainBrowser("--allow-loopback-in-peer-connection"),
   ]);
+  sights = sightsOf(scene);
 }, 1_500_000);
 afterAll(async () => {
   await browser?.close();
@@ -39,74 +42,25 @@ beforeEach(async () => {
   session = await scene.open({ runtime: "chromium" });
   const opened = session;
   onTestFinished(async () => void (await scene.rest(opened, undefined, { method: "DELETE" })));
-  await navigate(pageOf("red"));
+  await sights.navigate(session, sights.pageOf("red"));
 });
 
-const colours = { red: [255, 0, 0], lime: [0, 255, 0], blue: [0, 0, 255], black: [0, 0, 0] };
-type Colour = keyof typeof colours;
-
 const patient = { timeout: 60_000 };
-const pageOf = (query: string) => scene.site.url(`/colours.html?${query}`);
 const roomName = () => `bs_${session.split("/").at(-1)}`;
 
-const navigate = async (url: string) =>
-  expect(await scene.rest(`${session}/navigate`, { url })).toMatchObject({ status: 200 });
-
-const interact = async (action: object) =>
-  expect(await scene.rest(`${session}/interact`, { action })).toMatchObject({ status: 200 });
-
-async function openViewer(): Promise<{ page: Page; linkId: string; faults: readonly string[] }> {
+async function openViewer(): Promise<LiveViewer & { readonly linkId: string }> {
   const { body } = await scene.rest(`${session}/view-links`, {});
   const { page, faults } = await openLink(browser, body.url);
   onTestFinished(() => page.context().close());
   return { page, faults, linkId: body.id };
 }
 
-/** The colour of the picture's middle, by video or by frames. Neither is exact. */
-function colourOf(page: Page): Promise<string> {
-  return page.evaluate((known) => {
-    const picture = document.querySelector("canvas");
-    const { data = [] } = picture?.getContext("2d")?.getImageData(picture.width / 2, picture.height / 2, 1, 1) ?? {};
-    const isLike = (colour: number[]) => colour.every((part, index) => Math.abs(part - (data[index] ?? 0)) < 40);
-    const found = Object.entries(known).find(([, colour]) => isLike(colour))?.[0] ?? [...data].join();
-    return `${found} by ${picture?.dataset.sequence?.startsWith("video") ? "video" : "frames"}`;
-  }, colours);
-}
-
-const sees = (page: Page, colour: Colour, by: "video" | "frames") =>
-  expect.poll(() => colourOf(page), patient).toBe(`${colour} by ${by}`);
-
 testLive(
   "two viewers see a session over LiveKit: its page, another tab, another origin, another size, and a page after a crash",
   async () => {
     const viewers = await Promise.all([openViewer(), openViewer()]);
-    const all = (check: (page: Page) => Promise<unknown>) => Promise.all(viewers.map(({ page }) => check(page)));
-    await all((page) => sees(page, "red", "video"));
-
-    await interact({ kind: "tap", selector: "#open" });
-    await all((page) => sees(page, "blue", "video"));
-    await interact({ kind: "activate_page", page_id: "page_1" });
-    await all((page) => sees(page, "red", "video"));
-
-    await navigate(pageOf("lime").replace("127.0.0.1", "localhost"));
-    await all((page) => sees(page, "lime", "video"));
-    await navigate(pageOf("red-black"));
-    await all((page) => sees(page, "black", "video"));
-
-    await interact({ kind: "close_page", page_id: "page_2" });
-    using client = await BareClient.connect(await scene.cdpUrl(session));
-    const attached = await client.attach();
-    const size = { width: 800, height: 600, deviceScaleFactor: 1, mobile: false };
-    await client.send("Emulation.setDeviceMetricsOverride", size, attached);
-    await all((page) =>
-      expect.poll(() => page.evaluate(() => document.querySelector("canvas")?.width), patient).toBe(800),
-    );
-
-    client.socket.send(JSON.stringify({ id: 99, method: "Page.crash", sessionId: attached }));
-    await all((page) => says(page, "notice", "crashed"));
-    await navigate(pageOf("blue"));
-    await all((page) => sees(page, "blue", "video"));
-    expect(viewers.flatMap(({ faults }) => faults)).toEqual([]);
+    await Promise.all(viewers.map(({ page }) => sees(page, "red", "video")));
+    await sights.showAll(session, viewers, "video");
   },
   240_000,
 );
@@ -118,11 +72,11 @@ testLive(
     await sees(page, "red", "video");
     await server.kill();
     onTestFinished(() => server.restart());
-    await navigate(pageOf("blue"));
+    await sights.navigate(session, sights.pageOf("blue"));
     await sees(page, "blue", "frames");
     await server.restart();
     onTestFinished(() => server.kill());
-    await navigate(pageOf("lime"));
+    await sights.navigate(session, sights.pageOf("lime"));
     await sees(page, "lime", "video");
   },
   240_000,
@@ -143,7 +97,7 @@ testLive(
     expect(result.targetInfos.map(({ type }: { type: string }) => type)).toContain("page");
     expect(JSON.stringify([result, client.heard])).not.toMatch(/chrome-extension|"type":"other"/);
     const others = await connectPuppeteer({ browserWSEndpoint: await scene.cdpUrl(session), defaultViewport: null });
-    expect((await others.pages()).map((each) => each.url())).toEqual([pageOf("red")]);
+    expect((await others.pages()).map((each) => each.url())).toEqual([sights.pageOf("red")]);
     await others.disconnect();
 
     for (const port of [new URL(server.url).port, server.tcpPort]) {
