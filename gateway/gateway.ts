@@ -19,6 +19,7 @@ import { mountOutbox } from "./pages/dev-mail.ts";
 import { renderDocs } from "./pages/docs-page.ts";
 import { mountLinkPages } from "./pages/link-pages.ts";
 import { mountLivePage } from "./pages/live-page.ts";
+import { mountMoneyPages } from "./pages/money-pages.ts";
 import { errorsPathOf, mountPages } from "./pages/pages.ts";
 import { blockListOf, createPeers } from "./peer.ts";
 import { Problems } from "./problems.ts";
@@ -125,6 +126,7 @@ export class Gateway {
     });
     mountLinkPages(this.#rest);
     mountLivePage(this.#rest, { embedders: embedOrigins, mediaServer: liveKit?.url });
+    await mountMoneyPages(this.#rest, this.#app.processors);
     const { outbox } = this.#app.mailer;
     if (outbox) await mountOutbox(this.#rest, outbox);
   }

@@ -14,6 +14,7 @@ import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts"
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
 import { type Bearers, createBearers } from "./identity/bearers.ts";
 import { createTerms, type Terms } from "./legal/terms.ts";
+import { type Arrangements, createArrangements } from "./limits/arrangements.ts";
 import { type Buckets, createBuckets } from "./limits/buckets.ts";
 import { createLimits, type Limits } from "./limits/limits.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
@@ -38,6 +39,7 @@ import { createRedis } from "./platform/redis/redis.ts";
 import { createRedisBus } from "./platform/redis/redis-bus.ts";
 import { createRepeatedJob } from "./platform/repeated-job.ts";
 import { createSealer, type Sealer } from "./platform/secrets/secrets-sealer.ts";
+import { createProcessors, type Processors } from "./processors/processors.ts";
 import { createProfiles, type Profiles } from "./profiles/profiles.ts";
 import type { ServedService } from "./registry.ts";
 import { createSessionKeeper } from "./sessions/session-keeper.ts";
@@ -63,6 +65,8 @@ export interface AppParts {
   readonly sealer: Sealer;
   readonly events: EventLog;
   readonly limits: Limits;
+  readonly arrangements: Arrangements;
+  readonly processors: Processors;
   readonly apiKeys: ApiKeys;
   readonly bearers: Bearers;
   readonly idempotency: Idempotency;
@@ -189,7 +193,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
     ...{ apiKeys, bearers, idempotency, work, mailer, sender, fleet, profiles, sessions, ...people },
     ...{ audit, controls: createControls({ db, events, bus, clock, audit }), signsOfLife },
-    ...{ legal: createTerms({ db, clock }) },
+    ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
+    ...{ processors: createProcessors({ config, db, clock }) },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   // What a process that only serves leaves to others.

@@ -8,6 +8,7 @@ import type { AppParts } from "./app.ts";
 import { archetypes } from "./archetypes/feature.ts";
 import { audit } from "./audit/feature.ts";
 import { auth } from "./auth/feature.ts";
+import { billing } from "./billing/feature.ts";
 import { brakes } from "./brakes/feature.ts";
 import { control } from "./control/feature.ts";
 import { credentials } from "./credentials/feature.ts";
@@ -65,6 +66,7 @@ export const features: readonly Feature<AppParts>[] = [
   viewLinks,
   live,
   me,
+  billing,
   deletion,
 ];
 

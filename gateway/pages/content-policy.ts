@@ -6,6 +6,8 @@ interface Allowances {
   readonly scripts?: string;
   /** What its script may connect to. */
   readonly connect?: string;
+  /** Where its forms may go. */
+  readonly forms?: string;
   /** Origins whose pages may have it in a frame. */
   readonly embedders?: readonly string[];
 }
@@ -17,14 +19,14 @@ interface Allowances {
 export function pageHeadersFor(
   style: string,
   script: string,
-  { scripts, connect, embedders = [] }: Allowances = {},
+  { scripts, connect, forms = "'none'", embedders = [] }: Allowances = {},
 ): Readonly<Record<string, string>> {
   const policy = [
     "default-src 'none'",
     `style-src '${hashOf(style)}'`,
     `script-src '${hashOf(script)}'${scripts === undefined ? "" : ` ${scripts}`}`,
     "base-uri 'none'",
-    "form-action 'none'",
+    `form-action ${forms}`,
     `frame-ancestors ${embedders.join(" ") || "'none'"}`,
     ...(connect === undefined ? [] : [`connect-src ${connect}`]),
   ];

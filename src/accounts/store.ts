@@ -8,7 +8,10 @@ import type { Entitlement, Override } from "./entitlement.ts";
 interface AccountsTable {
   id: string;
   name: string;
+  /** By which it is served. */
   tier: string;
+  /** What the operator has arranged; null: `tier` is. */
+  arranged_tier: Generated<string | null>;
   /** The account that embedded mode makes for itself. */
   developer: Generated<boolean>;
   created_at: Stamp;
@@ -93,9 +96,15 @@ export async function listAccounts(db: Queryable): Promise<NamedAccount[]> {
   return selectNamed(db).orderBy("id").execute();
 }
 
-/** Sets the tier of an account. */
-export async function setTier(tx: Tx, id: string, tier: string): Promise<void> {
-  await tx.sql.updateTable("accounts").set({ tier }).where("id", "=", id).execute();
+/** Reads what the operator has arranged for an account beside what is paid for; null: what it is served by. */
+export async function readArrangedTier(db: Queryable, id: string): Promise<string | null> {
+  const select = db.sql.selectFrom("accounts").select("arranged_tier").where("id", "=", id);
+  return (await select.executeTakeFirstOrThrow()).arranged_tier;
+}
+
+/** Sets what an account, which is locked, is served by, and what the operator has arranged of that. */
+export async function setTier(tx: Tx, id: string, tier: string, arranged: string): Promise<void> {
+  await tx.sql.updateTable("accounts").set({ tier, arranged_tier: arranged }).where("id", "=", id).execute();
 }
 
 /** Disables an account, or enables it again, also one that its owner has deleted; false when it is so already. */

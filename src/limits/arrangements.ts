@@ -1,15 +1,28 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Override } from "../accounts/entitlement.ts";
-import { lockAccount, setDisabled, setOverrides, setTier } from "../accounts/store.ts";
+import { lockAccount, readArrangedTier, setDisabled, setOverrides, setTier } from "../accounts/store.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import { listGrants, saveGrant } from "./paid-store.ts";
+import { advance, type Grant, type PaidTime } from "./paid-time.ts";
 import { lookBy } from "./store.ts";
-import type { TierName } from "./tiers.ts";
+import { type TierName, tiers } from "./tiers.ts";
+
+/** What money does to an account. */
+export interface PaidChange {
+  /** A sandbox processor is the cause. */
+  readonly sandbox: boolean;
+  /** Makes, changes or ends grants. */
+  apply(time: PaidTime): PaidTime;
+}
 
 /** Changes what accounts may do: at once where the bus reaches, else within 5 s, when no cache is older. */
 export interface Arrangements {
-  /** Gives an account another tier; gives the one that it had. */
+  /** Arranges another tier for an account, which serves unless a higher one is paid for; gives the one before. */
   setTier(tx: Tx, accountId: string, tier: TierName): Promise<string>;
+  /** Has the highest serve of what is arranged and what is paid for, after a change of that; gives what is paid for. */
+  serve(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly Grant[]>;
   /** Puts an override in place of any other of the same limit. */
   override(tx: Tx, accountId: string, override: Override): Promise<void>;
   /** Ends an override before its time; false when there is none. */
@@ -17,6 +30,8 @@ export interface Arrangements {
   /** Revokes the bearers of an account, and has its sessions end; or lets it go on without them. False when that is so already. */
   setDisabled(tx: Tx, accountId: string, isDisabled: boolean): Promise<boolean>;
 }
+
+const noChange: PaidChange = { sandbox: false, apply: (time) => time };
 
 /** Makes what changes accounts. */
 export function createArrangements({ clock, bus }: { readonly clock: Clock; readonly bus: Bus }): Arrangements {
@@ -36,13 +51,34 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     return others.length < active.length;
   }
 
+  /** Saves what an account is served by after a change of what is arranged or paid for. */
+  async function settle(
+    tx: Tx,
+    accountId: string,
+    sandbox: boolean,
+    change: (time: PaidTime) => PaidTime,
+  ): Promise<{ readonly before: TierName; readonly grants: readonly Grant[] }> {
+    const { tier: served } = await lockAccount(tx, accountId);
+    const before = tiers.get((await readArrangedTier(tx, accountId)) ?? served).name;
+    const stored = await listGrants(tx, accountId);
+    const now = clock.now();
+    // What has ended meanwhile ended before the change.
+    const { arranged, tier, grants } = advance(change(advance({ arranged: before, grants: stored }, now)), now);
+    for (const grant of grants) {
+      const old = stored.find(({ id }) => id === grant.id);
+      if (!old || !isDeepStrictEqual(old, grant)) saveGrant(tx, accountId, sandbox, grant);
+    }
+    await setTier(tx, accountId, tier, arranged);
+    if (tier !== served) tell(tx, accountId);
+    return { before, grants };
+  }
+
   return {
     async setTier(tx, accountId, tier) {
-      const { tier: before } = await lockAccount(tx, accountId);
-      await setTier(tx, accountId, tier);
-      tell(tx, accountId);
+      const { before } = await settle(tx, accountId, false, (time) => ({ ...time, arranged: tier }));
       return before;
     },
+    serve: async (tx, accountId, { sandbox, apply } = noChange) => (await settle(tx, accountId, sandbox, apply)).grants,
     async override(tx, accountId, override) {
       await replace(tx, accountId, override.limit, [override]);
     },

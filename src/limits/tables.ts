@@ -30,8 +30,27 @@ interface QuotaLooksTable {
   look_at: Date;
 }
 
+/** Tiers that were paid for: see paid-time.ts. */
+interface TierGrantsTable {
+  id: string;
+  account_id: string;
+  kind: "card" | "block";
+  tier: string;
+  /** A sandbox processor has made it. */
+  sandbox: boolean;
+  months: number;
+  left_ms: BigInteger | null;
+  running_since: Date | null;
+  until: Date | null;
+  /** When it is to be looked at. */
+  ends_at: Date | null;
+  ended_at: Date | null;
+  created_at: Date;
+}
+
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
+    tier_grants: TierGrantsTable;
     account_usage: AccountUsageTable;
     quota_notices: QuotaNoticesTable;
     quota_looks: QuotaLooksTable;
@@ -61,5 +80,26 @@ export const limitsMigrations: Migrations = {
       look_at timestamptz not null
     )`,
     "create index quota_looks_due on quota_looks (look_at)",
+  ],
+  "070-paid-tiers": [
+    // What the operator has arranged, where what was paid for serves instead: `tier` is what serves.
+    "alter table accounts add column arranged_tier text",
+    `create table tier_grants (
+      id text primary key,
+      account_id text not null references accounts (id),
+      kind text not null check (kind in ('card', 'block')),
+      tier text not null,
+      sandbox boolean not null,
+      months integer not null,
+      left_ms bigint,
+      running_since timestamptz,
+      until timestamptz,
+      ends_at timestamptz,
+      ended_at timestamptz,
+      created_at timestamptz not null
+    )`,
+    "create index tier_grants_account on tier_grants (account_id) where ended_at is null",
+    "create index tier_grants_ends on tier_grants (ends_at) where ended_at is null",
+    "create index tier_grants_sandbox on tier_grants (account_id) where ended_at is null and sandbox",
   ],
 };

@@ -6,6 +6,7 @@ import { ConfigError, type Environment, type EnvironmentReader, readerOf } from 
 import { type FleetTlsFiles, readFleetTls } from "./grpc/fleet-tls.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
+import { type Prices, readPrices } from "./prices.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { readWorkerToken } from "./worker-token.ts";
 
@@ -20,6 +21,25 @@ export interface LiveKitConfig {
   readonly url: string;
   readonly key: string;
   readonly secret: string;
+}
+
+/** An account with Stripe. */
+export interface StripeConfig {
+  readonly url: string;
+  readonly secretKey: string;
+  /** Signs what Stripe tells us. */
+  readonly webhookSecret: string;
+}
+
+/** A store of a BTCPay Server. */
+export interface BtcPayConfig {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly store: string;
+  /** Signs what it tells us. */
+  readonly webhookSecret: string;
+  /** The cryptocurrencies that it takes, in lower case. */
+  readonly currencies: readonly string[];
 }
 
 /** Which part of a gateway's work a process does. */
@@ -66,6 +86,12 @@ export interface Config {
   readonly mailFrom: string;
   /** Whether people can open accounts by themselves. */
   readonly signup: "open" | "closed";
+  /** What tiers cost. */
+  readonly prices: Prices;
+  /** Who takes payments by card. */
+  readonly stripe: StripeConfig | undefined;
+  /** Who takes payments in cryptocurrencies. */
+  readonly btcPay: BtcPayConfig | undefined;
   readonly logLevel: LogLevel;
 }
 
@@ -102,6 +128,32 @@ function readLiveKit(read: EnvironmentReader): LiveKitConfig | undefined {
     return value;
   };
   return url === undefined ? undefined : { url, key: given("LIVEKIT_API_KEY"), secret: given("LIVEKIT_API_SECRET") };
+}
+
+/** Reads variables that are needed beside another one. */
+function neededBeside(read: EnvironmentReader, first: string): (name: string) => string {
+  return (name) => {
+    const value = read.text(name);
+    if (value === undefined) throw new ConfigError(name, `is needed beside ${first}`);
+    return value;
+  };
+}
+
+function readStripe(read: EnvironmentReader): StripeConfig | undefined {
+  const secretKey = read.text("STRIPE_SECRET_KEY");
+  const url = read.url("STRIPE_URL", ["http:", "https:"]) ?? "https://api.stripe.com";
+  if (secretKey === undefined) return undefined;
+  return { url, secretKey, webhookSecret: neededBeside(read, "STRIPE_SECRET_KEY")("STRIPE_WEBHOOK_SECRET") };
+}
+
+function readBtcPay(read: EnvironmentReader): BtcPayConfig | undefined {
+  const url = read.url("BTCPAY_URL", ["http:", "https:"]);
+  const isCurrency = (item: string): boolean => /^[a-z0-9]{2,12}$/.test(item);
+  const currencies = read.list("CRYPTO_CURRENCIES", "cryptocurrencies in lower case, such as `btc`", isCurrency);
+  if (url === undefined) return undefined;
+  const needed = neededBeside(read, "BTCPAY_URL");
+  const keys = { apiKey: needed("BTCPAY_API_KEY"), webhookSecret: needed("BTCPAY_WEBHOOK_SECRET") };
+  return { url, store: needed("BTCPAY_STORE"), currencies: currencies.length > 0 ? currencies : ["btc"], ...keys };
 }
 
 function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): string {
@@ -198,6 +250,9 @@ export function readConfig(
     webhookAllow: read.list("WEBHOOK_ALLOW", "CIDRs and host:port", isAddressException),
     secretsKeys: readSecretsKeys(read, embedded),
     ...readMail(read, embedded),
+    prices: readPrices(read),
+    stripe: readStripe(read),
+    btcPay: readBtcPay(read),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }

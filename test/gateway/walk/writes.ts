@@ -3,6 +3,7 @@ import { authenticatorOf } from "../../support/authenticator.ts";
 import type { Mailbox } from "../../support/mailbox.ts";
 import { freshEmail, goodPassword, joinTeam, type Person, signUp, tokenOfMail } from "../../support/people.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
+import { subscribe, unsubscribe } from "../../support/sandbox.ts";
 import { giveUpDelivery } from "../../webhooks/scene.ts";
 
 /** Where writes are prepared. */
@@ -235,6 +236,14 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "ProfileService.Create": byKey("profile.create", async () => ({ name: "walk" })),
   "ProfileService.Update": byKey("profile.update", async (rest) => ({ ...(await profile(rest)), description: "new" })),
   "ProfileService.Delete": byKey("profile.delete", profile),
+  "BillingService.CreateCheckoutSession": byKey("subscription.checkout", async (rest) => {
+    await unsubscribe(rest);
+    return { tier: "personal" };
+  }),
+  "BillingService.CreatePortalSession": byKey("subscription.portal", async (rest) => {
+    await subscribe(rest);
+    return {};
+  }),
   "WebhookService.Create": byKey("webhook.create", async (rest) => {
     await webhook(rest);
     return { url: "https://hooks.example.com/" };

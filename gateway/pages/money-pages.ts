@@ -1,0 +1,88 @@
+import type { FastifyInstance, FastifyReply } from "fastify";
+import { html } from "../../src/platform/html.ts";
+import { longestNotice, type ProcessorName, type Processors } from "../../src/processors/processors.ts";
+import type { Sandbox } from "../../src/processors/sandbox/sandbox.ts";
+import type { SandboxPage } from "../../src/processors/sandbox/sandbox-tools.ts";
+import { pageHeadersFor } from "./content-policy.ts";
+import { page, pageHeaders } from "./shell.ts";
+import { style } from "./style.ts";
+
+const ownStyle = `
+.single form { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.6rem 0; }
+.single form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--paper);
+  background: var(--link); border: none; border-radius: 8px; cursor: pointer; }
+.single form button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+`;
+
+const headers = {
+  ...pageHeadersFor(style + ownStyle, "", { forms: "'self'" }),
+  "cache-control": "no-store",
+};
+
+/** Where processors tell of payments. */
+const noticePath = (processor: ProcessorName): string => `/processors/${processor}`;
+
+/** Mounts what processors and people who pay come to. */
+export async function mountMoneyPages(fastify: FastifyInstance, processors: Processors): Promise<void> {
+  mountReturnPages(fastify);
+  await mountNotices(fastify, processors);
+  if (processors.sandbox) await mountSandbox(fastify, processors.sandbox);
+}
+
+/** Where a browser goes after a payment, unless the client says otherwise. */
+function mountReturnPages(fastify: FastifyInstance): void {
+  const pages = {
+    done: ["Thank you", "The payment is on its way. The tier of your account changes as soon as it has arrived."],
+    back: ["Nothing was paid here", "You can close this page."],
+  } as const;
+  for (const [name, [title, text]] of Object.entries(pages)) {
+    const body = html`<main class="single"><p class="status">Pilothouse</p><h1>${title}</h1><p>${text}</p></main>`;
+    const whole = page(title, body);
+    fastify.get(`/billing/${name}`, (_, reply) => reply.headers(pageHeaders).send(whole));
+  }
+}
+
+/** The body is taken as it comes: its signature is of its bytes. What is not signed is refused before anything is done. */
+async function mountNotices(fastify: FastifyInstance, { receive }: Processors): Promise<void> {
+  await fastify.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: longestNotice }, (_, body, done) =>
+      done(null, body),
+    );
+    for (const processor of ["stripe", "btcpay"] as const)
+      scope.post<{ Body: Buffer | undefined }>(noticePath(processor), async ({ headers: shown, body }, reply) => {
+        const isTaken = await receive(processor, { headers: shown, body: body ?? Buffer.alloc(0) });
+        return reply
+          .code(isTaken ? 200 : 400)
+          .headers({ "content-type": "application/json" })
+          .send("{}");
+      });
+  });
+}
+
+async function mountSandbox(fastify: FastifyInstance, sandbox: Sandbox): Promise<void> {
+  type Route = { Params: { id: string }; Body: Buffer | undefined };
+  const show = (reply: FastifyReply, shown: SandboxPage | undefined): FastifyReply =>
+    shown ? reply.headers(headers).send(sandboxPage(shown)) : reply.code(404).headers(headers).send(nothing);
+  fastify.get<Route>("/sandbox/:id", async ({ params }, reply) => show(reply, await sandbox.page(params.id)));
+  fastify.post<Route>("/sandbox/:id", async ({ params, body }, reply) => {
+    const action = new URLSearchParams(body?.toString() ?? "").get("action") ?? "";
+    return show(reply, await sandbox.act(params.id, action));
+  });
+}
+
+const nothing = page(
+  "Nothing here",
+  html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1></main>`,
+  { style: ownStyle, script: "" },
+);
+
+function sandboxPage({ title, lines, actions, backUrl }: SandboxPage): string {
+  const buttons = Object.entries(actions).map(
+    ([name, label]) => html`<button name="action" value="${name}">${label}</button>\n`,
+  );
+  const body = html`<main class="single"><p class="status">Sandbox</p><h1>${title}</h1>
+${lines.map((line) => html`<p>${line}</p>\n`)}<form method="post">${buttons}</form>
+${backUrl !== undefined && html`<p><a href="${backUrl}">Back to the shop</a></p>`}</main>`;
+  return page(title, body, { style: ownStyle, script: "" });
+}

@@ -1,0 +1,217 @@
+import { Counter, type Registry } from "prom-client";
+import type Stripe from "stripe";
+import { lockAccount } from "../accounts/store.ts";
+import type { AuditLog } from "../call.ts";
+import type { Arrangements } from "../limits/arrangements.ts";
+import { endGrant, type Grant, type PaidTime } from "../limits/paid-time.ts";
+import { tiers } from "../limits/tiers.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
+import type { Log } from "../platform/log.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { CardProcessor, Processors } from "../processors/processors.ts";
+import { defineWork, type WorkKind } from "../work/work-kind.ts";
+import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./mails.ts";
+import {
+  type CardPrice,
+  findOwner,
+  listPrices,
+  listSubscriptions,
+  type SubscriptionRow,
+  saveSubscription,
+} from "./store.ts";
+
+/** Fetches what the processor has of a customer. Lanes are customers: what was fetched last is saved last. */
+export const cardWork = { kind: "card-customer" } as const;
+
+/** A look at a customer; a charge that was returned may end its subscription. */
+export interface CardJob {
+  readonly charge?: string;
+}
+
+export interface CardSyncParts {
+  readonly db: Database;
+  readonly config: Pick<Config, "smtpUrl" | "embedded">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Registry;
+  readonly mailer: Mailer;
+  readonly audit: AuditLog;
+  readonly arrangements: Arrangements;
+  readonly processors: Processors;
+}
+
+const second = 1_000;
+const minute = 60 * second;
+const day = 1_440 * minute;
+
+/** Milliseconds for which a subscription keeps its tier while a payment has failed, by our own count. */
+const pastDueFor = 14 * day;
+
+/** A processor that is away for a while is asked again; the daily look finds what was missed longer. */
+const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 60 * minute];
+
+type Status = SubscriptionRow["status"];
+
+/** Where a subscription is, by the processor's word; undefined for one that was never paid. */
+function statusOf({ status, cancel_at_period_end, cancel_at }: Stripe.Subscription): Status | undefined {
+  if (status === "active" || status === "trialing") return cancel_at_period_end || cancel_at ? "cancelling" : "active";
+  if (status === "past_due") return "past_due";
+  return status === "incomplete" || status === "incomplete_expired" ? undefined : "ended";
+}
+
+const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
+  left.status === right.status &&
+  left.tier === right.tier &&
+  left.interval === right.interval &&
+  left.period_ends_at.getTime() === right.period_ends_at.getTime();
+
+/** What people are told when a subscription has become what it is. */
+function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): MoneyNews | undefined {
+  const [tier, until] = [tierText(now.tier), dayText(now.period_ends_at)];
+  const cost = `${moneyText(now.amount_cents, now.currency)} a ${now.interval}`;
+  if (now.status === before?.status) {
+    if (now.period_ends_at <= before.period_ends_at) return undefined;
+    const lines = [`The payment of ${cost} for ${tier} has come in. It is paid until ${until}.`];
+    return { subject: "Your payment has come in", lines };
+  }
+  switch (now.status) {
+    case "past_due":
+      return {
+        subject: "A payment has failed",
+        lines: [
+          `The card was declined for ${tier}, ${cost}. It is tried again; you keep the tier for 14 days.`,
+          "Open the billing portal to give another card.",
+        ],
+      };
+    case "ended":
+      return before && { subject: "Your subscription has ended", lines: [`The subscription to ${tier} has ended.`] };
+    case "cancelling":
+      return {
+        subject: "Your subscription is going to end",
+        lines: [`${tier} is paid until ${until}, and ends then.`],
+      };
+    case "active":
+      return {
+        subject: before?.status === "past_due" ? "Your payment has come in" : "You have subscribed",
+        lines: [`${tier} costs ${cost}, and is paid until ${until}.`],
+      };
+  }
+}
+
+/** Makes what keeps subscriptions as the processor has them. */
+export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
+  const { db, clock, log, mailer, audit, arrangements, processors, config } = parts;
+  const canMail = config.smtpUrl !== undefined || config.embedded;
+  const changes = new Counter({
+    name: "pilothouse_card_subscription_changes_total",
+    help: "Changes of subscriptions that are paid by card, by what they have become.",
+    labelNames: ["status"],
+    registers: [parts.metrics],
+  });
+
+  /** Ends the subscription of a charge that was returned in full, or lost in a dispute. */
+  async function endReturned({ client }: CardProcessor, customerId: string, chargeId: string): Promise<void> {
+    const charge = await client.charges.retrieve(chargeId);
+    const disputes = charge.disputed ? await client.disputes.list({ charge: chargeId, limit: 10 }) : undefined;
+    const isLost = disputes?.data.some(({ status }) => status === "lost") ?? false;
+    if (charge.customer !== customerId || !(charge.refunded || isLost) || typeof charge.payment_intent !== "string")
+      return;
+    const payment = { type: "payment_intent", payment_intent: charge.payment_intent } as const;
+    const [paid] = (await client.invoicePayments.list({ payment, limit: 1 })).data;
+    if (typeof paid?.invoice !== "string") return;
+    const invoice = await client.invoices.retrieve(paid.invoice);
+    const subscription = invoice.parent?.subscription_details?.subscription;
+    if (typeof subscription !== "string") return;
+    const { data } = await client.subscriptions.list({ customer: customerId, status: "all", limit: 100 });
+    const found = data.find(({ id }) => id === subscription);
+    if (found && statusOf(found) !== "ended") await client.subscriptions.cancel(subscription);
+  }
+
+  /** What the processor has of a subscription as a row; undefined for one that is none of ours. */
+  function toRow(
+    { livemode, isSandbox }: CardProcessor,
+    found: Stripe.Subscription,
+    prices: readonly CardPrice[],
+    owner: { accountId: string; customerId: string },
+    before: SubscriptionRow | undefined,
+  ): SubscriptionRow | undefined {
+    const status = statusOf(found);
+    const item = found.items.data[0];
+    const price = prices.find(({ id }) => id === item?.price.id);
+    if (!status || !item || found.customer !== owner.customerId || found.livemode !== livemode) return undefined;
+    if (!price || item.price.unit_amount !== price.amount_cents || item.price.currency !== price.currency) {
+      log.warn({ subscription: found.id }, "a subscription has a price that is none of ours, and counts for nothing");
+      return undefined;
+    }
+    const now = new Date(clock.now());
+    const { tier, interval, amount_cents, currency } = price;
+    return {
+      ...{ id: found.id, account_id: owner.accountId, customer_id: owner.customerId, status },
+      ...{ tier, interval, amount_cents, currency, livemode, sandbox: isSandbox },
+      period_started_at: new Date(item.current_period_start * second),
+      period_ends_at: new Date(item.current_period_end * second),
+      past_due_since: status === "past_due" ? (before?.past_due_since ?? now) : null,
+      ...{ created_at: before?.created_at ?? now, updated_at: now },
+    };
+  }
+
+  /** Has a subscription give its tier, or end that. */
+  function apply(time: PaidTime, { id, status, tier, past_due_since: since, created_at }: SubscriptionRow): PaidTime {
+    if (status === "ended") return endGrant(time, id, clock.now());
+    const until = since ? since.getTime() + pastDueFor : null;
+    const known = time.grants.find((grant) => grant.id === id);
+    const made = { id, kind: "card", months: 0, leftMs: null, runningSince: null, endedAt: null } as const;
+    const grant: Grant = { ...made, createdAt: created_at.getTime(), ...known, tier: tiers.get(tier).name, until };
+    return { ...time, grants: [...time.grants.filter((other) => other.id !== id), grant] };
+  }
+
+  async function save(tx: Tx, accountId: string, row: SubscriptionRow, before: SubscriptionRow | undefined) {
+    if (before && isSame(before, row)) return;
+    saveSubscription(tx, row);
+    const news = newsOf(before, row);
+    if (!news) return;
+    tx.afterCommit(() => changes.inc({ status: row.status }));
+    const data = { status: row.status, tier: row.tier, interval: row.interval, amount_cents: row.amount_cents };
+    const action = before ? "subscription.change" : "subscription.create";
+    audit.record(tx, { accountId, actor: { kind: "service" }, action, subject: row.id, data });
+    await mailManagers(mailer, canMail, tx, accountId, news);
+  }
+
+  async function sync(card: CardProcessor, customerId: string, { charge }: CardJob): Promise<void> {
+    const owner = await findOwner(db, customerId, card.isSandbox);
+    if (!owner) return;
+    if (charge !== undefined) await endReturned(card, customerId, charge);
+    const { data } = await card.client.subscriptions.list({ customer: customerId, status: "all", limit: 100 });
+    const accountId = owner.account_id;
+    await db.transaction(async (tx) => {
+      await lockAccount(tx, accountId);
+      const [known, prices] = [
+        await listSubscriptions(tx, accountId, card.isSandbox),
+        await listPrices(tx, card.isSandbox),
+      ];
+      const rows = data.flatMap((found) => {
+        const before = known.find(({ id }) => id === found.id);
+        const row = toRow(card, found, prices, { accountId, customerId }, before);
+        return row ? [{ row, before }] : [];
+      });
+      // What has ended, and was known to have, changes nothing any more.
+      const changed = rows.filter(
+        ({ row, before }) => !(row.status === "ended" && (!before || before.status === "ended")),
+      );
+      await arrangements.serve(tx, accountId, {
+        sandbox: card.isSandbox,
+        apply: (time) => changed.reduce((at, { row }) => apply(at, row), time),
+      });
+      for (const { row, before } of changed) await save(tx, accountId, row, before);
+    });
+  }
+
+  return defineWork<CardJob>({
+    ...{ ...cardWork, width: 1, schedule, timeout: minute },
+    async run({ lane, data }) {
+      if (processors.card) await sync(processors.card, lane, data);
+    },
+  });
+}

@@ -1,0 +1,25 @@
+import { defineService } from "../feature.ts";
+import { BillingService } from "../gen/pilothouse/v1/billing_pb.ts";
+import { sandboxMigrations } from "../processors/sandbox/sandbox-store.ts";
+import { type CardSyncParts, createCardSync } from "./card-sync.ts";
+import { type CardNoticeParts, takeCardNotice } from "./notices.ts";
+import { type ReconciliationParts, reconciliationJobs } from "./reconciliation.ts";
+import { type BillingServiceParts, createBillingService } from "./service.ts";
+import { billingMigrations } from "./tables.ts";
+
+type BillingParts = BillingServiceParts & CardSyncParts & CardNoticeParts & ReconciliationParts;
+
+/** Subscriptions that are paid by card. */
+export const billing = defineService({
+  service: BillingService,
+  migrations: { ...billingMigrations, ...sandboxMigrations },
+  create(parts: BillingParts) {
+    const { card, onNotice } = parts.processors;
+    if (card) onNotice("stripe", (notice) => takeCardNotice(parts, card, notice));
+    return {
+      methods: createBillingService(parts),
+      works: [createCardSync(parts)],
+      jobs: reconciliationJobs(parts),
+    };
+  },
+});

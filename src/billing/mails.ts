@@ -1,0 +1,42 @@
+import { listManagers } from "../accounts/memberships.ts";
+import { findAccount } from "../accounts/store.ts";
+import { mailTo } from "../mail/mail.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+
+/** What is told of money: its subject, and sentences that follow the name of the account. */
+export interface MoneyNews {
+  readonly subject: string;
+  readonly lines: readonly string[];
+}
+
+/** Writes an amount for people: `49.00 USD`. */
+export const moneyText = (cents: number, currency: string): string =>
+  `${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, "0")} ${currency.toUpperCase()}`;
+
+const names: Readonly<Record<string, string>> = {
+  personal: "Personal",
+  api_builder: "API Builder",
+  api_scale: "API Scale",
+};
+
+/** What people call a tier. */
+export const tierText = (tier: string): string => names[tier] ?? tier;
+
+/** Writes a day for people: `2026-11-23`. */
+export const dayText = (time: Date): string => time.toISOString().slice(0, 10);
+
+/** Tells the owners and admins of an account. A deployment without mails keeps its books all the same. */
+export async function mailManagers(
+  mailer: Mailer,
+  canMail: boolean,
+  tx: Tx,
+  accountId: string,
+  { subject, lines }: MoneyNews,
+): Promise<void> {
+  if (!canMail) return;
+  const { name } = await findAccount(tx, accountId);
+  const about = [`this is about the account ${name}.`, ...lines];
+  for (const manager of await listManagers(tx, accountId))
+    await mailer.send(tx, mailTo(manager, { kind: "account", subject, lines: about }));
+}

@@ -1,0 +1,67 @@
+import type Stripe from "stripe";
+import type { Clock } from "../platform/clock.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { CardProcessor, Notice } from "../processors/processors.ts";
+import type { Work } from "../work/work.ts";
+import { type CardJob, cardWork } from "./card-sync.ts";
+import { findOwner, keepNotice } from "./store.ts";
+
+/** Seconds for which a signature is good. */
+const tolerance = 300;
+
+/** Characters of an identifier that a notice may have. */
+const longestId = 255;
+
+export interface CardNoticeParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly work: Work;
+}
+
+const textOf = (object: object, name: string): string => {
+  const value: unknown = Reflect.get(object, name);
+  return typeof value === "string" && value.length <= longestId ? value : "";
+};
+
+/** The event that a notice has, when it is signed, and not long ago. */
+function verified(card: CardProcessor, { headers, body }: Notice, now: number): Stripe.Event | undefined {
+  const signature = headers["stripe-signature"];
+  if (typeof signature !== "string") return undefined;
+  try {
+    return card.client.webhooks.constructEvent(body, signature, card.webhookSecret, tolerance, undefined, now);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Takes what the processor of cards tells of. A notice says only which customer to look at: what is true of it is fetched,
+ * so that the order of notices and their number mean nothing. False when it is not signed.
+ */
+export async function takeCardNotice(
+  { db, clock, work }: CardNoticeParts,
+  card: CardProcessor,
+  notice: Notice,
+): Promise<boolean> {
+  const event = verified(card, notice, clock.now());
+  const object: unknown = event?.data?.object;
+  if (!event || typeof object !== "object" || object === null) return false;
+  const isDispute = textOf(object, "object") === "dispute";
+  const isCharge = textOf(object, "object") === "charge";
+  const charge = isCharge ? textOf(object, "id") : isDispute ? textOf(object, "charge") : "";
+  const named = textOf(object, "customer");
+  // A dispute names its charge alone.
+  const subject = named || (isDispute ? ((await card.client.charges.retrieve(charge)).customer ?? "") : "");
+  const customer = typeof subject === "string" ? await findOwner(db, subject, card.isSandbox) : undefined;
+  const id = typeof event.id === "string" ? event.id.slice(0, longestId) : "";
+  // Somebody else's customers are no business of ours: one account may serve several programs.
+  if (!customer || id === "") return true;
+  const kind = String(event.type).slice(0, longestId);
+  await db.transaction(async (tx) => {
+    const kept = { id, processor: "stripe", kind, subject: customer.id, now: new Date(clock.now()) };
+    if (!(await keepNotice(tx, kept))) return;
+    const data: CardJob = charge === "" ? {} : { charge };
+    work.enqueue(tx, cardWork, { lane: customer.id, data });
+  });
+  return true;
+}

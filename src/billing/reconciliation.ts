@@ -1,0 +1,73 @@
+import type { Arrangements } from "../limits/arrangements.ts";
+import { findDueAccounts, listSandboxGrants } from "../limits/paid-store.ts";
+import { endGrant } from "../limits/paid-time.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { Processors } from "../processors/processors.ts";
+import type { Work } from "../work/work.ts";
+import { cardWork } from "./card-sync.ts";
+import { deleteNoticesBefore, findDueCheckouts, setLookAt, takeUnchecked } from "./store.ts";
+
+export interface ReconciliationParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly work: Work;
+  readonly arrangements: Arrangements;
+  readonly processors: Processors;
+}
+
+const minute = 60_000;
+const day = 1_440 * minute;
+
+/** Minutes after which the processor is asked what has become of a checkout. */
+export const looks = [1, 5, 15, 60].map((minutes) => minutes * minute);
+
+/** What is looked at from time to time, because no notice may come of it. */
+export function reconciliationJobs(parts: ReconciliationParts): RepeatedWork[] {
+  const { db, clock, work, arrangements, processors } = parts;
+  const { card, countsSandbox } = processors;
+
+  async function endDue(): Promise<void> {
+    const now = clock.now();
+    for (const accountId of await findDueAccounts(db, new Date(now), !countsSandbox))
+      await db.transaction(async (tx) => {
+        const ended = countsSandbox ? [] : await listSandboxGrants(tx, accountId);
+        await arrangements.serve(tx, accountId, {
+          sandbox: false,
+          apply: (time) => ended.reduce((at, id) => endGrant(at, id, now), time),
+        });
+      });
+  }
+
+  async function lookAtCheckouts(): Promise<void> {
+    const now = clock.now();
+    for (const { id, customer_id: lane, created_at: openedAt } of await findDueCheckouts(db, new Date(now)))
+      await db.transaction(async (tx) => {
+        const next = looks.map((wait) => openedAt.getTime() + wait).find((at) => at > now);
+        setLookAt(tx, id, next === undefined ? null : new Date(next));
+        work.enqueue(tx, cardWork, { lane, data: {} });
+      });
+  }
+
+  async function lookAtCustomers(): Promise<void> {
+    if (!card) return;
+    const now = clock.now();
+    await db.transaction(async (tx) => {
+      const lanes = await takeUnchecked(tx, new Date(now - day), new Date(now), card.isSandbox);
+      const sorted = lanes.toSorted();
+      work.enqueueAll(
+        tx,
+        cardWork,
+        sorted.map((lane) => ({ lane, data: {} })),
+      );
+    });
+    await deleteNoticesBefore(db, new Date(now - 60 * day));
+  }
+
+  return [
+    { run: endDue, every: 1_000, complaint: "tiers that were paid for cannot be ended at the moment" },
+    { run: lookAtCheckouts, every: 2_000, complaint: "checkouts cannot be looked at at the moment" },
+    { run: lookAtCustomers, every: 60_000, complaint: "subscriptions cannot be reconciled at the moment" },
+  ];
+}

@@ -1,0 +1,219 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { findAccount } from "../accounts/store.ts";
+import type { Call } from "../call.ts";
+import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
+import {
+  BillingInterval,
+  BillingSchema,
+  type BillingService,
+  type CheckoutSession,
+  CheckoutSessionSchema,
+  type CreateCheckoutSessionRequest,
+  PaymentMethod,
+  PortalSessionSchema,
+  type Subscription,
+  SubscriptionSchema,
+  SubscriptionStatus,
+} from "../gen/pilothouse/v1/billing_pb.ts";
+import { toTierMessage } from "../limits/tier-message.ts";
+import { type QuotaParts, readQuotas } from "../me/quotas.ts";
+import type { Config } from "../platform/config.ts";
+import { fail, failFields } from "../platform/errors.ts";
+import { priceOf } from "../platform/prices.ts";
+import { storedNames } from "../platform/rest-json/names.ts";
+import { asProcessorFailure, type CardProcessor, noProcessor, type Processors } from "../processors/processors.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import { tierText } from "./mails.ts";
+import { looks } from "./reconciliation.ts";
+import {
+  type Customer,
+  closeCheckout,
+  findCustomer,
+  findPrice,
+  insertCheckout,
+  keepCustomer,
+  keepPrice,
+  listOpenCheckouts,
+  listSubscriptions,
+  type SubscriptionRow,
+} from "./store.ts";
+
+export interface BillingServiceParts extends QuotaParts {
+  readonly config: Pick<Config, "prices" | "publicUrl">;
+  readonly processors: Processors;
+}
+
+const tierNames = storedNames(Tier);
+const intervalNames = storedNames(BillingInterval);
+const statusNames = storedNames(SubscriptionStatus);
+
+const isLive = ({ status }: SubscriptionRow): boolean => status !== "ended";
+
+/** An address that the processor sends a browser to. */
+function readUrl(field: string, given: string | undefined, absent: string): string {
+  if (given === undefined) return absent;
+  const url = URL.parse(given);
+  const isLocal = url?.protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname);
+  if (!url || (url.protocol !== "https:" && !isLocal))
+    throw failFields("bad-request", { [field]: "is not an https address" });
+  return url.href;
+}
+
+function toSubscriptionMessage(row: SubscriptionRow): Subscription {
+  return create(SubscriptionSchema, {
+    tier: toTierMessage(row.tier),
+    status: statusNames.toMessage(row.status),
+    paymentMethod: PaymentMethod.CARD,
+    interval: intervalNames.toMessage(row.interval),
+    amountCents: row.amount_cents,
+    currency: row.currency,
+    periodStartedAt: timestampFromDate(row.period_started_at),
+    periodEndsAt: timestampFromDate(row.period_ends_at),
+  });
+}
+
+/** Makes the implementation of BillingService. */
+export function createBillingService(parts: BillingServiceParts): ServiceImplementation<typeof BillingService> {
+  const { db, clock, config, processors } = parts;
+  const { prices, publicUrl } = config;
+
+  function needCard(): CardProcessor {
+    if (!processors.card) throw noProcessor();
+    return processors.card;
+  }
+
+  async function liveSubscription(
+    accountId: string,
+    { isSandbox }: CardProcessor,
+  ): Promise<SubscriptionRow | undefined> {
+    return (await listSubscriptions(db, accountId, isSandbox)).find(isLive);
+  }
+
+  async function ensureCustomer({ client, isSandbox }: CardProcessor, accountId: string): Promise<Customer> {
+    const found = await findCustomer(db, accountId, isSandbox);
+    if (found) return found;
+    const made = await client.customers.create(
+      { metadata: { account_id: accountId } },
+      { idempotencyKey: `customer-${accountId}` },
+    );
+    await keepCustomer(db, { id: made.id, account_id: accountId }, isSandbox, new Date(clock.now()));
+    const kept = await findCustomer(db, accountId, isSandbox);
+    if (!kept) throw new Error("a customer that was kept is not there");
+    return kept;
+  }
+
+  /** Finds our price by its lookup key, or makes it. */
+  async function ensurePrice(card: CardProcessor, tier: string, interval: "month" | "year", cents: number) {
+    const { client, isSandbox } = card;
+    const wanted = { tier, interval, amount_cents: cents, currency: prices.currency, sandbox: isSandbox };
+    const known = await findPrice(db, wanted);
+    if (known) return known.id;
+    const lookupKey = `pilothouse_${tier}_${interval}`;
+    const { data } = await client.prices.list({ lookup_keys: [lookupKey], active: true, limit: 10 });
+    const same = data.find(
+      ({ unit_amount, currency, recurring }) =>
+        unit_amount === cents && currency === prices.currency && recurring?.interval === interval,
+    );
+    const made =
+      same ??
+      (await client.prices.create({
+        ...{ currency: prices.currency, unit_amount: cents, recurring: { interval }, tax_behavior: "inclusive" },
+        ...{ lookup_key: lookupKey, transfer_lookup_key: true },
+        product_data: { name: `Pilothouse ${tierText(tier)}` },
+      }));
+    await keepPrice(db, { ...wanted, id: made.id });
+    return made.id;
+  }
+
+  /** Of several pages that are open at once two could be paid. */
+  async function closeOthers({ client }: CardProcessor, { id }: Customer): Promise<void> {
+    for (const open of await listOpenCheckouts(db, id, new Date(clock.now()))) {
+      await client.checkout.sessions.expire(open).catch(() => undefined);
+      await closeCheckout(db, open);
+    }
+  }
+
+  async function openCheckout(call: Call, card: CardProcessor, request: CreateCheckoutSessionRequest) {
+    const { accountId } = call.principal;
+    const tier = tierNames.toStored(request.tier) ?? "";
+    const interval = intervalNames.toStored(request.interval) ?? "month";
+    const cents = priceOf(prices, tier, interval);
+    if (cents === undefined) throw failFields("validation-failed", { tier: "is not sold" });
+    const successUrl = readUrl("success_url", request.successUrl, `${publicUrl}/billing/done`);
+    const cancelUrl = readUrl("cancel_url", request.cancelUrl, `${publicUrl}/billing/back`);
+    const session = await (async () => {
+      const customer = await ensureCustomer(card, accountId);
+      const price = await ensurePrice(card, tier, interval, cents);
+      if (!call.resumes) await closeOthers(card, customer);
+      const wanted = { mode: "subscription" as const, customer: customer.id, line_items: [{ price, quantity: 1 }] };
+      const urls = { success_url: successUrl, cancel_url: cancelUrl };
+      const made = await card.client.checkout.sessions.create(
+        { ...wanted, ...urls },
+        { idempotencyKey: call.ids.next("cks") },
+      );
+      return { ...made, customer: customer.id };
+    })().catch((error: unknown) => {
+      throw asProcessorFailure(error);
+    });
+    return { session, tier, interval, cents };
+  }
+
+  async function createCheckoutSession(call: Call, request: CreateCheckoutSessionRequest): Promise<CheckoutSession> {
+    const card = needCard();
+    if (await liveSubscription(call.principal.accountId, card))
+      throw fail("conflict", {}, { detail: "the account has a subscription: change it in the portal" });
+    const { session, tier, interval, cents } = await openCheckout(call, card, request);
+    const { id, url, customer: customerId } = session;
+    if (!url) throw new Error("the processor has made a checkout without a page");
+    const [now, expires] = [clock.now(), new Date(session.expires_at * 1_000)];
+    return call.commit(async (tx) => {
+      const lookAt = new Date(now + (looks[0] ?? 0));
+      insertCheckout(tx, { id, customerId, now: new Date(now), expiresAt: expires, lookAt });
+      call.audit(tx, { subject: id, data: { tier, interval, amount_cents: cents, currency: prices.currency } });
+      return create(CheckoutSessionSchema, { id, url, expiresAt: timestampFromDate(expires), livemode: card.livemode });
+    });
+  }
+
+  /** What an account pays for, or has an agreement on. */
+  async function subscriptionOf(accountId: string, tier: string): Promise<Subscription | undefined> {
+    const paid = await listSubscriptions(db, accountId, processors.countsSandbox);
+    const live = paid.find(isLive);
+    if (live) return toSubscriptionMessage(live);
+    if (tier === "free") return undefined;
+    const agreed = { paymentMethod: PaymentMethod.INVOICE, status: SubscriptionStatus.ACTIVE };
+    return create(SubscriptionSchema, { tier: toTierMessage(tier), ...agreed, currency: prices.currency });
+  }
+
+  return {
+    createCheckoutSession,
+    async createPortalSession(call, { returnUrl }) {
+      const card = needCard();
+      const { accountId } = call.principal;
+      const customer = await findCustomer(db, accountId, card.isSandbox);
+      const paid = await listSubscriptions(db, accountId, card.isSandbox);
+      if (!customer || paid.length === 0) throw fail("conflict", {}, { detail: "the account has never paid by card" });
+      const back = readUrl("return_url", returnUrl, `${publicUrl}/billing/back`);
+      const session = await card.client.billingPortal.sessions
+        .create({ customer: customer.id, return_url: back }, { idempotencyKey: call.ids.next("bps") })
+        .catch((error: unknown) => {
+          throw asProcessorFailure(error);
+        });
+      return call.commit(async (tx) => {
+        call.audit(tx, { subject: customer.id });
+        return create(PortalSessionSchema, { id: session.id, url: session.url, livemode: card.livemode });
+      });
+    },
+    async get({ principal: { accountId } }) {
+      const account = await findAccount(db, accountId);
+      const [quotas, subscription] = await Promise.all([
+        readQuotas(parts, account),
+        subscriptionOf(accountId, account.tier),
+      ]);
+      return create(BillingSchema, {
+        ...{ tier: toTierMessage(account.tier), quotas, livemode: processors.livemode },
+        ...(subscription && { subscription }),
+      });
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import { endOf, type Grant } from "./paid-time.ts";
+import { tiers } from "./tiers.ts";
+
+const dateOf = (time: number | null | undefined): Date | null => (typeof time === "number" ? new Date(time) : null);
+
+/** Lists what an account has paid for and has not ended. */
+export async function listGrants(db: Queryable, accountId: string): Promise<Grant[]> {
+  const rows = await db.sql
+    .selectFrom("tier_grants")
+    .selectAll()
+    .where("account_id", "=", accountId)
+    .where("ended_at", "is", null)
+    .orderBy("id")
+    .execute();
+  return rows.map((row) => ({
+    ...{ id: row.id, kind: row.kind, tier: tiers.get(row.tier).name, months: row.months },
+    createdAt: row.created_at.getTime(),
+    leftMs: row.left_ms === null ? null : Number(row.left_ms),
+    runningSince: row.running_since?.getTime() ?? null,
+    until: row.until?.getTime() ?? null,
+    endedAt: null,
+  }));
+}
+
+/** Saves a grant, new or changed. */
+export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Grant): void {
+  const { id, kind, tier, months, createdAt, leftMs, runningSince, until, endedAt } = grant;
+  const state = {
+    ...{ tier, months, left_ms: leftMs, running_since: dateOf(runningSince), until: dateOf(until) },
+    ...{ ends_at: dateOf(endedAt === null ? endOf(grant) : null), ended_at: dateOf(endedAt) },
+  };
+  const made = { id, account_id: accountId, kind, sandbox, created_at: new Date(createdAt) };
+  tx.send(
+    tx.sql
+      .insertInto("tier_grants")
+      .values({ ...made, ...state })
+      .onConflict((conflict) => conflict.column("id").doUpdateSet(state)),
+  );
+}
+
+/** Lists accounts of which something has ended by now, or has come from a sandbox that counts no more. */
+export async function findDueAccounts(db: Queryable, now: Date, endsSandbox: boolean): Promise<string[]> {
+  const rows = await db.sql
+    .selectFrom("tier_grants")
+    .select("account_id")
+    .distinct()
+    .where("ended_at", "is", null)
+    .where((where) => where.or([where("ends_at", "<=", now), ...(endsSandbox ? [where("sandbox", "=", true)] : [])]))
+    .limit(100)
+    .execute();
+  return rows.map(({ account_id }) => account_id);
+}
+
+/** Lists which grants of an account a sandbox has made. */
+export async function listSandboxGrants(db: Queryable, accountId: string): Promise<string[]> {
+  const rows = await db.sql
+    .selectFrom("tier_grants")
+    .select("id")
+    .where("account_id", "=", accountId)
+    .where("ended_at", "is", null)
+    .where("sandbox", "=", true)
+    .execute();
+  return rows.map(({ id }) => id);
+}

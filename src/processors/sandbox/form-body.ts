@@ -1,0 +1,17 @@
+import type { Thing } from "./sandbox-store.ts";
+
+/** Reads a form in the way of Stripe's interface: `line_items[0][price]=x` is `{ line_items: { 0: { price: "x" } } }`. */
+export function readForm(params: URLSearchParams): Thing {
+  const form: Thing = {};
+  for (const [key, value] of params) {
+    const names = key.split(/[[\]]+/).filter((name) => name !== "");
+    const last = names.pop();
+    let at = form;
+    for (const name of names) {
+      at[name] ??= {};
+      at = at[name];
+    }
+    if (last !== undefined) at[last] = value;
+  }
+  return form;
+}

@@ -1,0 +1,67 @@
+import { sql } from "kysely";
+import type { Database } from "../../platform/postgres/database.ts";
+import type { Migrations } from "../../platform/postgres/schema.ts";
+
+/** A thing that a processor has, in the JSON of its interface. */
+// biome-ignore lint/suspicious/noExplicitAny: the sandbox keeps what two other interfaces define.
+export type Thing = Record<string, any>;
+
+/** Where a sandbox keeps its things. */
+export interface SandboxStore {
+  get(id: string): Promise<Thing | undefined>;
+  put(kind: string, thing: Thing): Promise<void>;
+  /** All of a kind, the newest first. */
+  list(kind: string): Promise<Thing[]>;
+}
+
+declare module "../../platform/postgres/schema.ts" {
+  interface Schema {
+    sandbox_things: { id: string; kind: string; data: string; position: string };
+  }
+}
+
+export const sandboxMigrations: Migrations = {
+  "071-sandbox": [
+    `create table sandbox_things (
+      id text primary key,
+      kind text not null,
+      data jsonb not null,
+      position bigint generated always as identity
+    )`,
+    "create index sandbox_things_kind on sandbox_things (kind, position)",
+  ],
+};
+
+/** Keeps the things of the sandbox beside the accounts that they are for. */
+export function createSandboxStore(db: Database): SandboxStore {
+  return {
+    async get(id) {
+      const { rows } = await sql<{ data: Thing }>`select data from sandbox_things where id = ${id}`.execute(db.sql);
+      return rows[0]?.data;
+    },
+    async put(kind, thing) {
+      const data = JSON.stringify(thing);
+      await sql`insert into sandbox_things (id, kind, data) values (${thing.id}, ${kind}, ${data})
+        on conflict (id) do update set data = excluded.data`.execute(db.sql);
+    },
+    async list(kind) {
+      const { rows } = await sql<{ data: Thing }>`
+        select data from sandbox_things where kind = ${kind} order by position desc limit 1000`.execute(db.sql);
+      return rows.map(({ data }) => data);
+    },
+  };
+}
+
+/** Keeps them in memory. */
+export function createMemoryStore(): SandboxStore {
+  const things = new Map<string, { kind: string; thing: Thing }>();
+  return {
+    get: async (id) => structuredClone(things.get(id)?.thing),
+    put: async (kind, thing) => void things.set(thing.id, { kind, thing: structuredClone(thing) }),
+    list: async (kind) =>
+      [...things.values()]
+        .filter((each) => each.kind === kind)
+        .map(({ thing }) => structuredClone(thing))
+        .reverse(),
+  };
+}

@@ -1,0 +1,245 @@
+import { createHmac } from "node:crypto";
+import { addMonths } from "../../limits/paid-time.ts";
+import type { ProcessorRequest, Transport } from "../transport.ts";
+import { readForm } from "./form-body.ts";
+import type { Thing } from "./sandbox-store.ts";
+import { type SandboxPage, SandboxRefusal, type SandboxTools, transportOf } from "./sandbox-tools.ts";
+
+/** Seconds for which a checkout is open. */
+const openFor = 86_400;
+
+/** The part of the sandbox that speaks as much of Stripe's interface as we use. */
+export interface SandboxCard {
+  readonly transport: Transport;
+  page(id: string): Promise<SandboxPage | undefined>;
+  act(id: string, action: string): Promise<void>;
+}
+
+const live = (status: string): boolean => status === "active" || status === "past_due";
+const money = ({ unit_amount, currency, recurring }: Thing): string =>
+  `${(unit_amount / 100).toFixed(2)} ${String(currency).toUpperCase()} a ${recurring.interval}`;
+
+/** Makes it. */
+export function createSandboxCard(tools: SandboxTools): SandboxCard {
+  const { store, notify, nextId, seconds, change, pagesUrl, secret } = tools;
+
+  async function tell(type: string, object: Thing): Promise<void> {
+    const at = seconds();
+    const event = { id: nextId("evt"), object: "event", type, created: at, livemode: false, data: { object } };
+    const body = JSON.stringify(event);
+    const signature = createHmac("sha256", secret).update(`${at}.${body}`).digest("hex");
+    await notify("stripe", { "stripe-signature": `t=${at},v1=${signature}` }, body);
+  }
+
+  async function need(id: string, what: string): Promise<Thing> {
+    const thing = await store.get(id);
+    if (!thing) throw new SandboxRefusal(404, `No such ${what}: '${id}'`);
+    return thing;
+  }
+
+  const listed = (data: readonly Thing[]): Thing => ({ object: "list", data, has_more: false, url: "/v1/list" });
+
+  async function make(kind: string, prefix: string, thing: Thing): Promise<Thing> {
+    const made = { id: nextId(prefix), object: kind, livemode: false, created: seconds(), ...thing };
+    await store.put(kind, made);
+    return made;
+  }
+
+  function makePrice(form: Thing): Promise<Thing> {
+    const { lookup_key, unit_amount, currency, recurring, product_data } = form;
+    const price = { lookup_key, currency, unit_amount: Number(unit_amount), active: true, recurring };
+    return make("price", "price", { ...price, nickname: product_data?.name ?? lookup_key });
+  }
+
+  async function makeCheckout(form: Thing): Promise<Thing> {
+    const price = await need(form.line_items?.[0]?.price ?? "", "price");
+    await need(form.customer, "customer");
+    const id = nextId("cs");
+    const { customer, mode, success_url, cancel_url } = form;
+    return make("checkout.session", "cs", {
+      ...{ id, customer, mode, success_url, cancel_url, price: price.id, subscription: null, status: "open" },
+      ...{ payment_status: "unpaid", url: `${pagesUrl}/${id}`, expires_at: seconds() + openFor },
+    });
+  }
+
+  /** Makes the invoice of a period, its payment and its charge. */
+  async function invoice(subscription: Thing, paid: boolean): Promise<Thing> {
+    const { unit_amount: amount, currency } = subscription.items.data[0].price;
+    const { customer, id } = subscription;
+    const charge = await make("charge", "ch", {
+      customer,
+      amount,
+      currency,
+      paid,
+      refunded: false,
+      amount_refunded: 0,
+    });
+    const intent = nextId("pi");
+    const made = await make("invoice", "in", {
+      ...{ customer, currency, amount_due: amount, amount_paid: paid ? amount : 0, status: paid ? "paid" : "open" },
+      parent: { type: "subscription_details", subscription_details: { subscription: id } },
+    });
+    await change("charge", charge, { payment_intent: intent });
+    const payment = { type: "payment_intent", payment_intent: intent };
+    await make("invoice_payment", "inpay", { invoice: made.id, payment, status: paid ? "paid" : "open" });
+    return change("subscription", subscription, { latest_invoice: made.id, latest_charge: charge.id });
+  }
+
+  const period = (price: Thing, from: number): Thing => ({
+    current_period_start: from,
+    current_period_end: addMonths(from * 1_000, price.recurring.interval === "year" ? 12 : 1) / 1_000,
+  });
+
+  const items = (price: Thing, from: number): Thing => listed([{ id: nextId("si"), price, ...period(price, from) }]);
+
+  async function subscribe(checkout: Thing): Promise<void> {
+    const price = await need(checkout.price, "price");
+    const made = await make("subscription", "sub", {
+      ...{ customer: checkout.customer, status: "active", cancel_at_period_end: false, ended_at: null },
+      ...{ currency: price.currency, items: items(price, seconds()) },
+    });
+    const subscription = await invoice(made, true);
+    const paid = { status: "complete", payment_status: "paid", subscription: subscription.id };
+    const complete = await change("checkout.session", checkout, paid);
+    await tell("customer.subscription.created", subscription);
+    await tell("checkout.session.completed", complete);
+    await tell("invoice.paid", await need(subscription.latest_invoice, "invoice"));
+  }
+
+  async function cancel(subscription: Thing): Promise<Thing> {
+    const ended = await change("subscription", subscription, { status: "canceled", ended_at: seconds() });
+    await tell("customer.subscription.deleted", ended);
+    return ended;
+  }
+
+  async function update(subscription: Thing, changes: Thing): Promise<Thing> {
+    const changed = await change("subscription", subscription, changes);
+    await tell("customer.subscription.updated", changed);
+    return changed;
+  }
+
+  async function renew(subscription: Thing, paid: boolean): Promise<void> {
+    if (subscription.cancel_at_period_end) return void (await cancel(subscription));
+    const [item] = subscription.items.data;
+    const next = items(item.price, paid ? item.current_period_end : item.current_period_start);
+    const changed = await invoice({ ...subscription, status: paid ? "active" : "past_due", items: next }, paid);
+    await tell(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
+    await tell("customer.subscription.updated", changed);
+  }
+
+  async function refund(subscription: Thing): Promise<void> {
+    const charge = await need(subscription.latest_charge, "charge");
+    const refunded = { refunded: true, amount_refunded: charge.amount };
+    await tell("charge.refunded", await change("charge", charge, refunded));
+  }
+
+  const routes = async ({ method, url, body }: ProcessorRequest & { url: URL }): Promise<Thing | undefined> => {
+    const form = readForm(new URLSearchParams(method === "GET" ? url.search : body));
+    const [, collection = "", id = "", verb = ""] =
+      /^\/v1\/((?:checkout\/|billing_portal\/)?[a-z_]+)(?:\/([^/]+))?(?:\/([a-z]+))?$/.exec(url.pathname) ?? [];
+    const where = (things: readonly Thing[], name: string) =>
+      form[name] === undefined ? things : things.filter((thing) => thing[name] === form[name]);
+    switch (`${method} ${collection}${id ? "/:id" : ""}${verb ? `/${verb}` : ""}`) {
+      case "POST customers":
+        return make("customer", "cus", { metadata: form.metadata ?? {} });
+      case "GET prices": {
+        const keys = Object.values(form.lookup_keys ?? {});
+        return listed((await store.list("price")).filter(({ lookup_key }) => keys.includes(lookup_key)));
+      }
+      case "POST prices":
+        return makePrice(form);
+      case "POST checkout/sessions":
+        return makeCheckout(form);
+      case "POST checkout/sessions/:id/expire":
+        return change("checkout.session", await need(id, "checkout session"), { status: "expired" });
+      case "POST billing_portal/sessions": {
+        const { customer, return_url } = form;
+        await need(customer, "customer");
+        const session = nextId("bps");
+        return make("billing_portal.session", "bps", {
+          id: session,
+          customer,
+          return_url,
+          url: `${pagesUrl}/${session}`,
+        });
+      }
+      case "GET subscriptions":
+        return listed(where(await store.list("subscription"), "customer"));
+      case "POST subscriptions/:id":
+        return update(await need(id, "subscription"), { cancel_at_period_end: form.cancel_at_period_end === "true" });
+      case "DELETE subscriptions/:id":
+        return cancel(await need(id, "subscription"));
+      case "GET charges/:id":
+        return need(id, "charge");
+      case "GET invoices/:id":
+        return need(id, "invoice");
+      case "GET invoice_payments": {
+        const wanted = form.payment?.payment_intent;
+        return listed((await store.list("invoice_payment")).filter(({ payment }) => payment.payment_intent === wanted));
+      }
+      default:
+        return undefined;
+    }
+  };
+
+  const ofCustomer = async (customer: string): Promise<Thing | undefined> =>
+    (await store.list("subscription")).find((thing) => thing.customer === customer && live(thing.status));
+
+  async function checkoutPage({ status, price, success_url, cancel_url }: Thing): Promise<SandboxPage> {
+    const { nickname, ...cost } = await need(price, "price");
+    const isOpen = status === "open";
+    return {
+      title: isOpen ? "Pay by card" : `This checkout is ${status}`,
+      lines: [`${nickname}: ${money(cost)}`, "This is a sandbox: no money moves."],
+      actions: isOpen ? { pay: "Pay", decline: "Have the card declined" } : {},
+      backUrl: status === "complete" ? success_url : cancel_url,
+    };
+  }
+
+  async function portalPage({ customer, return_url }: Thing): Promise<SandboxPage> {
+    const subscription = await ofCustomer(customer);
+    const lines = ["This is a sandbox: no money moves."];
+    const page = { title: "Your subscription", backUrl: return_url };
+    if (!subscription) return { ...page, lines: ["There is no subscription.", ...lines], actions: {} };
+    const { status, cancel_at_period_end: ends, items } = subscription;
+    const [{ price, current_period_end }] = items.data;
+    const until = new Date(current_period_end * 1_000).toISOString().slice(0, 10);
+    return {
+      ...page,
+      lines: [
+        `${price.nickname}: ${money(price)}`,
+        `It is ${status}${ends ? ", and ends" : ""}; paid until ${until}.`,
+        ...lines,
+      ],
+      actions: {
+        ...(ends ? { resume: "Go on after all" } : { cancel: "End with the paid period" }),
+        ...{ renew: "Have the next payment succeed", fail: "Have the next payment fail" },
+        ...{ refund: "Refund the last payment", end: "End at once" },
+      },
+    };
+  }
+
+  async function actOnSubscription(subscription: Thing, action: string): Promise<void> {
+    if (action === "cancel" || action === "resume")
+      await update(subscription, { cancel_at_period_end: action === "cancel" });
+    if (action === "renew" || action === "fail") await renew(subscription, action === "renew");
+    if (action === "refund") await refund(subscription);
+    if (action === "end") await cancel(subscription);
+  }
+
+  return {
+    transport: transportOf(routes, (_, message) => ({ error: { type: "invalid_request_error", message } })),
+    async page(id) {
+      const thing = await store.get(id);
+      if (thing?.object === "checkout.session") return checkoutPage(thing);
+      return thing?.object === "billing_portal.session" ? portalPage(thing) : undefined;
+    },
+    async act(id, action) {
+      const thing = await store.get(id);
+      if (thing?.object === "checkout.session" && thing.status === "open" && action === "pay") await subscribe(thing);
+      if (thing?.object !== "billing_portal.session") return;
+      const subscription = await ofCustomer(thing.customer);
+      if (subscription) await actOnSubscription(subscription, action);
+    },
+  };
+}

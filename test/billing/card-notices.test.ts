@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Person } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type ProcessorServer, type SentNotice, startProcessorServer } from "../support/processor-server.ts";
+import { billingUntil } from "../support/sandbox.ts";
+
+let processor: ProcessorServer;
+let gateway: PeopleGateway;
+beforeAll(async () => {
+  processor = await startProcessorServer(() => gateway?.now() ?? Date.now());
+  const { url, secret } = processor;
+  const keys = { STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret, STRIPE_URL: url };
+  gateway = await startPeopleGateway(keys);
+}, 60_000);
+afterAll(async () => {
+  await gateway?.[Symbol.asyncDispose]();
+  await processor?.[Symbol.asyncDispose]();
+});
+
+async function deliver({ processor: name, headers, body }: SentNotice): Promise<number> {
+  const init = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
+  return (await fetch(`${gateway.url}/processors/${name}`, init)).status;
+}
+
+/** Opens a checkout and pays, and gives what the processor tells of it. */
+async function pay({ rest }: Person): Promise<SentNotice[]> {
+  const { body } = await rest("/v1/billing/checkout-session", { tier: "personal" });
+  await processor.sandbox.act(body.id, "pay");
+  return processor.notices();
+}
+
+async function countOf({ rest }: Person, action: string): Promise<number> {
+  const { data } = (await rest("/v1/account/audit-log?limit=100")).body;
+  return data.filter((entry: { action: string }) => entry.action === action).length;
+}
+
+function orders<T>(items: readonly T[]): T[][] {
+  if (items.length < 2) return [[...items]];
+  return items.flatMap((first, at) => orders(items.toSpliced(at, 1)).map((rest) => [first, ...rest]));
+}
+
+test.each(orders([0, 1, 2]))("notices in the order %i %i %i, each twice, make one subscription", async (...order) => {
+  const ada = await gateway.signUp();
+  const notices = await pay(ada);
+  expect(notices).toHaveLength(3);
+  for (const at of order) {
+    const notice = notices[at];
+    if (!notice) throw new Error("there is no such notice");
+    expect([await deliver(notice), await deliver(notice)]).toEqual([200, 200]);
+  }
+  const { subscription } = await billingUntil(ada.rest, ({ tier }) => tier === "personal");
+  expect(subscription).toMatchObject({ status: "active", amount_cents: 1_900 });
+  expect(await countOf(ada, "subscription.create")).toBe(1);
+});
+
+test("a payment is found of which no notice came", async () => {
+  const ada = await gateway.signUp();
+  await pay(ada);
+  gateway.pass(61_000);
+  await billingUntil(ada.rest, ({ tier }) => tier === "personal");
+});
+
+test("a notice with an old or a wrong signature is refused, and one of a stranger's customer asks nothing", async () => {
+  const ada = await gateway.signUp();
+  const [notice] = await pay(ada);
+  if (!notice) throw new Error("there is no notice");
+  const wrong = notice.headers["stripe-signature"]?.replace(/v1=..../, "v1=0000") ?? "";
+  processor.asked.splice(0);
+  expect(await deliver({ ...notice, headers: { "stripe-signature": wrong } })).toBe(400);
+  expect(await deliver({ ...notice, body: notice.body.replace("customer", "Customer") })).toBe(400);
+  gateway.pass(301_000);
+  expect(await deliver(notice)).toBe(400);
+  expect(processor.asked).toEqual([]);
+});
+
+test("no sandbox is there beside a real processor", async () => {
+  expect(gateway.app.processors.sandbox).toBeUndefined();
+  expect((await fetch(`${gateway.url}/sandbox/cs_test_1`)).status).toBe(404);
+});

@@ -1,0 +1,54 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { createSandbox, type Sandbox } from "../../src/processors/sandbox/sandbox.ts";
+import { createMemoryStore } from "../../src/processors/sandbox/sandbox-store.ts";
+
+/** A notice that a processor would send. */
+export interface SentNotice {
+  readonly processor: "stripe" | "btcpay";
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+/** A payment processor on a port of its own, whose notices tests deliver. */
+export interface ProcessorServer extends AsyncDisposable {
+  readonly url: string;
+  readonly secret: string;
+  readonly sandbox: Sandbox;
+  /** What it has been asked, as `POST /v1/customers`. */
+  readonly asked: string[];
+  /** Takes the notices since the last time. */
+  notices(): SentNotice[];
+}
+
+/** Starts it. */
+export async function startProcessorServer(now: () => number): Promise<ProcessorServer> {
+  const secret = "whsec_of_the_tests_alone";
+  const notices: SentNotice[] = [];
+  const asked: string[] = [];
+  const sandbox = createSandbox({
+    ...{ store: createMemoryStore(), clock: { now }, pagesUrl: "http://localhost/sandbox", secret },
+    notify: async (processor, headers, body) => void notices.push({ processor, headers, body }),
+  });
+  const server = createServer(async (request, response) => {
+    const { method = "", url: path = "", headers } = request;
+    asked.push(`${method} ${path.split("?", 1)[0]}`);
+    const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+    const answer = await sandbox.stripe({ method, path, headers: sent, body: await text(request) });
+    response.writeHead(answer.status, answer.headers).end(answer.body);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  // The boundary of node:net: it listens on a port.
+  const { port } = server.address() as AddressInfo;
+  return {
+    ...{ url: `http://127.0.0.1:${port}`, secret, sandbox, asked, notices: () => notices.splice(0) },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

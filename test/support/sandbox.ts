@@ -1,0 +1,49 @@
+import { expect } from "vitest";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import type { Rest } from "./rest.ts";
+
+/** Presses a button of a page of the sandbox processor, and gives the page that comes. */
+export async function press(url: string, action: string): Promise<string> {
+  const answer = await fetch(url, { method: "POST", body: new URLSearchParams({ action }) });
+  expect(answer.status).toBe(200);
+  return answer.text();
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+type Billing = any;
+
+/** Waits until an account's billing is as it should be, and gives it. */
+export async function billingUntil(rest: Rest, isSo: (billing: Billing) => boolean): Promise<Billing> {
+  let billing: Billing;
+  await waitUntil(
+    async () => {
+      billing = (await rest("/v1/billing")).body;
+      return isSo(billing);
+    },
+    { timeout: 10_000, every: 20 },
+  );
+  return billing;
+}
+
+const byCard = ({ subscription }: Billing): boolean => subscription?.payment_method === "card";
+
+/** Subscribes to a tier and pays by the sandbox's card, unless the account has done so. */
+export async function subscribe(rest: Rest, tier = "api_builder"): Promise<void> {
+  if (byCard((await rest("/v1/billing")).body)) return;
+  const { status, body } = await rest("/v1/billing/checkout-session", { tier });
+  expect(status).toBe(201);
+  await press(body.url, "pay");
+  await billingUntil(rest, byCard);
+}
+
+/** Presses a button of the portal. */
+export async function pressPortal(rest: Rest, action: string): Promise<string> {
+  return press((await rest("/v1/billing/portal-session", {})).body.url, action);
+}
+
+/** Ends the subscription of an account, if it has one. */
+export async function unsubscribe(rest: Rest): Promise<void> {
+  if (!byCard((await rest("/v1/billing")).body)) return;
+  await pressPortal(rest, "end");
+  await billingUntil(rest, (billing) => !byCard(billing));
+}
