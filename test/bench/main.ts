@@ -11,6 +11,7 @@ import { flood } from "./flood.ts";
 import { ForeignLoad } from "./foreign-load.ts";
 import { input } from "./input.ts";
 import { lendNeighbours } from "./lend-neighbours.ts";
+import { live } from "./live.ts";
 import { memory } from "./memory.ts";
 import { operations } from "./operations.ts";
 import { outsideCpu } from "./outside-cpu.ts";
@@ -44,6 +45,7 @@ const benches: readonly Bench[] = [
   webhooksHanging,
   webhooksOldLog,
   input,
+  live,
 ];
 
 async function main(args: readonly string[]): Promise<void> {

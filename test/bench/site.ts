@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
+import { clockPage } from "./clock-page.ts";
 
 /** A site on loopback with the pages that are measured. */
 export interface Site extends AsyncDisposable {
@@ -7,6 +8,8 @@ export interface Site extends AsyncDisposable {
   readonly host: string;
   /** A form of 30 inputs and a select, with a table of 116 rows. */
   readonly formUrl: string;
+  /** A page that scrolls, and shows the time to who watches it; with `?still` it stands still. */
+  readonly clockUrl: string;
   /** A page that makes text of the given size by itself. */
   textUrl(bytes: number): string;
 }
@@ -16,6 +19,7 @@ export async function startSite(): Promise<Site> {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://site");
     if (pathname === "/form") return answer(response, 200, formPage);
+    if (pathname === "/clock") return answer(response, 200, clockPage);
     if (pathname === "/text") return answer(response, 200, textPage(Number(searchParams.get("bytes"))));
     return answer(response, 404, "");
   });
@@ -27,6 +31,7 @@ export async function startSite(): Promise<Site> {
   return {
     host,
     formUrl: `http://${host}/form`,
+    clockUrl: `http://${host}/clock`,
     textUrl: (bytes) => `http://${host}/text?bytes=${bytes}`,
     async [Symbol.asyncDispose]() {
       server.close();

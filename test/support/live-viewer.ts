@@ -9,17 +9,19 @@ export interface LiveViewer {
   readonly faults: readonly string[];
 }
 
-/** Opens a view link as one who was sent it. */
+/** Opens a view link as one who was sent it; `prepare` has the page before it loads. */
 export async function openLink(
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
+  prepare: (page: Page) => unknown = () => undefined,
 ): Promise<LiveViewer> {
   const context = await browser.newContext(options);
   const page = await context.newPage();
   const faults: string[] = [];
   page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
   page.on("pageerror", (error) => faults.push(error.message));
+  await prepare(page);
   await page.goto(url);
   return { page, faults };
 }

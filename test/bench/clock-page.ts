@@ -1,0 +1,80 @@
+import type { Page } from "playwright-core";
+
+/** A page that scrolls and paints the time, and how many presses it has heard, as bits that a picture of it can be read by. */
+export const clockPage = `<!DOCTYPE html><title>Clock</title><link rel="icon" href="data:,">
+<style>body { margin: 0; font: 14px sans-serif } canvas { position: fixed; top: 0; left: 0 } p:nth-child(even) { background: #cde }</style>
+<canvas width="640" height="32"></canvas>
+${Array.from({ length: 400 }, (_, index) => `<p>Item ${index}, of which there are ${(index * 7919) % 1000}</p>`).join("\n")}
+<script>
+  const pen = document.querySelector("canvas").getContext("2d");
+  const scrolls = location.search !== "?still";
+  let presses = 0;
+  addEventListener("mousedown", () => { presses += 1; });
+  const bit = (value, index) => Math.floor(value / 2 ** index) % 2;
+  const paint = () => {
+    const now = Date.now();
+    for (let cell = 0; cell < 40; cell += 1) {
+      const isOn = cell < 32 ? bit(now, cell) : bit(presses, cell - 32);
+      for (const row of [0, 1]) {
+        pen.fillStyle = isOn === row ? "black" : "white";
+        pen.fillRect(cell * 16, row * 16, 16, 16);
+      }
+    }
+    if (scrolls) scrollTo(0, (now / 4) % 8000);
+    if (scrolls) requestAnimationFrame(paint);
+  };
+  requestAnimationFrame(paint);
+</script>`;
+
+/** What a viewer has seen of the clock. */
+export interface Sight {
+  /** Milliseconds from the page's painting of each picture to its being there to be read. */
+  readonly ages: readonly number[];
+  /** Milliseconds from each press to the first picture that shows it. */
+  readonly answers: readonly number[];
+  /** Pictures that could not be read. */
+  readonly torn: number;
+}
+
+/** Has a viewer's page read each picture that it shows. */
+export function readClock(page: Page): Promise<void> {
+  return page.evaluate(() => {
+    const canvas = document.querySelector("canvas");
+    if (!canvas) throw new Error("there is no picture");
+    const sight = { ages: [] as number[], answers: [] as number[], torn: 0 };
+    const pressedAt: number[] = [];
+    let base: number | undefined;
+    const read = () => {
+      const now = Date.now();
+      const { data } = canvas.getContext("2d")?.getImageData(0, 0, 640, 32) ?? { data: [] };
+      const isOn = (cell: number, y: number) => (data[(y * 640 + cell * 16 + 8) * 4] ?? 0) > 128;
+      let stamp = 0;
+      let presses = 0;
+      for (let cell = 0; cell < 40; cell += 1) {
+        if (isOn(cell, 8) === isOn(cell, 24)) {
+          sight.torn += 1;
+          return;
+        }
+        if (isOn(cell, 8) && cell < 32) stamp += 2 ** cell;
+        else if (isOn(cell, 8)) presses += 2 ** (cell - 32);
+      }
+      sight.ages.push((now - stamp) % 2 ** 32);
+      base ??= presses;
+      while (sight.answers.length < presses - base) sight.answers.push(now - (pressedAt[sight.answers.length] ?? now));
+    };
+    canvas.addEventListener("mousedown", () => pressedAt.push(Date.now()), true);
+    new MutationObserver(read).observe(canvas, { attributeFilter: ["data-sequence"] });
+    Object.assign(globalThis, { sight });
+  });
+}
+
+/** What was seen since it was last asked for. */
+export function takeSight(page: Page): Promise<Sight> {
+  return page.evaluate(() => {
+    // The boundary to what `readClock` has left in the page.
+    const { sight } = globalThis as unknown as { sight: { ages: number[]; answers: number[]; torn: number } };
+    const taken = { ...sight, ages: sight.ages.splice(0), answers: [...sight.answers] };
+    sight.torn = 0;
+    return taken;
+  });
+}
