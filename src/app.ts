@@ -20,6 +20,7 @@ import { createLimits, type Limits } from "./limits/limits.ts";
 import { createRedisBuckets } from "./limits/redis-buckets.ts";
 import { createRedisSeats } from "./limits/redis-seats.ts";
 import { createSeats, type Seats } from "./limits/seats.ts";
+import { createModels, type Models } from "./llm/models.ts";
 import { createLogins, type Logins } from "./logins/logins.ts";
 import { type CountTry, createNetworkBrakes } from "./logins/network-brakes.ts";
 import { createMailer, type Mailer } from "./mail/mailer.ts";
@@ -73,6 +74,7 @@ export interface AppParts {
   readonly work: Work;
   readonly mailer: Mailer;
   readonly sender: Sender;
+  readonly models: Models;
   readonly brakes: Brakes;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;
@@ -164,6 +166,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const idempotency = createIdempotency({ db, ids, sealer, log });
   const work = createWork({ bus, clock });
   const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });
+  const models = createModels({ config, ...(options.resolve && { resolve: options.resolve }) });
   const mailer = createMailer({ config, db, clock, ids, sealer, work });
   const people = createPeople({ db, bus, ids, clock, metrics });
   const sessionRoutes = createSessionRoutes(db, bus);
@@ -191,7 +194,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, work, mailer, sender, fleet, profiles, sessions, ...people },
+    ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, fleet, profiles, sessions, ...people },
     ...{ audit, controls: createControls({ db, events, bus, clock, audit }), signsOfLife },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
     ...{ processors: createProcessors({ config, db, clock }) },
@@ -220,6 +223,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       fleet,
       mailer,
       sender,
+      models,
       workRunner,
       ...doing.flatMap(({ background = [] }) => background),
       ...jobs,

@@ -21,6 +21,7 @@ import { idempotency } from "./idempotency/feature.ts";
 import { legal } from "./legal/feature.ts";
 import { limits } from "./limits/feature.ts";
 import { live } from "./live/feature.ts";
+import { llm } from "./llm/feature.ts";
 import { logins } from "./logins/feature.ts";
 import { mail } from "./mail/feature.ts";
 import { me } from "./me/feature.ts";
@@ -56,6 +57,7 @@ export const features: readonly Feature<AppParts>[] = [
   limits,
   sessions,
   control,
+  llm,
   agentSessions,
   agentInput,
   agentTurns,

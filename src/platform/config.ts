@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "./grpc/fleet-tls.ts";
+import { type BundledLlmConfig, type LlmAddresses, readBundledLlm, readLlmAddresses } from "./llm-config.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
 import { type Prices, readPrices } from "./prices.ts";
@@ -78,6 +79,12 @@ export interface Config {
   readonly proxyCheck: string;
   /** CIDRs and `host:port` that webhooks may be sent to although private, and without TLS. */
   readonly webhookAllow: readonly string[];
+  /** CIDRs and `host:port` that LLM providers may be at although private, and without TLS. */
+  readonly llmAllow: readonly string[];
+  /** Where providers are reached when not at their usual addresses: an operator's proxy. */
+  readonly llmAddresses: LlmAddresses;
+  /** The LLM that turns of accounts without a key of their own run on, if the operator pays for one. */
+  readonly bundledLlm: BundledLlmConfig | undefined;
   /** Keys that seal what is kept secret, the newest first. None, in embedded mode alone: one of our own in DATA_DIR. */
   readonly secretsKeys: readonly SecretsKey[];
   /** Where mails go; in embedded mode none means that they stay in the outbox. */
@@ -248,6 +255,9 @@ export function readConfig(
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
     proxyCheck: readProxyCheck(read, publicUrl),
     webhookAllow: read.list("WEBHOOK_ALLOW", "CIDRs and host:port", isAddressException),
+    llmAllow: read.list("LLM_ALLOW", "CIDRs and host:port", isAddressException),
+    llmAddresses: readLlmAddresses(read),
+    bundledLlm: readBundledLlm(read),
     secretsKeys: readSecretsKeys(read, embedded),
     ...readMail(read, embedded),
     prices: readPrices(read),

@@ -18,9 +18,9 @@ const seed = Number(process.env.SEED ?? 4);
 const requestCount = 600;
 /** How many more are made to an operation that has not been both refused and carried out. */
 const requestsAfter = 100;
-/** Needs an agent session that is kept, who holds control of it, or agents: test/control and test/agent-sessions try these. */
+/** Needs an agent session that is kept, who holds control of it, an LLM: test/control, test/agent-sessions, test/llm try these. */
 const needsAgentSession =
-  /AgentSession(Mode|Over|Back)?$|^(sendInput|sendMessage|cancelTurn|getTranscript|getStepScreenshot|createMediaToken|getGuiControlKey)$/;
+  /AgentSession(Mode|Over|Back)?$|^(sendInput|sendMessage|cancelTurn|getTranscript|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey)$/;
 // Commands of one session queue, so more at a time would only wait.
 const atATime = 4;
 

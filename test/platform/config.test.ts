@@ -76,6 +76,8 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["EGRESS_ALLOW", "localhost", /host:port/],
   ["LIVEKIT_URL", "https://media.example.com", /`ws:\/\/` or `wss:\/\/`/],
   ["WEBHOOK_ALLOW", "localhost", /host:port/],
+  ["LLM_ALLOW", "localhost", /host:port/],
+  ["LLM_ADDRESSES", "mistral=https://x", /provider=https/],
   ["WORKER_TOKEN", "too short", /at least 16 characters/],
   ["PROXY_CHECK", "https://example.com", /host:port/],
   ["SMTP_URL", "http://mail.example", /`smtp:\/\/` or `smtps:\/\/`/],
@@ -99,6 +101,15 @@ test.each([
   [{ LIVEKIT_API_KEY: "one" }, "LIVEKIT_API_SECRET"],
 ])("should ask whoever names a media server with %j for %s", (env, missing) => {
   expect(() => readConfig({ LIVEKIT_URL: "wss://media.example", ...env }, user)).toThrow(missing);
+});
+
+test.each([
+  [{}, "BUNDLED_LLM_MODEL"],
+  [{ BUNDLED_LLM_MODEL: "m" }, "BUNDLED_LLM_PRICE"],
+  [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PRICE: "3/15" }, "BUNDLED_LLM_PRICE"],
+  [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PROVIDER: "openai_compatible" }, "BUNDLED_LLM_BASE_URL"],
+])("should ask whoever pays for an LLM with %j for %s", (env, missing) => {
+  expect(() => readConfig({ BUNDLED_LLM_API_KEY: "a key", ...env }, user)).toThrow(missing);
 });
 
 test("should not repeat a password of a wrong address", () => {

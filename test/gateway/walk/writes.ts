@@ -92,6 +92,7 @@ async function givenUp(rest: Rest): Promise<string> {
   const { id: endpoint } = await webhook(rest);
   return giveUpDelivery(rest, String(endpoint));
 }
+const llmKey = { provider: "anthropic", api_key: "a-key-of-nobody" };
 const profile = aboutOne("/v1/profiles", { name: "walk" });
 
 /** Enrols a second factor that is not confirmed yet, and gives the app that shows its codes. */
@@ -233,6 +234,14 @@ export const writes: Readonly<Record<string, Prepare>> = {
   }),
   "AgentSessionService.Destroy": byKey("agent_session.destroy", agentSession),
   "AgentViewService.GetGuiControlKey": byKey("agent_session.gui_control_key", agentSession),
+  "LlmSettingsService.PutByokLlmKey": byKey("byok_llm_key.put", async () => llmKey),
+  "LlmSettingsService.DeleteByokLlmKey": byKey("byok_llm_key.delete", async (rest) => {
+    await rest("/v1/account/me/byok-llm-key", llmKey, { method: "PUT" });
+    return {};
+  }),
+  "LlmSettingsService.UpdateBundledLlmSettings": byKey("bundled_llm_settings.update", async () => ({
+    monthly_cap_cents: 1_000,
+  })),
   "ProfileService.Create": byKey("profile.create", async () => ({ name: "walk" })),
   "ProfileService.Update": byKey("profile.update", async (rest) => ({ ...(await profile(rest)), description: "new" })),
   "ProfileService.Delete": byKey("profile.delete", profile),
@@ -266,9 +275,10 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "FileService.Delete": byKey("file.delete", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
 };
 
-/** What a deployment without agents and without a media server refuses, whoever asks. */
+/** What a deployment without a media server and an account without an LLM refuse, whoever asks. */
 export const refusedEverywhere: readonly string[] = [
   ...["AgentTurnService.SendMessage", "AgentTurnService.CancelTurn", "AgentViewService.CreateMediaToken"],
+  "LlmSettingsService.TestByokLlmKey",
 ];
 
 /** What changes nothing that the log is about: what is done to a page; mails that are asked for; a login that goes on. */

@@ -1,0 +1,55 @@
+import { ConfigError, type EnvironmentReader } from "./environment.ts";
+
+/** Providers whose address the operator may change. */
+const llmAddressed = ["anthropic", "openai", "google"] as const;
+type LlmAddressed = (typeof llmAddressed)[number];
+
+/** Where providers are reached when not at their usual addresses. */
+export type LlmAddresses = Readonly<Partial<Record<LlmAddressed, string>>>;
+
+/** US dollars for a million tokens. */
+export interface LlmPrice {
+  readonly input: number;
+  readonly cachedInput: number;
+  readonly output: number;
+}
+
+/** The LLM that the operator pays for. */
+export interface BundledLlmConfig {
+  readonly provider: LlmAddressed | "openai_compatible";
+  readonly apiKey: string;
+  readonly model: string;
+  /** Of `openai_compatible` alone. */
+  readonly baseUrl: string | null;
+  readonly price: LlmPrice;
+}
+
+/** Reads `provider=address` items. */
+export function readLlmAddresses(read: EnvironmentReader): LlmAddresses {
+  const pattern = new RegExp(`^(${llmAddressed.join("|")})=(https?://.+)$`);
+  const isItem = (item: string): boolean => URL.canParse(pattern.exec(item)?.[2] ?? "");
+  const items = read.list("LLM_ADDRESSES", `\`provider=https://...\` of ${llmAddressed.join(", ")}`, isItem);
+  return Object.fromEntries(
+    items.map((item) => [pattern.exec(item)?.[1], pattern.exec(item)?.[2]?.replace(/\/+$/, "")]),
+  );
+}
+
+/** Whoever lets accounts spend the operator's money says what it costs: no cap holds by a price that is not known. */
+export function readBundledLlm(read: EnvironmentReader): BundledLlmConfig | undefined {
+  const apiKey = read.text("BUNDLED_LLM_API_KEY");
+  if (apiKey === undefined) return undefined;
+  const provider = read.oneOf("BUNDLED_LLM_PROVIDER", [...llmAddressed, "openai_compatible"], "anthropic");
+  const model = read.text("BUNDLED_LLM_MODEL");
+  if (model === undefined) throw new ConfigError("BUNDLED_LLM_MODEL", "is needed beside BUNDLED_LLM_API_KEY");
+  const baseUrl = read.url("BUNDLED_LLM_BASE_URL", ["https:", "http:"]) ?? null;
+  if ((provider === "openai_compatible") !== (baseUrl !== null))
+    throw new ConfigError("BUNDLED_LLM_BASE_URL", "is needed for `openai_compatible`, and for no other provider");
+  const prices = (read.text("BUNDLED_LLM_PRICE") ?? "").split("/").map(Number);
+  const [input = Number.NaN, cachedInput = Number.NaN, output = Number.NaN] = prices;
+  if (prices.length !== 3 || prices.some((price) => !(price >= 0 && price < 10_000)))
+    throw new ConfigError(
+      "BUNDLED_LLM_PRICE",
+      "accepts US dollars for a million tokens in, in from the cache, and out, such as `3/0.3/15`",
+    );
+  return { provider, apiKey, model, baseUrl, price: { input, cachedInput, output } };
+}

@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text as readText } from "node:stream/consumers";
+import { type Dialect, dialectOf, type WireAnswer, type WireFault } from "./llm-wire.ts";
+
+/** What a scripted model says: text, calls of tools, or both. */
+export interface Said {
+  readonly text?: string;
+  readonly calls?: readonly { readonly name: string; readonly input: unknown }[];
+  readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number };
+}
+
+/** What happens instead of an answer. */
+export type Mishap =
+  | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly message?: string }
+  /** The stream ends in the middle, with the connection. */
+  | { readonly cut: true }
+  /** Nothing comes. */
+  | { readonly silent: true };
+
+/** A request as the provider has it. */
+export interface Asked {
+  readonly dialect: Dialect["name"];
+  readonly model: string;
+  readonly key: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into requests of every shape.
+  readonly body: any;
+  /** Results of tools that it brings, by the name of the call's tool, as text. */
+  readonly results: readonly string[];
+}
+
+type Script = (asked: Asked, index: number) => Said | Mishap | Promise<Said | Mishap>;
+
+/** Keys and models that there are; others are refused as the provider does. */
+const goodKey = /^good-/;
+const unknownModel = /^unknown/;
+
+/**
+ * A server that speaks the wire protocols of Anthropic (`/v1/messages`), OpenAI (`/v1/responses`, `/v1/chat/completions`) and
+ * Google (`/v1beta/models/...`). A script says what its models answer. It refuses what those refuse: a key it does not know,
+ * fields that the protocol lacks, and results of tools that nobody called.
+ */
+export class LlmProvider implements AsyncDisposable {
+  readonly #server = createServer((request, response) => {
+    this.#answer(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  readonly asked: Asked[] = [];
+  script: Script = () => ({ text: "Done." });
+
+  async start(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return this;
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** The variables by which a gateway asks it in place of the providers. */
+  get env(): Record<string, string> {
+    const { origin } = this;
+    const addresses = [`anthropic=${origin}/v1`, `openai=${origin}/v1`, `google=${origin}/v1beta`];
+    return { LLM_ALLOW: new URL(origin).host, LLM_ADDRESSES: addresses.join(",") };
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const dialect = dialectOf(request.url ?? "");
+    if (!dialect) {
+      response.writeHead(404).end();
+      return;
+    }
+    const body = JSON.parse(await readText(request));
+    const refuse = (fault: WireFault) => {
+      const { status, headers = {} } = fault;
+      response.writeHead(status, { "content-type": "application/json", ...headers });
+      response.end(JSON.stringify(dialect.fault(fault)));
+    };
+    const key = dialect.keyOf(request.headers);
+    const model = dialect.modelOf(request.url ?? "", body);
+    if (!goodKey.test(key)) return refuse({ ...dialect.wrongKey, key });
+    if (unknownModel.test(model)) return refuse({ status: 404, kind: "not_found", message: `model: ${model}` });
+    const wrong = dialect.check(body);
+    if (wrong !== undefined) return refuse({ status: 400, kind: "invalid_request", message: wrong });
+    const asked = { dialect: dialect.name, model, key, body, results: dialect.resultsOf(body) };
+    const index = this.asked.push(asked) - 1;
+    const said = await this.script(asked, index);
+    if ("status" in said) return refuse({ kind: "mishap", message: "overloaded", ...said });
+    if ("silent" in said) return;
+    const isStream = dialect.isStream(request.url ?? "", body);
+    const { text, calls = [], usage = { input: 100, output: 10 } } = "cut" in said ? { text: "And so" } : said;
+    const answer: WireAnswer = {
+      ...{ model, usage: { cached: 0, ...usage }, ...(text !== undefined && { text }) },
+      calls: calls.map((call, n) => ({ ...call, id: `call_${index}_${n}` })),
+    };
+    if (!isStream) {
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(dialect.whole(answer)));
+      return;
+    }
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const parts = dialect.stream(answer);
+    if ("cut" in said) {
+      response.write(parts.slice(0, Math.ceil(parts.length / 2)).join(""), () => response.destroy());
+      return;
+    }
+    for (const part of parts) response.write(part);
+    response.end();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
