@@ -1,8 +1,8 @@
 import { accounts } from "./accounts/feature.ts";
 import { agentSessions } from "./agent-sessions/feature.ts";
 import { agentInput } from "./agent-sessions/input-feature.ts";
-import { agentTurns } from "./agent-sessions/turn-feature.ts";
 import { agentViews } from "./agent-sessions/view-feature.ts";
+import { agentTurns } from "./agent-turns/feature.ts";
 import { apiKeys } from "./api-keys/feature.ts";
 import type { AppParts } from "./app.ts";
 import { archetypes } from "./archetypes/feature.ts";
@@ -31,6 +31,7 @@ import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
 import { teams } from "./teams/feature.ts";
+import { transcript } from "./transcript/feature.ts";
 import { viewLinks } from "./view-links/feature.ts";
 import { webhooks } from "./webhooks/feature.ts";
 import { work } from "./work/feature.ts";
@@ -60,6 +61,7 @@ export const features: readonly Feature<AppParts>[] = [
   llm,
   agentSessions,
   agentInput,
+  transcript,
   agentTurns,
   agentViews,
   profiles,

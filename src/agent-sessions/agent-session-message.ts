@@ -1,11 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { AgentMode, type AgentSession, AgentSessionSchema } from "../gen/pilothouse/v1/agent_session_pb.ts";
+import {
+  AgentMode,
+  type AgentSession,
+  AgentSessionSchema,
+  type TurnLimits,
+} from "../gen/pilothouse/v1/agent_session_pb.ts";
 import { SessionStatus } from "../gen/pilothouse/v1/session_pb.ts";
 import { toControlMessage } from "../sessions/session-control.ts";
 import { toReasonMessage, toStatusMessage } from "../sessions/session-message.ts";
 import type { AgentSessionRow } from "./store.ts";
-import type { StoredAgentMode } from "./tables.ts";
+import type { StoredAgentMode, StoredTurnLimits } from "./tables.ts";
 
 /** The mode that a message means; `pair` when it does not say one. */
 export const toStoredMode = (mode: AgentMode): StoredAgentMode => (mode === AgentMode.AGENT ? "agent" : "pair");
@@ -13,6 +18,15 @@ export const toStoredMode = (mode: AgentMode): StoredAgentMode => (mode === Agen
 /** The mode of a row in the contract. */
 export const toModeMessage = (mode: StoredAgentMode): AgentMode =>
   mode === "agent" ? AgentMode.AGENT : AgentMode.PAIR;
+
+/** What was said of what a turn may take. */
+export function toStoredLimits({ steps, seconds, tokens }: TurnLimits): Partial<StoredTurnLimits> {
+  return {
+    ...(steps !== undefined && { steps }),
+    ...(seconds !== undefined && { seconds }),
+    ...(tokens !== undefined && { tokens }),
+  };
+}
 
 /** How an agent session has ended: by itself, or with its browser session. */
 export function endOf(row: AgentSessionRow) {
@@ -41,6 +55,8 @@ export function toAgentSessionMessage(row: AgentSessionRow): AgentSession {
     ...(row.profile_id !== null && { profileId: row.profile_id }),
     ...(row.instructions !== null && { instructions: row.instructions }),
     ...(row.model !== null && { model: row.model }),
+    ...(row.limits !== null && { limits: row.limits }),
+    ...(row.turn_id !== null && { runningTurnId: row.turn_id }),
     ...(endedAt && { endedAt: timestampFromDate(endedAt) }),
     ...(endedReason && { endedReason: toReasonMessage(endedReason) }),
   });

@@ -8,7 +8,7 @@ import { Failure, fail, failFields } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { SessionMaker } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
-import { toAgentSessionMessage, toStoredMode } from "./agent-session-message.ts";
+import { toAgentSessionMessage, toStoredLimits, toStoredMode } from "./agent-session-message.ts";
 import { insertAgentSession } from "./store.ts";
 
 /** The runtime of agent sessions: the only one that can be shown live over WebRTC. */
@@ -32,7 +32,7 @@ function assertServed(request: CreateAgentSessionRequest): void {
     recipe_id: request.recipeId !== undefined,
     recipe_parameters: Object.keys(request.recipeParameters).length > 0,
     variables: Object.keys(request.variables).length > 0,
-    limits: request.limits !== undefined,
+    "limits.cost_cents": request.limits?.costCents !== undefined,
     allowed_domains: request.allowedDomains.length > 0,
   };
   for (const [name, isWanted] of Object.entries(wanted)) {
@@ -57,9 +57,10 @@ export function createCreation({ sessions, controls, bus }: CreationParts) {
     session: { readonly id: string; readonly sessionId: string; readonly ownsSession: boolean },
   ): Promise<AgentSession> {
     const { accountId } = call.principal;
-    const { mode, instructions, model, labels } = request;
+    const { mode, instructions, model, labels, limits } = request;
     const row = await insertAgentSession(tx, {
       ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, labels },
+      limits: limits && toStoredLimits(limits),
     });
     tx.afterCommit(() => bus.publish("session-changed", session.sessionId));
     return toAgentSessionMessage(row);

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { StoredSessionStatus } from "../sessions/session-states.ts";
-import type { StoredAgentMode } from "./tables.ts";
+import type { StoredAgentMode, StoredTurnLimits } from "./tables.ts";
 
 /** An agent session to insert. */
 export interface NewAgentSession {
@@ -12,6 +12,7 @@ export interface NewAgentSession {
   readonly mode: StoredAgentMode;
   readonly instructions: string | undefined;
   readonly model: string | undefined;
+  readonly limits: Partial<StoredTurnLimits> | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -24,6 +25,7 @@ export async function insertAgentSession(tx: Tx, session: NewAgentSession): Prom
       ...{ id, account_id: accountId, session_id: sessionId, owns_session: session.ownsSession, mode: session.mode },
       instructions: session.instructions ?? null,
       model: session.model ?? null,
+      limits: session.limits ? JSON.stringify(session.limits) : null,
       labels: JSON.stringify(session.labels),
       created_at: sql<Date>`date_trunc('milliseconds', clock_timestamp())`,
     })
@@ -38,7 +40,16 @@ const joined = (db: Queryable) =>
 /** Agent sessions with what their browser sessions add. */
 function select(db: Queryable) {
   return joined(db).select([
-    ...(["a.id", "a.account_id", "a.session_id", "a.owns_session", "a.mode", "a.instructions", "a.model"] as const),
+    ...([
+      "a.id",
+      "a.account_id",
+      "a.session_id",
+      "a.owns_session",
+      "a.mode",
+      "a.instructions",
+      "a.model",
+      "a.limits",
+    ] as const),
     ...([
       "a.labels",
       "a.created_at",
@@ -50,6 +61,7 @@ function select(db: Queryable) {
     ] as const),
     ...(["s.status", "s.ended_reason", "s.control_holder", "s.control_epoch", "s.control_lapses_at"] as const),
     ...(["s.agent_session_id", "s.ended_at as session_ended_at"] as const),
+    sql<string | null>`(select id from agent_turns where agent_session_id = a.id and ended_at is null)`.as("turn_id"),
   ]);
 }
 

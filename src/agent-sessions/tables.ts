@@ -4,6 +4,13 @@ import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 /** Whether a person may take control. */
 export type StoredAgentMode = "pair" | "agent";
 
+/** What one turn may take. */
+export interface StoredTurnLimits {
+  readonly steps: number;
+  readonly seconds: number;
+  readonly tokens: number;
+}
+
 /** Agent sessions. One whose browser session has ended has ended with it. */
 export interface AgentSessionsTable {
   id: string;
@@ -15,6 +22,8 @@ export interface AgentSessionsTable {
   instructions: string | null;
   model: string | null;
   labels: JSONColumnType<Record<string, string>, string, string>;
+  /** What a turn may take, as far as it was said. */
+  limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
   created_at: Stamp;
   /** When it ended before its browser session. */
   ended_at: ColumnType<Date | null, undefined, Date>;
@@ -37,6 +46,7 @@ export const agentSessionMigrations: Migrations = {
     "create index agent_sessions_account on agent_sessions (account_id, id desc)",
     "create index agent_sessions_session on agent_sessions (session_id)",
   ],
+  "083-agent-limits": ["alter table agent_sessions add column limits jsonb"],
 };
 
 declare module "../platform/postgres/schema.ts" {

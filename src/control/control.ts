@@ -1,14 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import type { AuditLog } from "../call.ts";
 import type { EventLog } from "../events/event-log.ts";
+import { TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import { SessionControlChangedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
+import type { Ids } from "../platform/ids.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { noSession, sessionGone } from "../sessions/ended-session.ts";
 import { controlState, toControlMessage } from "../sessions/session-control.ts";
 import { isEnded } from "../sessions/session-states.ts";
+import { addEntry } from "../transcript/transcript.ts";
 import { type ControlRow, lockControl, lockLapsed, writeControl } from "./store.ts";
 
 /** Milliseconds after which control lapses: after the holder's last sign of life, and after its last input. */
@@ -19,6 +22,7 @@ export interface ControlParts {
   readonly events: EventLog;
   readonly bus: Bus;
   readonly clock: Clock;
+  readonly ids: Ids;
   readonly audit: AuditLog;
 }
 
@@ -44,7 +48,7 @@ export interface Controls {
 }
 
 /** Makes what decides who steers. */
-export function createControls({ db, events, bus, clock, audit }: ControlParts): Controls {
+export function createControls({ db, events, bus, clock, ids, audit }: ControlParts): Controls {
   /** Writes the next epoch, with its event; the gateways forget their routes once it is committed. */
   async function change(tx: Tx, row: ControlRow, holder: string | null, cause: string): Promise<ControlRow> {
     const now = clock.now();
@@ -57,6 +61,12 @@ export function createControls({ db, events, bus, clock, audit }: ControlParts):
     const init = { sessionId: row.id, control: toControlMessage(changed), cause };
     const data = create(SessionControlChangedEventSchema, init);
     await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionControlChangedEventSchema, data);
+    if (row.agent_session_id !== null) {
+      const whose = { accountId: row.account_id, sessionId: row.id, agentSessionId: row.agent_session_id };
+      const content = { case: "control" as const, value: { control: toControlMessage(changed) } };
+      const role = cause === "lapsed" ? TranscriptRole.SYSTEM : TranscriptRole.HUMAN;
+      await addEntry(tx, events, whose, { id: ids.next("evt"), role, content }, new Date(now));
+    }
     tx.afterCommit(() => bus.publish("session-changed", row.id));
     return changed;
   }

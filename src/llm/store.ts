@@ -33,6 +33,11 @@ export async function noteTest(db: Queryable, key: LlmKeyRow, at: Date, ok: bool
   await same.where("created_at", "=", key.created_at).set({ tested_at: at, test_ok: ok }).execute();
 }
 
+/** Notes that a turn has used the key of an account, at the latest with the commit. */
+export function noteUse(tx: Tx, accountId: string, at: Date): void {
+  tx.send(tx.sql.updateTable("llm_keys").set({ last_used_at: at }).where("account_id", "=", accountId));
+}
+
 /** What an account has said of the bundled LLM. */
 export type LlmSettings = Omit<Selectable<Schema["llm_settings"]>, "account_id">;
 

@@ -47,7 +47,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const llmMigrations: Migrations = {
-  "070-llm": [
+  "080-llm": [
     `create table llm_keys (
       account_id text primary key references accounts (id) on delete cascade,
       provider text not null,

@@ -8,6 +8,8 @@ export interface BusMessages {
   "session-ended": string;
   /** Identifier of a session whose status changed without its end. */
   "session-changed": string;
+  /** Identifier of a turn that has ended, or has something to read. */
+  "turn-changed": string;
   /** Identifier of what ends bearers or changes what they may do: a key, a login, a user, an account. */
   "bearer-changed": string;
   /** Kind and lanes of work that was added, a line each. */

@@ -156,6 +156,7 @@ export const errorTable = {
       },
       active_session_id: { type: "string", optional: true, about: "The session that still uses the profile." },
       holder_client_id: { type: "string", optional: true, about: "The client of the person who holds control." },
+      running_turn_id: { type: "string", optional: true, about: "The turn of the agent that runs." },
       in_doubt: {
         type: "boolean",
         values: [true],

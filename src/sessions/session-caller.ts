@@ -12,6 +12,8 @@ export interface SessionCaller {
   /** W3C trace context. */
   readonly traceparent: string;
   readonly idempotencyKey?: string | undefined;
+  /** The step of a turn that the command is: its session does a step once, and answers it again when asked again. */
+  readonly stepId?: string;
   /** The person who commands, who must hold control; without one it is the API, which commands while nobody does. */
   readonly clientId?: string;
   /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */

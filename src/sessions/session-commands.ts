@@ -36,6 +36,7 @@ import {
   type WaitRequest,
   type WaitResponse,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../platform/errors.ts";
 import { InputLine, type InputListener, type OpenInput, type SentPart } from "./input-line.ts";
 import { assertNavigable } from "./page-address.ts";
 import type { SessionCaller } from "./session-caller.ts";
@@ -157,9 +158,23 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
   }
 
+  /** Refuses what clients do to a page while an agent does something to it. */
+  async function assertNoTurn({ principal, stepId, clientId }: SessionCaller, id: string): Promise<void> {
+    if (stepId !== undefined || clientId !== undefined) return;
+    const { row, holderClientId } = await routes.findRunning(id, principal.accountId);
+    const { running_turn_id: turn } = row;
+    if (turn === null || holderClientId !== "") return;
+    throw fail(
+      "conflict",
+      { running_turn_id: turn },
+      { detail: "the agent works on the page: wait for its turn's end" },
+    );
+  }
+
   return {
     async navigate(caller, id, request, idempotencyKey) {
       assertNavigable(request.url);
+      await assertNoTurn(caller, id);
       const answer = await commands.run({
         caller,
         id,
@@ -170,21 +185,25 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
       if (answer.status === SessionStatus.PAUSED) await awaitPause(caller, id);
       return answer;
     },
-    interact: (caller, id, request, idempotencyKey) =>
-      commands.run({
+    async interact(caller, id, request, idempotencyKey) {
+      await assertNoTurn(caller, id);
+      return commands.run({
         caller,
         id,
         method: method.interact,
         idempotencyKey,
         build: (context) => create(InteractCommandSchema, { context, request }),
-      }),
-    wait: (caller, id, request) =>
-      commands.run({
+      });
+    },
+    async wait(caller, id, request) {
+      await assertNoTurn(caller, id);
+      return commands.run({
         caller,
         id,
         method: method.wait,
         build: (context) => create(WaitCommandSchema, { context, request }),
-      }),
+      });
+    },
     state: (caller, id) =>
       commands.run({
         caller,

@@ -241,6 +241,8 @@ export interface RouteRow {
   readonly control_epoch: string;
   readonly control_holder: string | null;
   readonly agent_session_id: string | null;
+  /** The turn of its agent that runs. */
+  readonly running_turn_id: string | null;
   readonly address: string;
   readonly secret_hash: Buffer;
 }
@@ -248,7 +250,8 @@ export interface RouteRow {
 const routeStatement: NamedStatement = {
   name: "session-route",
   text: `select s.id, s.account_id, s.status, s.live_at, s.ended_at, s.ended_reason, s.worker_id, s.placement_epoch,
-      s.control_epoch, s.control_holder, s.agent_session_id, w.address, w.secret_hash
+      s.control_epoch, s.control_holder, s.agent_session_id, w.address, w.secret_hash,
+      (select t.id from agent_turns t where t.agent_session_id = s.agent_session_id and t.ended_at is null) as running_turn_id
     from sessions s join workers w on w.id = s.worker_id where s.id = $1`,
 };
 

@@ -83,10 +83,10 @@ export function commandContext(
   timeoutMs: number,
   idempotencyKey = "",
 ): CommandContext {
-  const { traceparent, requestId, clientId = "" } = caller;
+  const { traceparent, requestId, clientId = "", stepId = "" } = caller;
   const { placementEpoch, controlEpoch, holderClientId = "" } = epochs;
   const init = { sessionId, placementEpoch, controlEpoch, holderClientId, timeoutMs };
-  return create(CommandContextSchema, { ...init, traceparent, requestId, idempotencyKey, clientId });
+  return create(CommandContextSchema, { ...init, traceparent, requestId, idempotencyKey, clientId, stepId });
 }
 
 /**

@@ -4,6 +4,7 @@ import { withDatabase } from "../e2e/support/embedded-database.ts";
 import { authenticatorOf } from "../support/authenticator.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { LiveClient } from "../support/live-client.ts";
+import { LlmProvider } from "../support/llm-provider.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
 import { freshEmail, tokenOfMail } from "../support/people.ts";
 import { type RealProxy, startTinyproxy } from "../support/proxies.ts";
@@ -20,20 +21,22 @@ const accountName = canary("name");
 let site: FixtureSite;
 let mailbox: Mailbox;
 let proxy: RealProxy;
+let provider: LlmProvider;
 let service: Service;
 const secrets = new Secrets();
 /** The problems that clients were shown. */
 const problems: string[] = [];
 
 beforeAll(async () => {
-  [site, mailbox, proxy] = await Promise.all([
+  [site, provider, mailbox, proxy] = await Promise.all([
     new FixtureSite().start(),
+    new LlmProvider().start(),
     startMailbox(),
     startTinyproxy({ login: `ada:${proxyPassword}` }),
   ]);
   service = await startService({
     ...{ LOG_LEVEL: "trace", SMTP_URL: mailbox.url, TRUSTED_PROXIES: "127.0.0.1" },
-    ...{ EGRESS_ALLOW: "127.0.0.1,::1", PROXY_CHECK: site.host },
+    ...{ EGRESS_ALLOW: "127.0.0.1,::1", PROXY_CHECK: site.host, ...provider.env },
   });
   secrets.add("the developer's key", service.key);
   secrets.add("the password of a proxy", proxyPassword);
@@ -41,6 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await proxy?.stop();
+  await provider?.[Symbol.asyncDispose]();
   await mailbox?.[Symbol.asyncDispose]();
   await site?.stop();
 });
@@ -160,6 +164,32 @@ async function useSession(bearer: string): Promise<void> {
   await send(path, undefined, { bearer, method: "DELETE" });
 }
 
+/** Has an agent type something, by a key that is stored and by one of a header, and by one that is wrong. */
+async function useAgent(bearer: string): Promise<void> {
+  const key = (api_key: string) =>
+    send("/v1/account/me/byok-llm-key", { provider: "anthropic", api_key }, { bearer, method: "PUT" });
+  await key(canary("wrong-llm-key"));
+  expect((await send("/v1/account/me/byok-llm-key/test", {}, { bearer })).body.ok).toBe(false);
+  const { body: agent } = await send("/v1/agent-sessions", {}, { bearer });
+  // What is said to an agent is no secret, other than what is typed, whose field is called the same.
+  const rest = restClient({ url: service.url, key: bearer });
+  const say = async (text: string, headers: Record<string, string> = {}) =>
+    (await rest(`/v1/agent-sessions/${agent.id}/message`, { text, wait_ms: 60_000 }, { headers })).body.status;
+  expect(await say("Go on.")).toBe("failed");
+  const [header, typed] = [`good-${canary("header-llm-key")}`, canary("agent-typed")];
+  secrets.add("an LLM key of a header", header);
+  secrets.add("what an agent has typed", typed);
+  const types = { name: "act", input: { action: { kind: "type", selector: "#name", text: typed } } };
+  // Not the address of a session above: those are taken for secrets, as the addresses of CDP are, whose field is called the same.
+  const goes = { name: "navigate", input: { url: site.url("/./form.html") } };
+  provider.script = ({ results }) => (results.length === 0 ? { calls: [goes, types] } : { text: "Done." });
+  expect(await say("Fill it in.", { "x-byok-llm-api-key": header })).toBe("done");
+  await key(`good-${canary("llm-key")}`);
+  expect((await send("/v1/account/me/byok-llm-key/test", {}, { bearer })).body.ok).toBe(true);
+  expect(await say("And again.")).toBe("done");
+  await send(`/v1/agent-sessions/${agent.id}`, undefined, { bearer, method: "DELETE" });
+}
+
 /** Joins by a link, drives, and tries what is refused. */
 async function watchAndDrive(path: string, bearer: string): Promise<void> {
   const { body: link } = await send(`${path}/view-links`, { control: true }, { bearer });
@@ -226,6 +256,7 @@ test("no secret is in a log line, a metric, a problem, an event or an entry of t
   await useWebhooks(person.bearer);
   await useTeam(person.bearer);
   await useSession(service.key);
+  await useAgent(service.key);
   await misplace(service.key);
   const metrics = await (await fetch(`${service.internalUrl}/metrics`)).text();
   const places = { log: service.output(), metrics, problems: problems.join("\n"), ...(await dump()) };

@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { monthNamed } from "../../src/limits/month.ts";
+import { costOf, reserve, settle } from "../../src/llm/spending.ts";
+import { readSpending, writeSettings } from "../../src/llm/store.ts";
 import { freePorts } from "../support/free-port.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 import { joinTeam } from "../support/people.ts";
@@ -15,9 +19,13 @@ const bundled = {
 let provider: LlmProvider;
 let gateway: PeopleGateway;
 let rest: Rest;
+/** A port at which nobody listens. */
+let nobody: number;
 beforeAll(async () => {
   provider = await new LlmProvider().start();
-  gateway = await startPeopleGateway({ ...provider.env, ...bundled });
+  nobody = (await freePorts("PORT")).PORT;
+  const allowed = { LLM_ALLOW: `${provider.env.LLM_ALLOW},127.0.0.1:${nobody}` };
+  gateway = await startPeopleGateway({ ...provider.env, ...bundled, ...allowed });
   rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
 }, 60_000);
 afterAll(async () => {
@@ -76,20 +84,10 @@ test("a provider of one's own is asked at its address, which must be public or a
 });
 
 test("an address at which nobody listens is told apart", async () => {
-  const { PORT } = await freePorts("PORT");
-  const gone = await startPeopleGateway({ LLM_ALLOW: `127.0.0.1:${PORT}` });
-  await using _ = gone;
-  const asOwner = restClient({ url: gone.url, key: gone.app.developerKey ?? "" });
-  const key = {
-    provider: "openai_compatible",
-    api_key: "good-key",
-    model: "own",
-    base_url: `http://127.0.0.1:${PORT}`,
-  };
-  expect((await asOwner(keyPath, key, { method: "PUT" })).status).toBe(200);
-  expect((await asOwner(`${keyPath}/test`, {})).body).toMatchObject({ ok: false, reason: "unreachable" });
-  expect((await asOwner("/v1/account/me/bundled-llm-status")).body).toMatchObject({ available: false, model: null });
-}, 60_000);
+  const base_url = `http://127.0.0.1:${nobody}`;
+  expect((await put({ provider: "openai_compatible", api_key: "good-key", model: "own", base_url })).status).toBe(200);
+  expect((await rest(`${keyPath}/test`, {})).body).toMatchObject({ ok: false, reason: "unreachable" });
+});
 
 test("the bundled LLM is used with consent, after a key of one's own, up to the cap of the month", async () => {
   await rest(keyPath, undefined, { method: "DELETE" });
@@ -122,4 +120,24 @@ test("members read what the LLM costs, and change none of it", async () => {
     await asMember(settingsPath, { bundled_llm_consent: true }, { method: "PATCH" }),
   ];
   expect(refused.map(slugOf)).toEqual(["forbidden", "forbidden", "forbidden"]);
+});
+
+test("of calls beside each other one alone passes the cap, and each costs what it has used in the month it began in", async () => {
+  const { db } = gateway.app;
+  const id = gateway.app.ids.next("acc");
+  await db.transaction((tx) => insertAccount(tx, { id, name: "Test", tier: "personal" }));
+  await db.transaction((tx) => writeSettings(tx, id, { consent: true, monthly_cap_cents: 10 }));
+  let now = Date.parse("2026-11-30T23:59:59.999Z");
+  const clock = { now: () => now };
+  const calls = await Promise.allSettled(Array.from({ length: 20 }, () => reserve(db, clock, id, 60_000)));
+  const reserved = calls.flatMap((call) => (call.status === "fulfilled" ? call.value : []));
+  const refused = calls.flatMap((call) => (call.status === "rejected" ? call.reason.slug : []));
+  expect([reserved.length, new Set(refused)]).toEqual([2, new Set(["bundled-llm-budget-exhausted"])]);
+  now += 1;
+  const usage = { input: 1_000, cached: 900, output: 100 };
+  const price = { input: 3, cachedInput: 0.3, output: 15 };
+  for (const each of reserved) await db.transaction((tx) => settle(tx, each, costOf(usage, price)));
+  const months = ["2026-11", "2026-12"].map(monthNamed);
+  expect(await Promise.all(months.map((month) => readSpending(db, id, month)))).toEqual([2 * 2_070, 0]);
+  expect((await reserve(db, clock, id, 60_000)).month.name).toBe("2026-12");
 });

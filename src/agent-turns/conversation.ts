@@ -1,0 +1,101 @@
+import type { AssistantModelMessage, ModelMessage, ToolModelMessage } from "ai";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+
+/** A call of a tool that the model has made. */
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly input: unknown;
+}
+
+const contextOf = (accountId: string) => ({ accountId, purpose: "agent-message" });
+
+/** Seals a message: what a page says, and a person tells an agent, is read by the provider alone. */
+export function sealMessage(sealer: Sealer, accountId: string, message: ModelMessage): Buffer {
+  return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
+}
+
+/** Opens the messages of a conversation. */
+export function openMessages(
+  sealer: Sealer,
+  accountId: string,
+  sealed: readonly { readonly sealed: Buffer }[],
+): ModelMessage[] {
+  // The boundary at which JSON is read again that `sealMessage` has written.
+  return sealed.map((row) => JSON.parse(sealer.open(row.sealed, contextOf(accountId)).toString()) as ModelMessage);
+}
+
+const callsOf = ({ content }: AssistantModelMessage): ToolCall[] =>
+  typeof content === "string"
+    ? []
+    : content.flatMap((part) =>
+        part.type === "tool-call" ? { id: part.toolCallId, name: part.toolName, input: part.input } : [],
+      );
+
+const resultIdsOf = ({ content }: ToolModelMessage): string[] =>
+  content.flatMap((part) => (part.type === "tool-result" ? part.toolCallId : []));
+
+/** The calls of tools that have no result yet, in their order. */
+export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
+  const done = new Set(messages.flatMap((message) => (message.role === "tool" ? resultIdsOf(message) : [])));
+  return messages
+    .flatMap((message) => (message.role === "assistant" ? callsOf(message) : []))
+    .filter(({ id }) => !done.has(id));
+}
+
+/** Writes the result of a call. */
+export function resultMessage({ id, name }: ToolCall, text: string): ToolModelMessage {
+  const output = { type: "text" as const, value: text };
+  return { role: "tool", content: [{ type: "tool-result", toolCallId: id, toolName: name, output }] };
+}
+
+/** What begins a look at a page, wherever it stands. */
+export const lookMark = "<page ";
+
+/** What stands in place of a look that was folded away. */
+const folded = "<page folded: an older look, of which nothing holds any more>";
+
+/** Looks that the model still sees, at least. Ten more at a time are folded away, so that providers' caches hold meanwhile. */
+const kept = { least: 3, step: 10 };
+
+/** Makes what the model is sent: results of one answer stand together, and old looks are folded away. */
+export function toPrompt(messages: readonly ModelMessage[]): ModelMessage[] {
+  const merged: ModelMessage[] = [];
+  for (const message of messages) {
+    const last = merged.at(-1);
+    if (last?.role === "tool" && message.role === "tool")
+      merged[merged.length - 1] = { ...last, content: [...last.content, ...message.content] };
+    else merged.push(message);
+  }
+  const looks = merged.reduce((count, message) => count + looksOf(message), 0);
+  let foldable = Math.floor(Math.max(0, looks - kept.least) / kept.step) * kept.step;
+  return merged.map((message) => {
+    const here = looksOf(message);
+    if (here === 0 || foldable <= 0) return message;
+    foldable -= here;
+    return fold(message);
+  });
+}
+
+function looksOf(message: ModelMessage): number {
+  if (message.role === "user") return typeof message.content === "string" && message.content.includes(lookMark) ? 1 : 0;
+  if (message.role !== "tool") return 0;
+  return message.content.filter((part) => part.type === "tool-result" && hasLook(part.output)).length;
+}
+
+const hasLook = (output: { readonly type: string; readonly value?: unknown }): boolean =>
+  output.type === "text" && typeof output.value === "string" && output.value.includes(lookMark);
+
+const foldText = (text: string): string => text.slice(0, text.indexOf(lookMark)) + folded;
+
+function fold(message: ModelMessage): ModelMessage {
+  if (message.role === "user" && typeof message.content === "string")
+    return { ...message, content: foldText(message.content) };
+  if (message.role !== "tool") return message;
+  const content = message.content.map((part) =>
+    part.type === "tool-result" && part.output.type === "text" && hasLook(part.output)
+      ? { ...part, output: { ...part.output, value: foldText(part.output.value) } }
+      : part,
+  );
+  return { ...message, content };
+}

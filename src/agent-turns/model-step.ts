@@ -1,0 +1,68 @@
+import { type ModelMessage, streamText } from "ai";
+import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
+import type { LlmCredential, Models } from "../llm/models.ts";
+import type { LlmUsage } from "../llm/spending.ts";
+import { rolePrompt, tools } from "./tools.ts";
+
+/** What a model is asked. */
+export interface Question {
+  readonly credential: LlmCredential;
+  readonly model: string;
+  /** What the agent session was told for all its turns. */
+  readonly instructions: string | null;
+  readonly messages: ModelMessage[];
+}
+
+/** What came of asking it. */
+export type ModelAnswer =
+  | { readonly messages: readonly ModelMessage[]; readonly text: string; readonly usage: LlmUsage }
+  /** `isCharged`: it had begun to answer, and its provider charges for that. */
+  | { readonly fault: ModelFault; readonly isCharged: boolean };
+
+/** Tokens of an answer at most. */
+export const longestAnswer = 4_096;
+
+/** Only its last step is new: the ones before are read from the provider's cache. */
+const cachePoint = { anthropic: { cacheControl: { type: "ephemeral" as const } } };
+
+/** Of OpenAI's: nothing is kept there, and so nothing is referred to. */
+const callOptions = { openai: { store: false } };
+
+function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
+  const last = messages.at(-1);
+  return last ? [...messages.slice(0, -1), { ...last, providerOptions: cachePoint }] : messages;
+}
+
+/** Asks a model once. */
+export async function askModel(models: Models, question: Question, signal: AbortSignal): Promise<ModelAnswer> {
+  const { credential, model, instructions, messages } = question;
+  let fault: unknown;
+  let hasBegun = false;
+  try {
+    const stream = streamText({
+      model: models.of(credential, model),
+      instructions: instructions === null ? rolePrompt : `${rolePrompt}\n\nThe person has told you:\n${instructions}`,
+      messages: withCachePoint(messages),
+      ...{ tools, maxOutputTokens: longestAnswer, maxRetries: 0, abortSignal: signal, providerOptions: callOptions },
+      onError: ({ error }) => {
+        fault ??= error;
+      },
+    });
+    for await (const part of stream.stream) hasBegun ||= part.type === "text-delta" || part.type === "tool-input-start";
+    signal.throwIfAborted();
+    if (fault !== undefined) throw fault;
+    const [response, said, usage, finish] = await Promise.all([
+      ...([stream.response, stream.text, stream.usage, stream.finishReason] as const),
+    ]);
+    // A stream that ends before its last event was cut.
+    if (finish === "other" || finish === "error") throw new Error("the answer broke off");
+    const input = usage.inputTokens ?? 0;
+    const cached = usage.inputTokenDetails?.cacheReadTokens ?? 0;
+    // PostgreSQL stores no NUL, and nobody needs one.
+    const text = said.replaceAll("\0", "");
+    return { messages: response.messages, text, usage: { input, cached, output: usage.outputTokens ?? 0 } };
+  } catch (thrown) {
+    signal.throwIfAborted();
+    return { fault: readModelFault(fault ?? thrown, credential.apiKey), isCharged: hasBegun };
+  }
+}

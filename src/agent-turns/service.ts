@@ -1,0 +1,135 @@
+import { create } from "@bufbuild/protobuf";
+import { findAny, findRunning } from "../agent-sessions/agent-sessions.ts";
+import type { StoredTurnLimits } from "../agent-sessions/tables.ts";
+import type { Call } from "../call.ts";
+import { lockControl } from "../control/store.ts";
+import {
+  type AgentTurnService,
+  type GetTranscriptRequest,
+  GetTranscriptResponseSchema,
+  type SendAgentMessageRequest,
+  TranscriptRole,
+  type Turn,
+} from "../gen/pilothouse/v1/agent_turn_pb.ts";
+import { choosePayer, type PayerParts } from "../llm/payer.ts";
+import { sleep } from "../platform/bounded-wait.ts";
+import { type Failure, fail } from "../platform/errors.ts";
+import { idPattern } from "../platform/ids.ts";
+import { cutPage, readCursor } from "../platform/list-page.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import type { ServiceImplementation } from "../registry.ts";
+import { addEntry, readEntries } from "../transcript/transcript.ts";
+import { sealMessage } from "./conversation.ts";
+import { findTurn, insertTurn, insertWaitingMessage, lockRunningTurn, lockTurn, type TurnRow } from "./store.ts";
+import { endLockedTurn, ownerOf, type TurnEndParts } from "./turn-end.ts";
+import { toTurnMessage } from "./turn-message.ts";
+import type { Turns } from "./turns.ts";
+
+export interface TurnServiceParts extends TurnEndParts, PayerParts {
+  readonly turns: Turns;
+  readonly config: TurnEndParts["config"] & PayerParts["config"];
+}
+
+const defaultPage = 20;
+
+const entryId = idPattern("evt");
+
+/** What a turn may take of which nothing else was said. */
+const limits: StoredTurnLimits = { steps: 50, seconds: 600, tokens: 1_000_000 };
+
+/** Milliseconds after which who waits for a turn looks at it, though nobody has told of it. */
+const lookEvery = 500;
+
+const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn of this id" });
+
+/** Makes the implementation of AgentTurnService. */
+export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
+  const { db, clock, ids, sealer, events, bus, turns } = parts;
+
+  /** Waits until a turn has ended, or the time is up, and gives it as it is then. */
+  async function follow(turn: Turn, milliseconds: number, signal: AbortSignal): Promise<Turn> {
+    const gaveUpAt = performance.now() + milliseconds;
+    for (;;) {
+      const news = new AbortController();
+      const unsubscribe = bus.subscribe("turn-changed", (id) => id === turn.turnId && news.abort());
+      try {
+        const row = await findTurn(db, turn.turnId);
+        const left = gaveUpAt - performance.now();
+        if (!row || row.ended_at !== null || left <= 0 || signal.aborted) return row ? toTurnMessage(row) : turn;
+        await sleep(Math.min(left, lookEvery), AbortSignal.any([signal, news.signal]));
+      } finally {
+        unsubscribe();
+      }
+    }
+  }
+
+  async function say(tx: Tx, turn: TurnRow, text: string): Promise<void> {
+    const sealed = sealMessage(sealer, turn.account_id, { role: "user", content: text });
+    await insertWaitingMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    const content = { case: "text" as const, value: { text } };
+    const entry = { id: ids.next("evt"), turnId: turn.id, role: TranscriptRole.USER, content };
+    await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
+  }
+
+  async function sendMessage(call: Call, { id, text, waitMs = 0 }: SendAgentMessageRequest): Promise<Turn> {
+    const { accountId } = call.principal;
+    const header = call.header("x-byok-llm-api-key");
+    const agent = await findRunning(db, call, id);
+    const turnId = call.ids.next("trn");
+    const turn = await call.commit(async (tx) => {
+      // Of two messages at once the second joins the turn of the first.
+      await lockControl(tx, agent.session_id, accountId);
+      const running = await lockRunningTurn(tx, id);
+      if (running) {
+        if (header !== undefined) {
+          const detail = "a turn runs, which has a credential: wait for its end, or leave the header out";
+          throw fail("conflict", { running_turn_id: running.id }, { detail });
+        }
+        await say(tx, running, text);
+        return toTurnMessage(running);
+      }
+      const payer = await choosePayer(tx, parts, { accountId, named: agent.model ?? undefined, header });
+      const now = new Date(clock.now());
+      const row = await insertTurn(tx, {
+        ...{ id: turnId, agent_session_id: id, account_id: accountId, session_id: agent.session_id },
+        ...{ status: "queued", credential: payer.source, provider: payer.provider, model: payer.model },
+        ...{
+          limits: JSON.stringify({ ...limits, ...agent.limits }),
+          created_at: now,
+          beat_at: header === undefined ? null : now,
+        },
+      });
+      await say(tx, row, text);
+      turns.begin(tx, row, header);
+      tx.afterCommit(() => bus.publish("session-changed", agent.session_id));
+      return toTurnMessage(row);
+    });
+    return waitMs === 0 ? turn : follow(turn, waitMs, call.signal);
+  }
+
+  async function readTranscript(call: Call, { id, limit = defaultPage, cursor }: GetTranscriptRequest) {
+    await findAny(db, call, id);
+    const after = readCursor(cursor, entryId);
+    const { rows, position } = cutPage(await readEntries(db, { agentSessionId: id, after, limit: limit + 1 }), limit);
+    return create(GetTranscriptResponseSchema, { data: [...rows], ...position });
+  }
+
+  return {
+    sendMessage,
+    async cancelTurn(call, { id, turnId }) {
+      await findRunning(db, call, id);
+      const turn = await findTurn(db, turnId, id);
+      if (!turn) throw noTurn();
+      return call.commit(async (tx) => {
+        const running = await lockTurn(tx, turnId);
+        const end = { status: "cancelled", reason: "cancelled" } as const;
+        return toTurnMessage(running ? await endLockedTurn(parts, tx, running, end) : turn);
+      });
+    },
+    getTranscript: readTranscript,
+    async getStepScreenshot(call, { id }) {
+      await findAny(db, call, id);
+      throw fail("not-found", {}, { detail: "no picture was kept of a step of this id" });
+    },
+  };
+}

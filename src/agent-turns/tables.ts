@@ -1,0 +1,116 @@
+import type { ColumnType, Generated, JSONColumnType } from "kysely";
+import type { StoredTurnLimits } from "../agent-sessions/tables.ts";
+import type { Migrations } from "../platform/postgres/schema.ts";
+
+/** Where a turn is, as the interface names it. */
+export type StoredTurnStatus =
+  | "queued"
+  | "running"
+  | "waiting_for_person"
+  | "done"
+  | "failed"
+  | "cancelled"
+  | "limit_reached";
+
+/** What pays for a turn: the key of its request's header, the account's own, or the operator's. */
+export type CredentialSource = "header" | "byok" | "bundled";
+
+/** Turns. Whoever writes anything of a turn has locked its row, and found that it has not ended. */
+export interface AgentTurnsTable {
+  id: string;
+  agent_session_id: string;
+  account_id: string;
+  session_id: string;
+  status: StoredTurnStatus;
+  reason: string | null;
+  answer: string | null;
+  /** A problem in the JSON of REST. */
+  error: JSONColumnType<object> | null;
+  credential: CredentialSource;
+  /** As the provider names it. */
+  model: string;
+  provider: string;
+  limits: JSONColumnType<StoredTurnLimits, string, string>;
+  steps: Generated<number>;
+  tokens: Generated<string>;
+  /** Milliseconds of work, without those in which it waited for a person. */
+  worked_ms: Generated<string>;
+  /** The control epoch of the browser session that the model knows of. */
+  control_epoch: string | null;
+  /** Until when a person is waited for. */
+  waits_until: Date | null;
+  /** When the gateway was last heard of that has the key of the header. */
+  beat_at: Date | null;
+  created_at: Date;
+  ended_at: ColumnType<Date | null, undefined, Date>;
+}
+
+/** What the model has been told and has answered, sealed. */
+interface AgentMessagesTable {
+  id: Generated<string>;
+  agent_session_id: string;
+  turn_id: string;
+  /** Its place in the conversation; null until the model's next step reads it. */
+  position: number | null;
+  sealed: Buffer;
+}
+
+/** Calls of tools that have begun. */
+interface AgentActionsTable {
+  /** Also that of its entry of the transcript, and of the step that the worker remembers. */
+  id: string;
+  turn_id: string;
+  call_id: string;
+}
+
+declare module "../platform/postgres/schema.ts" {
+  interface Schema {
+    agent_turns: AgentTurnsTable;
+    agent_messages: AgentMessagesTable;
+    agent_actions: AgentActionsTable;
+  }
+}
+
+export const turnMigrations: Migrations = {
+  "082-agent-turns": [
+    `create table agent_turns (
+      id text primary key,
+      agent_session_id text not null references agent_sessions (id) on delete cascade,
+      account_id text not null references accounts (id),
+      session_id text not null,
+      status text not null,
+      reason text,
+      answer text,
+      error jsonb,
+      credential text not null,
+      model text not null,
+      provider text not null,
+      limits jsonb not null,
+      steps integer not null default 0,
+      tokens bigint not null default 0,
+      worked_ms bigint not null default 0,
+      control_epoch bigint,
+      waits_until timestamptz,
+      beat_at timestamptz,
+      created_at timestamptz not null,
+      ended_at timestamptz
+    )`,
+    "create unique index agent_turns_running on agent_turns (agent_session_id) where ended_at is null",
+    "create index agent_turns_session on agent_turns (agent_session_id)",
+    "create index agent_turns_held on agent_turns (beat_at) where ended_at is null and beat_at is not null",
+    `create table agent_messages (
+      id bigint generated always as identity primary key,
+      agent_session_id text not null references agent_sessions (id) on delete cascade,
+      turn_id text not null references agent_turns (id) on delete cascade,
+      position integer,
+      sealed bytea not null,
+      unique (agent_session_id, position)
+    )`,
+    `create table agent_actions (
+      id text primary key,
+      turn_id text not null references agent_turns (id) on delete cascade,
+      call_id text not null,
+      unique (turn_id, call_id)
+    )`,
+  ],
+};

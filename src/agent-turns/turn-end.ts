@@ -1,0 +1,71 @@
+import { create } from "@bufbuild/protobuf";
+import type { EventLog } from "../events/event-log.ts";
+import { AgentSessionTurnEndedEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Failure } from "../platform/errors.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { problemJson, toProblem } from "../platform/problem.ts";
+import { addEntry } from "../transcript/transcript.ts";
+import { lockTurn, type TurnRow, updateTurn } from "./store.ts";
+import type { StoredTurnStatus } from "./tables.ts";
+import { toTurnMessage } from "./turn-message.ts";
+
+export interface TurnEndParts {
+  readonly db: Database;
+  readonly events: EventLog;
+  readonly bus: Bus;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly config: { readonly errorsBase: string };
+}
+
+/** How a turn ends. */
+export interface TurnEnd {
+  readonly status: Extract<StoredTurnStatus, "done" | "failed" | "cancelled" | "limit_reached">;
+  readonly reason?: string;
+  /** What the agent has answered. */
+  readonly text?: string;
+  readonly failure?: Failure;
+}
+
+/** Whose transcript a turn's is. */
+export const ownerOf = (turn: TurnRow) => ({
+  ...{ accountId: turn.account_id, sessionId: turn.session_id, agentSessionId: turn.agent_session_id },
+});
+
+/** Ends a turn that is locked. */
+export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
+  const { events, bus, ids, clock, config } = parts;
+  const { status, reason = null, text = null, failure } = end;
+  const now = new Date(clock.now());
+  const problem = failure && problemJson(toProblem(failure, config.errorsBase, turn.id));
+  const ended = await updateTurn(tx, turn.id, {
+    ...{ status, reason, answer: text, waits_until: null, beat_at: null, ended_at: now },
+    ...(problem && { error: JSON.stringify(problem) }),
+  });
+  if (text !== null && text !== "") {
+    const content = { case: "text" as const, value: { text } };
+    const entry = { id: ids.next("evt"), turnId: turn.id, role: TranscriptRole.AGENT, content };
+    await addEntry(tx, events, ownerOf(turn), entry, now);
+  }
+  const data = { agentSessionId: turn.agent_session_id, turn: toTurnMessage(ended) };
+  const event = create(AgentSessionTurnEndedEventSchema, data);
+  const owner = { accountId: turn.account_id, subject: turn.session_id };
+  await events.append(tx, owner, AgentSessionTurnEndedEventSchema, event);
+  tx.afterCommit(() => {
+    bus.publish("turn-changed", turn.id);
+    // Clients may act on the page again.
+    bus.publish("session-changed", turn.session_id);
+  });
+  return ended;
+}
+
+/** Ends a turn, unless it has ended; gives it as it is then. */
+export async function endTurn(parts: TurnEndParts, id: string, end: TurnEnd): Promise<TurnRow | undefined> {
+  return parts.db.transaction(async (tx) => {
+    const turn = await lockTurn(tx, id);
+    return turn && endLockedTurn(parts, tx, turn, end);
+  });
+}

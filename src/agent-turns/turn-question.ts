@@ -1,0 +1,149 @@
+import { create } from "@bufbuild/protobuf";
+import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
+import type { ModelFault } from "../llm/model-fault.ts";
+import type { Models } from "../llm/models.ts";
+import { credentialOf, type Payer } from "../llm/payer.ts";
+import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
+import { noteUse } from "../llm/store.ts";
+import type { StoredProvider } from "../llm/tables.ts";
+import { sleep } from "../platform/bounded-wait.ts";
+import { Failure, fail } from "../platform/errors.ts";
+import type { BundledLlmConfig } from "../platform/llm-config.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { Sessions } from "../sessions/sessions.ts";
+import { addEntry } from "../transcript/transcript.ts";
+import { openCalls, openMessages, sealMessage, toPrompt } from "./conversation.ts";
+import { askModel, longestAnswer, type ModelAnswer, type Question } from "./model-step.ts";
+import {
+  hasWaitingMessages,
+  insertMessage,
+  readInstructions,
+  readMessages,
+  type TurnRow,
+  takeWaitingMessages,
+  updateTurn,
+} from "./store.ts";
+import { endLockedTurn, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
+import type { Run } from "./turn-run.ts";
+
+/** What turns are made of. */
+export interface TurnParts extends TurnEndParts {
+  readonly sealer: Sealer;
+  readonly sessions: Sessions;
+  readonly models: Models;
+  readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
+}
+
+/** Milliseconds for which a provider that is busy, or away, is asked again; the first pause, and the longest. */
+const patience = { whole: 60_000, first: 500, longest: 15_000 };
+
+/** Bytes of a prompt that are a token, at least: what is put aside is rather too much. */
+const bytesPerToken = 3;
+
+/** What a failed question ends a turn with. */
+function endOf({ kind, message }: ModelFault): TurnEnd {
+  if (kind === "wrong_key") {
+    const detail = `the provider does not take the key: ${message}`;
+    return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
+  }
+  const isRefused = kind === "refused" || kind === "model_refused";
+  const reason = isRefused ? "provider_refused" : "provider_unavailable";
+  return { status: "failed", reason, failure: fail("driver-error", {}, { detail: message }) };
+}
+
+const withoutCredential: TurnEnd = {
+  ...{ status: "failed", reason: "byok-llm-required" },
+  failure: fail("byok-llm-required", {}, { detail: "the LLM key that the turn ran on is gone" }),
+};
+
+/** Asks the model for the next step, and commits what it answers. */
+export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
+  const payer: Payer = { source: turn.credential, provider: turn.provider as StoredProvider, model: turn.model };
+  const credential = await credentialOf(parts.db, parts, payer, turn.account_id, run.header);
+  if (!credential) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, withoutCredential));
+  await begin(parts, run, epoch);
+  const sealed = await readMessages(parts.db, turn.agent_session_id);
+  const messages = toPrompt(openMessages(parts.sealer, turn.account_id, sealed));
+  const instructions = await readInstructions(parts.db, turn.agent_session_id);
+  const question = { credential, model: turn.model, instructions, messages };
+  const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
+    // The cap was reached by another turn.
+    if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted") return { over: error };
+    throw error;
+  });
+  if ("over" in asked) {
+    const end: TurnEnd = { status: "limit_reached", reason: "cost_cents", failure: asked.over };
+    return run.write((tx, locked) => endLockedTurn(parts, tx, locked, end));
+  }
+  return commit(parts, run, asked);
+}
+
+/** Has the model read what was said since its last step. */
+async function begin({ events }: TurnParts, run: Run, epoch: string): Promise<void> {
+  await run.write(async (tx, turn) => {
+    await takeWaitingMessages(tx, turn.agent_session_id);
+    if (turn.status === "queued") {
+      const data = { agentSessionId: turn.agent_session_id, turnId: turn.id };
+      const event = create(AgentSessionTurnStartedEventSchema, data);
+      const owner = { accountId: turn.account_id, subject: turn.session_id };
+      await events.append(tx, owner, AgentSessionTurnStartedEventSchema, event);
+    }
+    return updateTurn(tx, turn.id, { status: "running", reason: null, control_epoch: turn.control_epoch ?? epoch });
+  });
+}
+
+interface Asked {
+  readonly answer: ModelAnswer;
+  readonly reservation: Reservation | undefined;
+}
+
+/** Asks again while the provider is busy or away. */
+async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: Question): Promise<Asked> {
+  const { db, clock, config, models } = parts;
+  const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
+  const input = Math.ceil(Buffer.byteLength(JSON.stringify(question.messages)) / bytesPerToken);
+  const most = price && costOf({ input, cached: 0, output: longestAnswer }, price);
+  const gaveUpAt = performance.now() + patience.whole;
+  for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
+    const reservation = most === undefined ? undefined : await reserve(db, clock, turn.account_id, most);
+    const answer = await askModel(models, question, run.signal);
+    if (!("fault" in answer)) return { answer, reservation };
+    // What had begun is charged for, and nobody says how much of it.
+    if (reservation && !answer.isCharged) await db.transaction((tx) => settle(tx, reservation, 0));
+    const { kind, retryAfter = pause } = answer.fault;
+    const isHopeless = kind !== "busy" && kind !== "unreachable";
+    if (isHopeless || performance.now() + retryAfter > gaveUpAt) return { answer, reservation: undefined };
+    await sleep(retryAfter, run.signal);
+    run.signal.throwIfAborted();
+  }
+}
+
+/** Commits an answer: what it calls is begun only then. */
+async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked): Promise<TurnRow> {
+  const { clock, config, sealer, events, ids } = parts;
+  if ("fault" in answer) return run.write((tx, turn) => endLockedTurn(parts, tx, turn, endOf(answer.fault)));
+  const { usage, messages, text } = answer;
+  const now = new Date(clock.now());
+  return run.write(async (tx, turn) => {
+    if (reservation && config.bundledLlm) await settle(tx, reservation, costOf(usage, config.bundledLlm.price));
+    if (turn.credential === "byok") noteUse(tx, turn.account_id, now);
+    for (const message of messages) {
+      const sealed = sealMessage(sealer, turn.account_id, message);
+      await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    }
+    const changed = await updateTurn(tx, turn.id, {
+      steps: turn.steps + 1,
+      tokens: String(Number(turn.tokens) + usage.input + usage.output),
+      worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
+    });
+    const isAnswer = openCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
+    if (isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id)))
+      return endLockedTurn(parts, tx, changed, { status: "done", text });
+    if (text !== "") {
+      const content = { case: "text" as const, value: { text } };
+      const entry = { id: ids.next("evt"), turnId: turn.id, role: TranscriptRole.AGENT, content };
+      await addEntry(tx, events, ownerOf(turn), entry, now);
+    }
+    return changed;
+  });
+}

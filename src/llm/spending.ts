@@ -1,0 +1,57 @@
+import { sql } from "kysely";
+import { type Month, monthAt } from "../limits/month.ts";
+import type { Clock } from "../platform/clock.ts";
+import { fail } from "../platform/errors.ts";
+import type { LlmPrice } from "../platform/llm-config.ts";
+import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
+import { capOf } from "./llm-message.ts";
+import { readSettings } from "./store.ts";
+
+/** Tokens of one call of a model. */
+export interface LlmUsage {
+  /** All that went in, those from the provider's cache included. */
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+}
+
+const perCent = 10_000;
+
+/** What a call costs in millionths of a US dollar, which is what a token costs at a dollar for a million. */
+export const costOf = ({ input, cached, output }: LlmUsage, price: LlmPrice): number =>
+  Math.ceil((input - cached) * price.input + cached * price.cachedInput + output * price.output);
+
+/** What was put aside for a call. */
+export interface Reservation {
+  readonly accountId: string;
+  readonly month: Month;
+  readonly amount: number;
+}
+
+function add(on: Queryable, { accountId, month }: Omit<Reservation, "amount">, amount: number) {
+  const first = `${month.name}-01`;
+  return sql<{ spent: string }>`
+    insert into llm_spending (account_id, month, spent) values (${accountId}, ${first}::date, ${amount})
+    on conflict (account_id, month) do update set spent = llm_spending.spent + excluded.spent
+    returning spent`.execute(on.sql);
+}
+
+/**
+ * Puts aside what a call of the bundled LLM may cost. It counts as spent at once, so that of calls that run beside each other
+ * one alone passes the cap; a call of which nothing is heard any more has cost that. Throws `bundled-llm-budget-exhausted`.
+ */
+export async function reserve(db: Database, clock: Clock, accountId: string, amount: number): Promise<Reservation> {
+  const month = monthAt(clock.now());
+  await db.transaction(async (tx) => {
+    const cap = capOf(await readSettings(tx, accountId)) * perCent;
+    // Whoever adds to a month has its row locked until the end of the transaction.
+    const { rows } = await add(tx, { accountId, month }, amount);
+    if (Number(rows[0]?.spent ?? 0) - amount >= cap) throw fail("bundled-llm-budget-exhausted");
+  });
+  return { accountId, month, amount };
+}
+
+/** Replaces what was put aside by what the call has cost, in the month in which it began. */
+export async function settle(tx: Tx, reservation: Reservation, cost: number): Promise<void> {
+  await add(tx, reservation, cost - reservation.amount);
+}

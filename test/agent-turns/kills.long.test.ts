@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { DoomedService } from "../chaos/doomed-service.ts";
+import { LlmProvider, type Said } from "../support/llm-provider.ts";
+import { TellingSite } from "../support/telling-site.ts";
+
+/** A page that tells of each click. */
+class ClickSite extends TellingSite {
+  clicks = 0;
+  onClick: (count: number) => void = () => undefined;
+
+  constructor() {
+    super(`<button id="b" onclick="fetch('/told', { method: 'POST' })">Click</button>`);
+  }
+
+  protected override hear(): void {
+    this.clicks += 1;
+    this.onClick(this.clicks);
+  }
+
+  async start(): Promise<this> {
+    return this.listen();
+  }
+}
+
+let provider: LlmProvider;
+let site: ClickSite;
+let doomed: DoomedService;
+beforeAll(async () => {
+  [provider, site] = await Promise.all([new LlmProvider().start(), new ClickSite().start()]);
+  doomed = await DoomedService.start({ ...provider.env, EGRESS_ALLOW: site.host });
+  const key = { provider: "anthropic", api_key: "good-key-x7Qa" };
+  await doomed.rest("/v1/account/me/byok-llm-key", key, { method: "PUT" });
+}, 120_000);
+afterAll(async () => {
+  await doomed?.[Symbol.asyncDispose]();
+  await provider?.[Symbol.asyncDispose]();
+  await site?.[Symbol.asyncDispose]();
+}, 60_000);
+
+const tap: Said = { calls: [{ name: "act", input: { action: { kind: "tap", selector: "#b" } } }] };
+
+/** What the model says, by how many results it has: a question that is asked again has the same answer. */
+const steps = (): readonly Said[] => [
+  { calls: [{ name: "navigate", input: { url: site.url } }] },
+  tap,
+  tap,
+  tap,
+  { calls: [{ name: "done", input: { text: "Three times." } }] },
+];
+
+type Point = readonly ["asked" | "answered" | "clicked", number];
+const points: readonly Point[] = [
+  ...[0, 1, 2, 3, 4].flatMap((step): Point[] => [
+    ["asked", step],
+    ["answered", step],
+  ]),
+  ...[1, 2, 3].map((click): Point => ["clicked", click]),
+];
+
+test.each(points)(
+  "a gateway that is killed when the model or page has %s %i leaves a turn that ends as ever",
+  async (...point) => {
+    let replaced: Promise<unknown> | undefined;
+    const reach = (...reached: Point): void => {
+      if (reached.join() === point.join()) replaced ??= doomed.replaceGateway();
+    };
+    site.clicks = 0;
+    site.onClick = (count) => reach("clicked", count);
+    provider.script = ({ results }) => {
+      reach("asked", results.length);
+      // When the answer has left.
+      setTimeout(() => reach("answered", results.length), 5);
+      return steps()[results.length] ?? { text: "There is nothing more in the script." };
+    };
+    const { body: agent } = await doomed.rest("/v1/agent-sessions", {});
+    const path = `/v1/agent-sessions/${agent.id}`;
+    const { body: turn } = await doomed.rest(`${path}/message`, { text: "Click." });
+    expect(turn.status).toBe("queued");
+    await waitUntil(() => replaced !== undefined, { timeout: 30_000, every: 5 });
+    await replaced;
+    const hasEnded = async () => (await doomed.rest(path)).body.running_turn_id === null;
+    expect(await waitUntil(hasEnded, { timeout: 30_000, every: 50 })).toBe(true);
+    const { body: transcript } = await doomed.rest(`${path}/transcript?limit=100`);
+    // biome-ignore lint/suspicious/noExplicitAny: entries of every shape.
+    const told = transcript.data.map(({ content }: any) => content.text ?? [content.name, content.error]);
+    const done = ["navigate", "act", "act", "act"].map((name) => [name, undefined]);
+    expect(told).toEqual(["Click.", ...done, "Three times."]);
+    expect(site.clicks).toBe(3);
+    await doomed.rest(path, undefined, { method: "DELETE" });
+  },
+  90_000,
+);

@@ -1,0 +1,262 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { runAgent } from "../../tools/agent/run-agent.ts";
+import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { type Asked, LlmProvider, type Said } from "../support/llm-provider.ts";
+
+let provider: LlmProvider;
+let scene: LendScene;
+beforeAll(async () => {
+  provider = await new LlmProvider().start();
+  scene = await startLendScene(provider.env);
+}, 120_000);
+afterAll(async () => {
+  await scene?.[Symbol.asyncDispose]();
+  await provider?.[Symbol.asyncDispose]();
+}, 60_000);
+beforeEach(() => {
+  provider.asked.length = 0;
+});
+
+const call = (name: string, input: object = {}): Said => ({ calls: [{ name, input }] });
+const storeKey = (name: string) =>
+  scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: "good-key-x7Qa" }, { method: "PUT" });
+
+/** Has the models say one thing after the other. */
+function say(...script: readonly (Said | ((asked: Asked) => Said | Promise<Said>))[]): void {
+  provider.script = (asked, index) => {
+    const next = script[index] ?? { text: "There is nothing more in the script." };
+    return typeof next === "function" ? next(asked) : next;
+  };
+}
+
+/** Runs something with an agent session, which is ended afterwards. */
+async function withAgent<T>(run: (agent: Agent) => Promise<T>, request: object = {}): Promise<T> {
+  const { body } = await scene.rest("/v1/agent-sessions", request);
+  const path = `/v1/agent-sessions/${body.id}`;
+  const message = async (text: string, init?: RequestInit) =>
+    scene.rest(`${path}/message`, { text, wait_ms: 60_000 }, init);
+  const entries = async () => (await scene.rest(`${path}/transcript?limit=100`)).body.data;
+  try {
+    return await run({ path, message, entries });
+  } finally {
+    await scene.rest(path, undefined, { method: "DELETE" });
+  }
+}
+interface Agent {
+  readonly path: string;
+  message(text: string, init?: RequestInit): ReturnType<LendScene["rest"]>;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into entries of every shape.
+  entries(): Promise<any[]>;
+}
+const slugOf = ({ body }: { readonly body: { readonly type?: string } }) => body.type?.split("/").at(-1);
+
+test("a message needs a credential: a stored key, or one in the header", async () => {
+  await withAgent(
+    async ({ message, entries }) => {
+      expect(slugOf(await message("Go on."))).toBe("byok-llm-required");
+      expect(await entries()).toEqual([]);
+      say({ text: "Hello." });
+      const headers = { "x-byok-llm-api-key": "good-key-of-the-header" };
+      expect((await message("Hi", { headers })).body).toMatchObject({ status: "done", text: "Hello." });
+      expect(provider.asked.map(({ key, model, dialect }) => [key, model, dialect])).toEqual([
+        ["good-key-of-the-header", "claude-test", "anthropic"],
+      ]);
+    },
+    { model: "anthropic/claude-test" },
+  );
+}, 60_000);
+
+test.each(["anthropic", "openai", "google"])(
+  "a model of %s looks, acts and answers; the transcript tells all of it",
+  async (name) => {
+    await storeKey(name);
+    await withAgent(async ({ path, message, entries }) => {
+      say(
+        call("navigate", { url: scene.site.url("/form.html") }),
+        { text: "I type.", ...call("act", { action: { kind: "type", selector: "#name", text: "Ada" } }) },
+        call("act", { action: { kind: "tap", selector: "#nothing" } }),
+        call("act", { action: "nonsense" }),
+        call("no_such_tool"),
+        call("done", { text: "It is written." }),
+      );
+      const turn = (await message("Fill it in.")).body;
+      expect(turn).toMatchObject({ status: "done", text: "It is written." });
+      expect(turn.reason).toBeUndefined();
+      const results = provider.asked.at(-1)?.results ?? [];
+      expect(results[0]).toContain("/form.html");
+      expect(results[1]).toContain("done");
+      expect(results[2]).toContain("failed");
+      expect(results[3]).toContain("failed: action");
+      expect(results[4]).toContain("no_such_tool");
+      const told = await entries();
+      expect(told.map(({ role, content }) => [role, content.text ?? content.name])).toEqual([
+        ...[
+          ["user", "Fill it in."],
+          ["agent", "navigate"],
+          ["agent", "I type."],
+          ["agent", "act"],
+        ],
+        ...[
+          ["agent", "act"],
+          ["agent", "act"],
+          ["agent", "It is written."],
+        ],
+      ]);
+      expect(told[3].content.arguments).toEqual({ kind: "type", selector: "#name" });
+      expect(told[4].content.error.type).toContain("/errors/");
+      const first = (await scene.rest(`${path}/transcript?limit=3`)).body;
+      expect(first).toMatchObject({ has_more: true, data: told.slice(0, 3) });
+      const rest = (await scene.rest(`${path}/transcript?limit=100&cursor=${first.next_cursor}`)).body;
+      expect(rest.data).toEqual(told.slice(3));
+    });
+  },
+  60_000,
+);
+
+test("a turn goes on in the conversation of those before it", async () => {
+  await storeKey("anthropic");
+  await withAgent(
+    async ({ message }) => {
+      say({ text: "One." }, { text: "Two." });
+      await message("Count.");
+      expect((await message("And on.")).body.text).toBe("Two.");
+      const said = JSON.stringify(provider.asked[1]?.body.messages);
+      for (const part of ["Count.", "One.", "And on."]) expect(said).toContain(part);
+      expect(JSON.stringify(provider.asked[1]?.body.system)).toContain("Stop before paying.");
+    },
+    { instructions: "Stop before paying." },
+  );
+}, 60_000);
+
+test("a message during a turn is read at the next step, and answers that turn's id", async () => {
+  await withAgent(async ({ path, message }) => {
+    let second: { body: { turn_id: string } } | undefined;
+    let running: string | undefined;
+    say(
+      async () => {
+        const { running_turn_id, session_id } = (await scene.rest(path)).body;
+        running = running_turn_id;
+        const navigated = await scene.rest(`/v1/sessions/${session_id}/navigate`, { url: "about:blank" });
+        expect([slugOf(navigated), navigated.body.running_turn_id]).toEqual(["conflict", running]);
+        expect((await scene.rest(`/v1/sessions/${session_id}/state`)).status).toBe(200);
+        second = await scene.rest(`${path}/message`, { text: "In red, please." });
+        const headers = { "x-byok-llm-api-key": "good-other" };
+        expect(slugOf(await scene.rest(`${path}/message`, { text: "Hi" }, { headers }))).toBe("conflict");
+        return { text: "Done." };
+      },
+      { text: "Done, in red." },
+    );
+    const { body } = await message("Buy a hat.");
+    expect(body).toMatchObject({ status: "done", text: "Done, in red." });
+    expect([second?.body.turn_id, running]).toEqual([body.turn_id, body.turn_id]);
+    expect(JSON.stringify(provider.asked[1]?.body.messages)).toContain("In red, please.");
+    const { running_turn_id, session_id } = (await scene.rest(path)).body;
+    expect(running_turn_id).toBeNull();
+    expect((await scene.rest(`/v1/sessions/${session_id}/navigate`, { url: "about:blank" })).status).toBe(200);
+  });
+}, 60_000);
+
+test("what a provider does ends a turn for a reason, or is waited for", async () => {
+  await withAgent(async ({ message }) => {
+    provider.script = (_, index) =>
+      [{ status: 429, headers: { "retry-after": "0" } }, { status: 529 }, { cut: true as const }][index] ?? {
+        text: "At last.",
+      };
+    expect((await message("Hi")).body).toMatchObject({ status: "done", text: "At last." });
+    provider.script = () => ({ status: 400, message: "prompt is too long" });
+    expect((await message("Hi")).body).toMatchObject({
+      ...{ status: "failed", reason: "provider_refused", error: { detail: "prompt is too long" } },
+    });
+    provider.script = () => ({ status: 401 });
+    const refused = (await message("Hi")).body;
+    expect(refused).toMatchObject({ status: "failed", reason: "byok-llm-required" });
+    expect(refused.error.type).toMatch(/byok-llm-required$/);
+  });
+}, 60_000);
+
+test("a turn ends at its limit of steps, and when it is cancelled", async () => {
+  await withAgent(
+    async ({ path, message }) => {
+      provider.script = () => call("look");
+      expect((await scene.rest(path)).body.limits).toEqual({ steps: 5, tokens: 900 });
+      expect((await message("Look around.")).body).toMatchObject({ status: "limit_reached", reason: "steps" });
+      expect(provider.asked.length).toBe(5);
+      provider.script = () => ({ ...call("look"), usage: { input: 500, output: 10 } });
+      expect((await message("And more.")).body).toMatchObject({ status: "limit_reached", reason: "tokens" });
+      expect(provider.asked.length).toBe(7);
+      provider.script = () => ({ silent: true });
+      const { body: begun } = await scene.rest(`${path}/message`, { text: "Say something." });
+      await waitUntil(() => provider.asked.length === 8, { timeout: 10_000, every: 20 });
+      const cancelled = await scene.rest(`${path}/turns/${begun.turn_id}/cancel`, {});
+      expect(cancelled.body).toMatchObject({ turn_id: begun.turn_id, status: "cancelled" });
+      const again = await scene.rest(`${path}/turns/${begun.turn_id}/cancel`, {});
+      expect(again.body).toEqual(cancelled.body);
+      expect(slugOf(await scene.rest(`${path}/turns/trn_1/cancel`, {}))).toBe("not-found");
+      say({ text: "Here." });
+      provider.asked.length = 0;
+      expect((await message("Hello?")).body.text).toBe("Here.");
+    },
+    { limits: { steps: 5, tokens: 900 } },
+  );
+}, 120_000);
+
+test("a person who takes over ends what the agent does; it is told, and looks anew", async () => {
+  await withAgent(async ({ path, message, entries }) => {
+    say(
+      call("navigate", { url: scene.site.url("/plain.html") }),
+      async () => {
+        await scene.rest(`${path}/takeover`, { client_id: "anna" });
+        return call("act", { action: { kind: "tap", selector: "body" } });
+      },
+      call("done", { text: "I went on." }),
+    );
+    const turn = message("Go.");
+    const hasTaken = async () => (await entries()).some(({ content }) => content.control?.holder_client_id === "anna");
+    expect(await waitUntil(hasTaken, { timeout: 20_000, every: 50 })).toBe(true);
+    await scene.rest(`${path}/handback`, { client_id: "anna" });
+    expect((await turn).body).toMatchObject({ status: "done", text: "I went on." });
+    expect(JSON.stringify(provider.asked.at(-1)?.body.messages)).toContain("has handed it back");
+    expect((await entries()).map(({ role }) => role)).toContain("human");
+  });
+}, 60_000);
+
+test("an agent asks for a person, and goes on when they have handed back", async () => {
+  await withAgent(async ({ path, message, entries }) => {
+    say(call("ask_person", { instructions: "Log in, please." }), ({ results }) => ({ text: results.join() }));
+    const turn = message("Buy it.");
+    const asked = async () => (await entries()).some(({ content }) => content.text === "Log in, please.");
+    expect(await waitUntil(asked, { timeout: 20_000, every: 50 })).toBe(true);
+    await scene.rest(`${path}/takeover`, { client_id: "anna" });
+    await scene.rest(`${path}/handback`, { client_id: "anna" });
+    const { body } = await turn;
+    expect(body.text).toContain("A person had control");
+  });
+}, 60_000);
+
+test("a turn ends with its session", async () => {
+  await withAgent(async ({ path }) => {
+    provider.script = () => ({ silent: true });
+    const asked = provider.asked.length;
+    const turn = scene.rest(`${path}/message`, { text: "Go on.", wait_ms: 60_000 });
+    await waitUntil(() => provider.asked.length > asked, { timeout: 10_000, every: 20 });
+    await scene.rest(path, undefined, { method: "DELETE" });
+    expect((await turn).body).toMatchObject({ status: "cancelled", reason: "session_ended" });
+  });
+}, 60_000);
+
+test("`npm run agent` prints the steps of a turn, and a link to watch it at", async () => {
+  say(call("navigate", { url: scene.site.url("/plain.html") }), call("done", { text: "It is plain." }));
+  const lines: string[] = [];
+  const run = {
+    ...{ service: scene.service.url, key: scene.service.key, text: "Look.", model: undefined, llmKey: undefined },
+    print: (line: string) => void lines.push(line),
+  };
+  expect(await runAgent(run, AbortSignal.timeout(30_000))).toBe(true);
+  expect(lines).toEqual([
+    expect.stringMatching(/at http:.+\/live#/),
+    "user: Look.",
+    expect.stringMatching(/^agent: navigate {"url":".+plain.html"} \(\d+ ms\)$/),
+    "agent: It is plain.",
+  ]);
+}, 60_000);

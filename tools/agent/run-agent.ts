@@ -1,0 +1,63 @@
+import { StartRefused } from "../../src/platform/start-refused.ts";
+import { readEventStream } from "../listen/event-stream.ts";
+
+/** What an agent is to do, and where. */
+export interface AgentRun {
+  readonly service: string;
+  readonly key: string;
+  readonly text: string;
+  /** `anthropic/claude-haiku-4-5`; the account's own where none is said. */
+  readonly model: string | undefined;
+  /** An LLM key for this turn alone. */
+  readonly llmKey: string | undefined;
+  print(line: string): void;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the answers of our own service, whose shapes its document has.
+type Json = any;
+
+/** One line for an entry of a transcript. */
+function lineOf({ role, content }: Json): string {
+  if (content.kind === "text") return `${role}: ${content.text}`;
+  if (content.kind === "control") return `${role}: ${content.control.state}`;
+  const failed = content.error ? ` failed: ${content.error.detail ?? content.error.title}` : "";
+  return `${role}: ${content.name} ${JSON.stringify(content.arguments ?? {})} (${content.duration_ms} ms)${failed}`;
+}
+
+/** Runs one turn, printing its steps, and ends its session. Gives whether the agent has answered. */
+export async function runAgent(run: AgentRun, signal: AbortSignal): Promise<boolean> {
+  const { service, key, text, model, llmKey, print } = run;
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const call = async (method: string, path: string, body?: object, more: Record<string, string> = {}) => {
+    const init = { method, headers: { ...headers, ...more }, ...(body && { body: JSON.stringify(body) }) };
+    const response = await fetch(service + path, init);
+    const answer: Json = response.status === 204 ? {} : await response.json();
+    if (!response.ok) throw new StartRefused(`${path}: ${answer.title}: ${answer.detail ?? ""}`);
+    return answer;
+  };
+  const agent = await call("POST", "/v1/agent-sessions", { ...(model !== undefined && { model }) });
+  const path = `/v1/agent-sessions/${agent.id}`;
+  try {
+    const link = await call("POST", `/v1/sessions/${agent.session_id}/view-links`, { control: true });
+    print(`Watch it, and take control, at ${link.url}`);
+    const events = await fetch(`${service}${path}/events`, { headers, signal });
+    if (!events.body) throw new StartRefused("the service tells nothing of the agent");
+    const turn = await call(
+      "POST",
+      `${path}/message`,
+      { text },
+      llmKey === undefined ? {} : { "x-byok-llm-api-key": llmKey },
+    );
+    for await (const { type, data } of readEventStream(events.body, () => undefined)) {
+      const told: Json = JSON.parse(data).data;
+      if (type === "agent_session.transcript_entry_added") print(lineOf(told.entry));
+      if (type !== "agent_session.turn_ended" || told.turn.turn_id !== turn.turn_id) continue;
+      const { status, reason, error } = told.turn;
+      if (status !== "done") print(`The turn ended ${status}: ${error?.detail ?? reason ?? ""}`);
+      return status === "done";
+    }
+    return false;
+  } finally {
+    await call("DELETE", path).catch(() => undefined);
+  }
+}
