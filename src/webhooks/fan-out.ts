@@ -1,6 +1,7 @@
 import type { EventLog } from "../events/event-log.ts";
 import type { StoredEvent } from "../events/store.ts";
 import { subscribableTypes } from "../events/subscribable-events.ts";
+import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";
@@ -27,16 +28,19 @@ const commitAsynchronously: NamedStatement = {
 };
 
 /** Events that are taken with one transaction. */
-const batch = 50;
+const batch = 250;
 
 /**
- * Deliveries that are queued in the transaction that takes their events. Thousands take a second, in which nobody's events
- * would be taken: accounts that have more are put off.
+ * Deliveries that are queued in the transaction that takes their events: of one account, and in all. Thousands take a second,
+ * in which nobody's events would be taken: accounts that have more are put off.
  */
-const mostAtOnce = 100;
+const mostAtOnce = { ofAccount: 16, inAll: 100 };
 
 /** The deliveries that were put off. Its lanes are accounts: they have their turns, and each keeps the order of its events. */
 const laterWork = { kind: "webhook-fan-out" } as const;
+
+/** Milliseconds before each of them is queued: what many accounts cause at once is spread, and leaves time to the rest. */
+const restBeforeLater = 20;
 
 /** Events of an account, in their order, each with the endpoints that are told of it. */
 interface Notices {
@@ -85,9 +89,12 @@ function queueNotices({ work, ids, clock }: FanOutParts, tx: Tx, all: readonly N
 export function createLaterFanOut(parts: FanOutParts): WorkKind<Notices> {
   return defineWork({
     ...laterWork,
-    // Few at once: many would take PostgreSQL from the rest.
-    ...{ lanes: 2, width: 1, timeout: 60_000, schedule: [] },
-    run: async ({ data }) => ({ write: (tx) => queueNotices(parts, tx, [data]) }),
+    // One at once: more would take PostgreSQL from the rest.
+    ...{ lanes: 1, width: 1, timeout: 60_000, schedule: [] },
+    async run({ data }, signal) {
+      await sleep(restBeforeLater, signal);
+      return { write: (tx) => queueNotices(parts, tx, [data]) };
+    },
   });
 }
 
@@ -95,8 +102,8 @@ export function createLaterFanOut(parts: FanOutParts): WorkKind<Notices> {
 export function createFanOut(parts: FanOutParts): Part {
   const { events, work, bus, log } = parts;
 
-  async function queue(tx: Tx, all: readonly StoredEvent[]): Promise<void> {
-    const told = all.filter(({ type }) => subscribableTypes.has(type));
+  async function queue(tx: Tx, taken: readonly StoredEvent[]): Promise<void> {
+    const told = taken.filter(({ type }) => subscribableTypes.has(type));
     const accounts = [...new Set(told.map(({ accountId }) => accountId))];
     if (accounts.length === 0) return;
     const [subscribers, behind] = await Promise.all([
@@ -104,13 +111,15 @@ export function createFanOut(parts: FanOutParts): Part {
       work.findBusy(tx, laterWork, accounts),
     ]);
     const [now, later]: [Notices[], Notices[]] = [[], []];
-    let count = 0;
+    let all = 0;
     // Those with few deliveries first: they wait for nobody who has many.
     for (const own of noticesOf(told, subscribers).toSorted((a, b) => countDeliveries(a) - countDeliveries(b))) {
-      if (countDeliveries(own) === 0) continue;
-      count += countDeliveries(own);
+      const count = countDeliveries(own);
+      if (count === 0) continue;
+      all += count;
+      const isMuch = count > mostAtOnce.ofAccount || all > mostAtOnce.inAll;
       // What comes after events that were put off waits for those.
-      (behind.has(own.accountId) || count > mostAtOnce ? later : now).push(own);
+      (behind.has(own.accountId) || isMuch ? later : now).push(own);
     }
     tx.sendNamed(commitAsynchronously, []);
     queueNotices(parts, tx, now);
