@@ -21,13 +21,17 @@ async function main(): Promise<void> {
   // Node reads it when a thread is first needed, which is after this.
   process.env.UV_THREADPOOL_SIZE ??= String(threadsFor(config.slots));
   let worker: Worker | undefined;
+  let starting: Promise<Worker> | undefined;
   let stopping: Promise<void> | undefined;
   const stop = (why: string, status: number, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void => {
     if (stopping) return;
     log.info({ why }, "the worker ends");
     process.exitCode = status;
     setTimeout(() => process.exit(exitFailed), stopMs).unref();
-    stopping = (worker?.stop(reason) ?? Promise.resolve()).finally(() => process.exit());
+    // Half a start would leave a slot's directories behind.
+    stopping = Promise.resolve(starting)
+      .then((started) => started?.stop(reason))
+      .finally(() => process.exit());
   };
   const hurry = new AbortController();
   let draining: Promise<void> | undefined;
@@ -43,7 +47,8 @@ async function main(): Promise<void> {
     // A worker of its own goes on trying; the embedded one belongs to a gateway, and no gateway wants it any more.
     if (fate === "superseded" || config.embedded) stop(fate, 0, SessionEndedReason.WORKER_LOST);
   };
-  worker = await startWorker({ config, env: process.env, log, onFate });
+  starting = startWorker({ config, env: process.env, log, onFate });
+  worker = await starting;
 }
 
 main().catch((error: unknown) => {
