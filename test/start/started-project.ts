@@ -30,11 +30,8 @@ export async function makeGround(): Promise<Ground> {
   const dataDir = await makeDataDirectory();
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const own = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
-  // npm would keep its compiled code among the temporary files.
-  const quiet = { NODE_DISABLE_COMPILE_CACHE: "1" };
   const env = {
     ...process.env,
-    ...quiet,
     HOME: home,
     TMPDIR: join(home, "tmp"),
     DATA_DIR: dataDir,

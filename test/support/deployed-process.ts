@@ -41,8 +41,8 @@ export class DeployedProcess {
   /** Starts it; resolves when it is ready. */
   async start(): Promise<void> {
     const { program, env } = this.#options;
-    const { PATH, HOME, TMPDIR, CHROMIUM_PATH, HEADLESS_SHELL_PATH } = process.env;
-    const inherited = { PATH, HOME, TMPDIR, CHROMIUM_PATH, HEADLESS_SHELL_PATH, LOG_LEVEL: "info" };
+    const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, CHROMIUM_PATH, HEADLESS_SHELL_PATH } = process.env;
+    const inherited = { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, CHROMIUM_PATH, HEADLESS_SHELL_PATH, LOG_LEVEL: "info" };
     const child = spawn(process.execPath, [program], {
       env: { ...inherited, ...env },
       stdio: ["ignore", "pipe", "pipe"],
