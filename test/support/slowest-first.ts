@@ -2,10 +2,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take a minute or more: begun late, one of them would keep the suite waiting while other workers idle. */
 const slowest = [
-  "start/unprivileged",
   "e2e/hostile",
   "start/start",
   "contract/check-refuses",
+  "tools/admin",
   "chaos/gateway",
   "e2e/bad-input",
   "isolation/ways-out",

@@ -1,0 +1,65 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chown, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
+import { listProcesses } from "../support/process-list.ts";
+import { copyProjectFor } from "./owned-copy.ts";
+
+/** The user `nobody`: initdb wants one that the system has a name for. */
+const user = { uid: 65_534, gid: 65_534 };
+
+/** Milliseconds for all of them. */
+export const userLimit = 300_000;
+
+/** Runs tests as an ordinary user, in a copy that the user owns. Where no root runs this, the tests of the suite do it. */
+export async function testAsUser(...which: string[]): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const copy = await copyProjectFor(user);
+  onTestFinished(() => rm(copy, { recursive: true, force: true }));
+  const { code, output } = await runAsUser(copy, ["node", "node_modules/vitest/vitest.mjs", "run", ...which]);
+  // What failed inside is shown here in full.
+  if (code !== 0) throw new Error(`the tests of the ordinary user ended with ${code}:\n${output}`);
+  expect(output).toMatch(/Tests +\d+ passed/);
+}
+
+/** Makes a directory of the user's. Its name is short: Chromium has a socket far below it. */
+async function directoryOfUser(prefix: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), prefix));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  await chown(directory, user.uid, user.gid);
+  return directory;
+}
+
+/** Ends whatever a run that was cut off has left, by the places that it ran in. */
+function endAllIn(places: readonly string[]): void {
+  const isInside = (text: string): boolean => places.some((place) => text.includes(place));
+  for (const { pid } of listProcesses().filter(
+    ({ uid, command, directory, dataDir = "" }) => uid === user.uid && isInside(`${command} ${directory} ${dataDir}`),
+  )) {
+    process.kill(pid, "SIGKILL");
+  }
+}
+
+/** Runs a command in a directory as the user, with nothing of our environment. */
+async function runAsUser(directory: string, command: readonly string[]): Promise<{ code: unknown; output: string }> {
+  const home = await directoryOfUser("h-");
+  const temporary = await directoryOfUser("t-");
+  const bin = join(directory, "node_modules/.bin");
+  const identity = [`--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups", "--inh-caps=-all"];
+  const child = spawn("setpriv", [...identity, ...command], {
+    cwd: directory,
+    env: {
+      ...{ PATH: `${bin}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TMPDIR: temporary, NO_COLOR: "1" },
+      NODE_COMPILE_CACHE: join(directory, ".cache/compiled"),
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: userLimit,
+  });
+  onTestFinished(() => endAllIn([directory, temporary]));
+  const said: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text: Buffer) => void said.push(text));
+  const [code, signal] = await once(child, "close");
+  return { code: code ?? signal, output: Buffer.concat(said).toString() };
+}
