@@ -195,7 +195,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
     ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, fleet, profiles, sessions, ...people },
-    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit }), signsOfLife },
+    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
     ...{ processors: createProcessors({ config, db, clock }) },
   };

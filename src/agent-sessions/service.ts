@@ -129,7 +129,7 @@ export function createAgentSessionService(
   async function detach(call: Call, id: string): Promise<void> {
     const sessionId = await db.transaction(async (tx) => {
       const { row, agent } = await lock(tx, call, id);
-      if (row.control_holder !== null) await controls.release(tx, row, "handback");
+      if (row.control_holder !== null) await controls.release(tx, row);
       await endAgentSession(tx, agent, new Date(clock.now()));
       const event = create(AgentSessionEndedEventSchema, { agentSessionId: id, sessionId: row.id });
       await events.append(tx, { accountId: row.account_id, subject: row.id }, AgentSessionEndedEventSchema, event);

@@ -12,7 +12,9 @@ import { noSession, sessionGone } from "../sessions/ended-session.ts";
 import { controlState, toControlMessage } from "../sessions/session-control.ts";
 import { isEnded } from "../sessions/session-states.ts";
 import { addEntry } from "../transcript/transcript.ts";
+import type { Work } from "../work/work.ts";
 import { type ControlRow, lockControl, lockLapsed, writeControl } from "./store.ts";
+import { type Telling, tellingWork } from "./telling.ts";
 
 /** Milliseconds after which control lapses: after the holder's last sign of life, and after its last input. */
 export const lapse = { sign: 30_000, input: 300_000 };
@@ -24,6 +26,7 @@ export interface ControlParts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly audit: AuditLog;
+  readonly work: Work;
 }
 
 /** What a takeover has come to. */
@@ -42,13 +45,13 @@ export interface Controls {
   /** Takes it back from its holder. Throws `pair-mode-invalid-transition`. */
   giveBack(tx: Tx, row: ControlRow, clientId: string): Promise<ControlRow>;
   /** Takes it from whoever holds it. */
-  release(tx: Tx, row: ControlRow, cause: "handback" | "lapsed"): Promise<ControlRow>;
-  /** Ends what has lapsed, and gives those sessions. */
-  sweep(): Promise<ControlRow[]>;
+  release(tx: Tx, row: ControlRow): Promise<ControlRow>;
+  /** Ends what has lapsed. */
+  sweep(): Promise<void>;
 }
 
 /** Makes what decides who steers. */
-export function createControls({ db, events, bus, clock, ids, audit }: ControlParts): Controls {
+export function createControls({ db, events, bus, clock, ids, audit, work }: ControlParts): Controls {
   /** Writes the next epoch, with its event; the gateways forget their routes once it is committed. */
   async function change(tx: Tx, row: ControlRow, holder: string | null, cause: string): Promise<ControlRow> {
     const now = clock.now();
@@ -61,6 +64,7 @@ export function createControls({ db, events, bus, clock, ids, audit }: ControlPa
     const init = { sessionId: row.id, control: toControlMessage(changed), cause };
     const data = create(SessionControlChangedEventSchema, init);
     await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionControlChangedEventSchema, data);
+    work.enqueue<Telling>(tx, tellingWork, { lane: row.id, data: { sessionId: row.id, accountId: row.account_id } });
     if (row.agent_session_id !== null) {
       const whose = { accountId: row.account_id, sessionId: row.id, agentSessionId: row.agent_session_id };
       const content = { case: "control" as const, value: { control: toControlMessage(changed) } };
@@ -81,7 +85,18 @@ export function createControls({ db, events, bus, clock, ids, audit }: ControlPa
     });
   }
 
-  const release: Controls["release"] = (tx, row, cause) => change(tx, row, null, cause);
+  const release: Controls["release"] = (tx, row) => change(tx, row, null, "handback");
+
+  function end(tx: Tx, row: ControlRow): Promise<ControlRow> {
+    audit.record(tx, {
+      accountId: row.account_id,
+      actor: { kind: "service" },
+      action: "session.control_lapsed",
+      subject: row.id,
+      data: { client_id: row.control_holder ?? "" },
+    });
+    return change(tx, row, null, "lapsed");
+  }
 
   return {
     async lock(tx, sessionId, accountId) {
@@ -89,7 +104,7 @@ export function createControls({ db, events, bus, clock, ids, audit }: ControlPa
       if (!row) throw noSession();
       if (isEnded(row.status)) throw sessionGone(row);
       const isLapsed = row.control_lapses_at !== null && row.control_lapses_at.getTime() <= clock.now();
-      return row.control_holder !== null && isLapsed ? release(tx, row, "lapsed") : row;
+      return row.control_holder !== null && isLapsed ? end(tx, row) : row;
     },
     async take(tx, row, clientId) {
       const { control_holder: holder } = row;
@@ -101,7 +116,7 @@ export function createControls({ db, events, bus, clock, ids, audit }: ControlPa
     },
     async giveBack(tx, row, clientId) {
       const { control_holder: holder } = row;
-      if (holder === clientId) return release(tx, row, "handback");
+      if (holder === clientId) return release(tx, row);
       const from = controlState(row);
       const held = holder === null ? {} : { holder_client_id: holder };
       const detail = "only the client that holds control gives it back";
@@ -110,19 +125,7 @@ export function createControls({ db, events, bus, clock, ids, audit }: ControlPa
     release,
     sweep: () =>
       db.transaction(async (tx) => {
-        const lapsed = await lockLapsed(tx, new Date(clock.now()));
-        const swept: ControlRow[] = [];
-        for (const row of lapsed) {
-          swept.push(await release(tx, row, "lapsed"));
-          audit.record(tx, {
-            accountId: row.account_id,
-            actor: { kind: "service" },
-            action: "session.control_lapsed",
-            subject: row.id,
-            data: { client_id: row.control_holder ?? "" },
-          });
-        }
-        return swept;
+        for (const row of await lockLapsed(tx, new Date(clock.now()))) await end(tx, row);
       }),
   };
 }

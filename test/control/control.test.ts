@@ -1,8 +1,14 @@
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { silentLog } from "../support/database.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { InputSite } from "../support/input-site.ts";
 import { BareClient } from "../support/lend-scene.ts";
+import { LiveClient } from "../support/live-client.ts";
 import { race } from "./race.ts";
 
 let site: InputSite;
@@ -248,6 +254,77 @@ test("should keep control to the service's own names, and refuse a takeover in m
   expect((await one.rest(`${agent}/mode`, { mode: "agent" })).body).toMatchObject({ mode: "agent" });
   expect((await take("anna")).body).toMatchObject({ status: 409, from: "agent", transition: "takeover" });
   expect((await one.rest(`${agent}/mode`, { mode: "pair" })).body).toMatchObject({ mode: "pair" });
+});
+
+/** Has whoever holds control vanish: it has lapsed. */
+async function vanish(id: string): Promise<void> {
+  const db = openDatabase({ url: deployment.postgres.url }, silentLog, 1);
+  await db.sql.updateTable("sessions").set({ control_lapses_at: new Date() }).where("id", "=", id).execute();
+  await db.close();
+}
+
+/** Hears the events of a session from now on, until the test is over. */
+async function hearEvents(path: string): Promise<{ type: string; data: { cause?: string; mode?: string } }[]> {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const heard: Awaited<ReturnType<typeof hearEvents>> = [];
+  const headers = { authorization: `Bearer ${deployment.key}` };
+  const { body } = await fetch(`${other.url}${path}/events`, { headers, signal: stop.signal });
+  const lines = createInterface(Readable.fromWeb(body as ReadableStream));
+  lines.on("line", (line) => line.startsWith("data:") && heard.push(JSON.parse(line.slice(5))));
+  lines.on("error", () => undefined);
+  return heard;
+}
+
+test("should tell of every change of control by an event, by an entry of the audit log, and in the state", async () => {
+  const { body: made } = await one.rest("/v1/sessions", { runtime: "chromium" });
+  const [own, path] = [made.id, `/v1/sessions/${made.id}`];
+  const { body: driver } = await one.rest("/v1/agent-sessions", { session_id: own });
+  const driven = `/v1/agent-sessions/${driver.id}`;
+  const { body: link } = await one.rest(`${path}/view-links`, { control: true });
+  const viewer = await LiveClient.join(other.url, new URL(link.url).hash.slice(1));
+  onTestFinished(() => viewer[Symbol.dispose]());
+  const { clientId: seen } = (await viewer.hear(({ hello }) => hello)).hello.viewer;
+  const heard = await hearEvents(path);
+  const ask = (verb: string, body: object) => async () => {
+    expect((await one.rest(`${driven}/${verb}`, body)).status).toBe(200);
+  };
+  const anna = { client_id: "anna" };
+  /** Each change, with what is heard and written of it, and who steers then. */
+  const changes = [
+    [ask("takeover", anna), "takeover", "agent_session.take_over", "anna"],
+    [ask("handback", anna), "handback", "agent_session.hand_back", undefined],
+    [async () => viewer.send({ take_control: {} }), "takeover", "session.take_over", seen],
+    [async () => viewer.send({ hand_back: {} }), "handback", "session.hand_back", undefined],
+    [ask("takeover", anna), "takeover", "agent_session.take_over", "anna"],
+    [() => vanish(own), "lapsed", "session.control_lapsed", undefined],
+    [ask("mode", { mode: "agent" }), "agent", "agent_session.set_mode", undefined],
+    [ask("mode", { mode: "pair" }), "pair", "agent_session.set_mode", undefined],
+    [ask("takeover", anna), "takeover", "agent_session.take_over", "anna"],
+    // Whoever comes before it is seen that control has lapsed finds it so.
+    [() => vanish(own).then(ask("takeover", { client_id: "ben" })), "takeover", "agent_session.take_over", "ben"],
+    [() => other.rest(driven, undefined, { method: "DELETE" }), "handback", "agent_session.destroy", undefined],
+  ] as const;
+  const holder = async () => (await other.rest(`${path}/state`)).body.control.holder_client_id;
+  for (const [change, , , steers] of changes) {
+    await change();
+    await expect.poll(holder, { timeout: 20_000 }).toBe(steers);
+    await viewer.hear(
+      ({ state }) => state && viewer.heard.findLast((each) => each.state)?.state.control.holder_client_id === steers,
+    );
+  }
+  const causes: string[] = changes.map(([, cause]) => cause);
+  const actions: string[] = changes.map(([, , action]) => action);
+  causes.splice(-2, 0, "lapsed");
+  actions.splice(-2, 0, "session.control_lapsed");
+  const told = () => heard.map(({ data }) => data.cause ?? data.mode).filter((cause) => cause !== undefined);
+  await eventually(told).toEqual(causes);
+  const { body: log } = await one.rest("/v1/account/audit-log?limit=40");
+  const written = log.data.filter(({ subject_id: id }: { subject_id: string }) => [own, driver.id].includes(id));
+  const changed = written.map(({ action }: { action: string }) => action).toReversed();
+  expect(changed.filter((action: string) => actions.includes(action))).toEqual(actions);
+  expect(new Set(heard.map(({ type }) => type))).toContain("agent_session.ended");
+  await one.rest(path, undefined, { method: "DELETE" });
 });
 
 test("should drive a session that runs, and leave it running", async () => {

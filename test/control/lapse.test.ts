@@ -67,7 +67,7 @@ test("should take control from who gives no sign of life for 30 s", async () => 
   await expect(take("ben")).rejects.toMatchObject({ extensions: { winner_client_id: "anna" } });
   now += 1_001;
   await eventually(async () => (await holder())?.state).toBe("agent_control");
-  await eventually(() => told).toEqual(["anna", ""]);
+  await eventually(() => told.filter((holder, index) => holder !== told[index - 1])).toEqual(["anna", ""]);
 
   // Whose control has lapsed has lost it, whether that was seen yet or not.
   await take("ben");
