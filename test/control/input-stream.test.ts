@@ -1,12 +1,14 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { InputLedger } from "../support/input-ledger.ts";
 import { acknowledgedAll, expectedOfRun, presses, sendAtRate, strayPresses } from "../support/input-run.ts";
+import { InputSite } from "../support/input-site.ts";
 import { type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 
 let ledger: InputLedger;
+let texts: InputSite;
 let service: Service;
 let rest: Rest;
 let agent: string;
@@ -15,7 +17,8 @@ let session: string;
 let target: InputTarget;
 beforeAll(async () => {
   ledger = await InputLedger.start();
-  service = await startService({ EGRESS_ALLOW: ledger.host });
+  texts = await InputSite.start();
+  service = await startService({ EGRESS_ALLOW: `${ledger.host},${texts.host}` });
   rest = restClient(service);
   const { body } = await rest("/v1/agent-sessions", {});
   agent = `/v1/agent-sessions/${body.id}`;
@@ -27,6 +30,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await ledger?.[Symbol.asyncDispose]();
+  await texts?.[Symbol.asyncDispose]();
 }, 60_000);
 beforeEach(async () => {
   expect((await rest(`${agent}/takeover`, { client_id: "anna" })).status).toBe(200);
@@ -107,6 +111,33 @@ test("a viewer waits for a page that stalls, and loses nothing", { timeout: 120_
   expect(outOfOrder()).toEqual([]);
   viewer.send({ hand_back: {} });
   await eventually(async () => (await rest(`${session}/state`)).body.control.state).not.toBe("human_control");
+});
+
+test.each(inputDoors)("text of every script, composition and a large paste arrive over %s as sent", async (door) => {
+  await rest(`${agent}/handback`, { client_id: "anna" });
+  await rest(`${session}/navigate`, { url: texts.url });
+  await rest(`${agent}/takeover`, { client_id: "anna" });
+  onTestFinished(async () => {
+    await rest(`${agent}/handback`, { client_id: "anna" });
+    await rest(`${session}/navigate`, { url: ledger.url });
+  });
+  const scripts = ["Grüße, naïve", "Привет, мир", "Καλημέρα", "שלום עולם", "مرحبا", "नमस्ते", "你好，世界", "👩‍👩‍👧‍👦"];
+  const written = scripts.join(" ");
+  const pasted = `${written} `.repeat(1_500);
+  expect(pasted.length).toBeGreaterThan(100_000);
+  using stream = await openInput(door, target);
+  stream.send([{ kind: "text", text: written }]);
+  // What a Japanese input method does on the way from kana to kanji.
+  for (const text of ["に", "にほ", "にほん", "日本"]) {
+    stream.send([{ kind: "composition", text, done: text === "日本" }]);
+  }
+  stream.send([{ kind: "paste", text: pasted }]);
+  await acknowledgedAll(stream);
+  expect(stream.acknowledged).toMatchObject({ accepted: 6, dropped: 0 });
+  const value = () => texts.told.findLast((told) => told.startsWith("value"))?.length;
+  const expected = `value ${JSON.stringify(`${written}日本${pasted}`)} 0 0`;
+  await eventually(value).toBe(expected.length);
+  expect(texts.told.findLast((told) => told.startsWith("value"))).toBe(expected);
 });
 
 test("the wheel and fingers reach the page", async () => {
