@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type LendScene, startLendScene } from "../support/lend-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
+import { openSlowLink } from "../support/slow-link.ts";
 
 let scene: LendScene;
 beforeAll(async () => {
@@ -75,6 +76,38 @@ test("a stalled viewer gets two frames, delays no other, and goes on with the ne
   stalled.send({ ack: { sequence: Number(stalled.frames.at(-1)?.sequence) } });
   await expect.poll(() => stalled.frames[2]?.sequence, { timeout: 20_000 }).toBeGreaterThanOrEqual(newest);
 }, 90_000);
+
+test("one behind 100 kbit/s delays neither the pictures of another nor its input", async () => {
+  const { session, key } = await openLinked("/moving.html", { control: true });
+  const { port } = new URL(scene.service.url);
+  await using line = await openSlowLink(Number(port), 0, 12_500);
+  using slow = await LiveClient.join(`http://127.0.0.1:${line.port}`, key);
+  await slow.hear(({ hello }) => hello);
+  using brisk = await join(key);
+  await brisk.see();
+  brisk.send({ take_control: {} });
+  await brisk.hear(({ state }) => state?.control.state === "human_control");
+  const [seenBySlow, seenByBrisk] = [slow.frames.length, brisk.frames.length];
+  const clicks = 20;
+  for (let count = 1; count <= clicks; count += 1) {
+    const at = { x: 10 + count, y: 300 };
+    brisk.send({
+      input: {
+        events: [
+          { kind: "pointer_down", ...at },
+          { kind: "pointer_up", ...at },
+        ],
+      },
+    });
+    await brisk.hear(({ input }) => input?.accepted === 2 * count);
+    await brisk.see(({ sequence }) => sequence > (brisk.frames[seenByBrisk + count - 2]?.sequence ?? 0n));
+  }
+  // The slow one has had what fits, which is a small part of what the other has.
+  expect(slow.frames.length - seenBySlow).toBeLessThan(brisk.frames.length - seenByBrisk);
+  brisk.send({ hand_back: {} });
+  await brisk.hear(() => brisk.heard.findLast(({ state }) => state)?.state.control.state === "api");
+  await scene.rest(session, undefined, { method: "DELETE" });
+}, 60_000);
 
 test("one who reads nothing, and goes on talking, delays nobody and gets nothing more", async () => {
   const { key } = await openLinked("/moving.html", { control: true });

@@ -1,13 +1,17 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** A way to a port on which every byte is late, as on a long line: bandwidth is not bounded. */
+/** A way to a port on which every byte is late, as on a long line, or on which few fit. */
 export interface SlowLink extends AsyncDisposable {
   readonly port: number;
 }
 
-/** Opens one to a port of this machine; a round trip takes `roundTripMs` longer than without it. */
-export async function openSlowLink(toPort: number, roundTripMs: number): Promise<SlowLink> {
+/** Opens one to a port of this machine; a round trip takes `roundTripMs` longer than without it. Bandwidth is bounded where it is given. */
+export async function openSlowLink(
+  toPort: number,
+  roundTripMs: number,
+  bytesPerSecond = Number.POSITIVE_INFINITY,
+): Promise<SlowLink> {
   const sockets = new Set<Socket>();
   const server = createServer({ noDelay: true }, (client) => {
     const service = connect({ port: toPort, host: "127.0.0.1", noDelay: true });
@@ -17,7 +21,14 @@ export async function openSlowLink(toPort: number, roundTripMs: number): Promise
     ] as const) {
       sockets.add(from);
       // Timers of one length end in the order in which they were set.
-      from.on("data", (bytes) => void setTimeout(() => to.write(bytes), roundTripMs / 2));
+      from.on("data", (bytes) => {
+        setTimeout(() => to.write(bytes), roundTripMs / 2);
+        const takes = (bytes.length * 1_000) / bytesPerSecond;
+        if (takes === 0) return;
+        // What is not read fills the buffers of who sends.
+        from.pause();
+        setTimeout(() => from.resume(), takes);
+      });
       from.on("close", () => void setTimeout(() => to.destroy(), roundTripMs / 2));
       from.on("error", () => undefined);
     }
