@@ -15,7 +15,7 @@ import { LiveKitSignal } from "./livekit-signal.ts";
 /** Milliseconds for which a session is published that nobody watches: who reloads its page finds it. */
 const lingerMs = 15_000;
 
-/** Milliseconds: before another try after one that has failed, the first time and at the most; and for the track to be taken. */
+/** Milliseconds: before another try after one that has failed, the first time and at the most; and until the track is taken. */
 const againFirst = 500;
 const againAtMost = 10_000;
 const publishWithin = 10_000;
@@ -113,6 +113,8 @@ export class Publication {
   async #publish(signal: AbortSignal): Promise<boolean> {
     const { server, relay, browser, pages, capturePage } = this.#parts;
     await pages.active.tab.ready;
+    // A capture of a tab that is just going away may neither begin nor fail.
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(publishWithin)]);
     const published = Promise.withResolvers<void>();
     const broken = Promise.withResolvers<string>();
     await using stack = new AsyncDisposableStack();
@@ -151,9 +153,8 @@ export class Publication {
     const ended = end.then((why) => Promise.reject(new Error(why)));
     ended.catch(() => undefined);
     const shown = await this.#measure(pages.active.tab);
-    const { sdp, trackId } = await raceSignal(Promise.race([capture.ask("offer", shown), ended]), signal);
+    const { sdp, trackId } = await raceSignal(Promise.race([capture.ask("offer", shown), ended]), inTime);
     signalling.announce(trackId);
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(publishWithin)]);
     await raceSignal(Promise.race([published.promise, ended]), inTime);
     signalling.offer(sdp);
     this.#capture = capture;
