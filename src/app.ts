@@ -24,6 +24,7 @@ import { createModels, type Models } from "./llm/models.ts";
 import { createLogins, type Logins } from "./logins/logins.ts";
 import { type CountTry, createNetworkBrakes } from "./logins/network-brakes.ts";
 import { createMailer, type Mailer } from "./mail/mailer.ts";
+import { createRoomGuests, type RoomGuests } from "./media/room-guests.ts";
 import { createPasswordProof, type ProvePassword } from "./passwords/password-proof.ts";
 import { createPasswords, type Passwords } from "./passwords/passwords.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
@@ -84,6 +85,7 @@ export interface AppParts {
   readonly sessions: Sessions;
   readonly controls: Controls;
   readonly signsOfLife: SignsOfLife;
+  readonly guests: RoomGuests;
   readonly profiles: Profiles;
   readonly audit: AuditLog;
   readonly legal: Terms;
@@ -191,11 +193,12 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   };
   const audit = createAuditLog({ db, ids });
   const signsOfLife = createSignsOfLife({ db, clock, log });
+  const guests = createRoomGuests({ sessions, bearers, ids, config });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
     ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, fleet, profiles, sessions, ...people },
-    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife },
+    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife, guests },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
     ...{ processors: createProcessors({ config, db, clock }) },
   };
@@ -217,6 +220,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       idempotency,
       sessionRoutes,
       signsOfLife,
+      guests,
       events,
       connections,
       profiles,

@@ -3,11 +3,13 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Call } from "../call.ts";
 import {
   type AgentViewService,
+  type CreateMediaTokenRequest,
   type GetGuiControlKeyRequest,
   GuiControlKeySchema,
+  MediaTokenSchema,
 } from "../gen/pilothouse/v1/agent_view_pb.ts";
+import type { RoomGuests } from "../media/room-guests.ts";
 import type { Clock } from "../platform/clock.ts";
-import { fail } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
@@ -20,6 +22,7 @@ export interface AgentViewParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly ids: Ids;
+  readonly guests: RoomGuests;
   readonly config: { readonly publicUrl: string };
 }
 
@@ -28,7 +31,16 @@ const opensFor = 300_000;
 
 /** Makes the implementation of AgentViewService. */
 export function createAgentViewService(parts: AgentViewParts): ServiceImplementation<typeof AgentViewService> {
-  const { db, clock, ids, config } = parts;
+  const { db, clock, ids, guests, config } = parts;
+
+  async function createMediaToken(call: Call, { id, clientId }: CreateMediaTokenRequest) {
+    clientIdOf(call, clientId);
+    const { session_id: sessionId } = await findRunning(db, call, id);
+    const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
+    const { url, token, room, identity, joinsWithin } = await guests.invite(call, guest);
+    const expiresAt = timestampFromDate(new Date(clock.now() + joinsWithin));
+    return create(MediaTokenSchema, { url, token, room, identity, expiresAt });
+  }
 
   async function getGuiControlKey(call: Call, { id, clientId: said }: GetGuiControlKeyRequest) {
     const { principal } = call;
@@ -56,10 +68,7 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
   }
 
   return {
-    async createMediaToken(call, { id }) {
-      await findRunning(db, call, id);
-      throw fail("feature-unavailable", {}, { detail: "this deployment has no media server: watch by a view link" });
-    },
+    createMediaToken,
     getGuiControlKey,
   };
 }

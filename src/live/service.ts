@@ -12,6 +12,7 @@ import {
   LiveViewerSchema,
 } from "../gen/pilothouse/v1/live_pb.ts";
 import { SessionEndedReason } from "../gen/pilothouse/v1/session_pb.ts";
+import { createSeats, type Seat } from "../media/livekit.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
 import type { Config } from "../platform/config.ts";
 import { asFailure, Failure, fail, failFields } from "../platform/errors.ts";
@@ -23,7 +24,6 @@ import type { ViewerMessage } from "../sessions/session-commands.ts";
 import { toStoredReason } from "../sessions/session-message.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { admitPerson, type OneViewerParts } from "../view-links/one-viewer.ts";
-import { createSeats, type Seat } from "./livekit.ts";
 import { createWheel, mayControl, type SteeringParts, type Wheel } from "./steering.ts";
 
 export interface LiveServiceParts extends SteeringParts, OneViewerParts {

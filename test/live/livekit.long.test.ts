@@ -140,6 +140,47 @@ testLive(
 );
 
 testLive(
+  "a media token shows an agent's session to a client of LiveKit, until the bearer that has asked ends",
+  async () => {
+    const agents = { scopes: ["agent_sessions:read", "agent_sessions:write"], name: "watcher" };
+    const { body: key } = await scene.rest("/v1/api-keys", agents);
+    const bearer = { headers: { authorization: `Bearer ${key.key}` } };
+    const askFor = async (runsIn: string) => {
+      const { body } = await scene.rest("/v1/agent-sessions", { session_id: runsIn.split("/").at(-1) });
+      return scene.rest(`/v1/agent-sessions/${body.id}/media-token`, { client_id: "wall" }, bearer);
+    };
+    const { status, body: token } = await askFor(session);
+    expect([status, token]).toMatchObject([200, { url: server.url, room: roomName() }]);
+    const page = await browser.newPage();
+    onTestFinished(() => page.close());
+    await page.goto(`${scene.service.url}/live`);
+    await page.addScriptTag({ url: "/live/livekit.js" });
+    await page.evaluate(({ url, token }) => {
+      const canvas = document.querySelector("canvas");
+      const onVideo = (video: HTMLVideoElement) => {
+        const paint = () => {
+          video.requestVideoFrameCallback(paint);
+          Object.assign(canvas ?? {}, { width: video.videoWidth, height: video.videoHeight });
+          Object.assign(canvas?.dataset ?? {}, { sequence: "video" });
+          canvas?.getContext("2d")?.drawImage(video, 0, 0);
+        };
+        video.requestVideoFrameCallback(paint);
+      };
+      globalThis.joinRoom?.(url, token, { onVideo, onGone: () => undefined });
+    }, token);
+    await sees(page, "red", "video");
+    const { page: other } = await openViewer();
+    await says(other, "viewers", "wall");
+
+    await scene.rest(`/v1/api-keys/${key.id}`, undefined, { method: "DELETE" });
+    await says(other, "viewers", "1 watching");
+    const present = async () => (await rooms.listParticipants(roomName())).map(({ identity }) => identity);
+    await expect.poll(present, patient).not.toContain(token.identity);
+  },
+  120_000,
+);
+
+testLive(
   "nothing is left of the capture when the last viewer has left",
   async () => {
     const { page } = await openViewer();

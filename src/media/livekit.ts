@@ -21,12 +21,18 @@ export interface Admission {
   readonly url: string;
   readonly token: string;
   readonly publishToken: string;
+  readonly room: string;
+  readonly identity: string;
+  /** Milliseconds in which the viewer has to join. */
+  readonly joinsWithin: number;
 }
 
 /** A viewer's right to be in the room of its session. */
 export interface Seat {
   /** Opens the room, and gives what to join with. Throws `feature-unavailable` when the media server does not answer. */
   admit(): Promise<Admission>;
+  /** Says whether the viewer is in the room: it is where the server does not answer. */
+  isTaken(): Promise<boolean>;
   /** Removes the viewer from the room: its right has ended. */
   leave(): void;
   /** Closes the room: the session has ended. */
@@ -38,9 +44,9 @@ export function createSeats({ url, key, secret }: LiveKitConfig): (sessionId: st
   // It is loaded where there is a media server, and by the first viewer.
   let loading: ReturnType<typeof load> | undefined;
   async function load() {
-    const { AccessToken, RoomServiceClient, TrackSource } = await import("livekit-server-sdk");
+    const { AccessToken, RoomServiceClient, TrackSource, TwirpError } = await import("livekit-server-sdk");
     const rooms = new RoomServiceClient(url.replace(/^ws/, "http"), key, secret, { requestTimeout: answerWithin });
-    return { AccessToken, TrackSource, rooms };
+    return { AccessToken, TrackSource, TwirpError, rooms };
   }
 
   return (sessionId, viewerId) => {
@@ -77,7 +83,16 @@ export function createSeats({ url, key, secret }: LiveKitConfig): (sessionId: st
           ...{ room, roomJoin: true, canSubscribe: false, canPublish: true, canPublishData: false },
           canPublishSources: [TrackSource.SCREEN_SHARE],
         });
-        return { url, token: await viewer.toJwt(), publishToken: await worker.toJwt() };
+        const tokens = { token: await viewer.toJwt(), publishToken: await worker.toJwt() };
+        return { url, ...tokens, room, identity, joinsWithin: joinWithin * 1_000 };
+      },
+      async isTaken() {
+        loading ??= load();
+        const { rooms, TwirpError } = await loading;
+        return rooms.getParticipant(room, identity).then(
+          () => true,
+          (error: unknown) => !(error instanceof TwirpError && error.code === "not_found"),
+        );
       },
       leave: () => void tell((rooms) => rooms.removeParticipant(room, identity)),
       close: () => void tell((rooms) => rooms.deleteRoom(room)),
