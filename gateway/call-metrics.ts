@@ -1,4 +1,5 @@
-import { Counter, Histogram, type Registry } from "prom-client";
+import { Counter, Histogram } from "prom-client";
+import type { App } from "../src/app.ts";
 import { asFailure } from "../src/platform/errors.ts";
 import type { GatewayCall } from "./call.ts";
 
@@ -8,8 +9,8 @@ export interface CallMetrics {
   end(call: GatewayCall, thrown?: unknown): boolean;
 }
 
-/** Makes the metrics of all doors. */
-export function createCallMetrics(registry: Registry): CallMetrics {
+/** Makes the metrics of all doors. What calls end with is told to the status as well. */
+export function createCallMetrics({ metrics: registry, status }: Pick<App, "metrics" | "status">): CallMetrics {
   const registers = [registry];
   const calls = new Counter({
     name: "pilothouse_calls_total",
@@ -29,7 +30,9 @@ export function createCallMetrics(registry: Registry): CallMetrics {
       if (call.isOver) return false;
       call.isOver = true;
       const method = call.served.name;
-      calls.inc({ method, problem: thrown === undefined ? "none" : asFailure(thrown).slug });
+      const problem = thrown === undefined ? "none" : asFailure(thrown).slug;
+      calls.inc({ method, problem });
+      status.noteAnswer(call.served.method.parent.name, problem === "internal", call.accountId);
       seconds.observe({ method }, (performance.now() - call.startedAt) / 1_000);
       return true;
     },

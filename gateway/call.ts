@@ -65,6 +65,11 @@ export class GatewayCall implements Call {
     this.#principal = principal;
   }
 
+  /** The account of its caller, once that is known. */
+  get accountId(): string | undefined {
+    return this.#principal?.accountId;
+  }
+
   /** The run of a method that keeps its answers; others have none. */
   get attempt(): Attempt {
     if (!this.#attempt) throw new Error(`${this.served.method} keeps no answers: it has no attempts`);

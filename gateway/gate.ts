@@ -77,7 +77,7 @@ const isForbidden = (thrown: unknown): boolean => thrown instanceof Failure && e
 export function createGate(app: App, services: readonly ServedService[]): Gate {
   const parts = { ...app, addresses: createAddressBucket(app), runOnce: createIdempotency(app) };
   const ways = new Map(services.flatMap(({ methods }) => methods.map((served) => [served, createWay(served, parts)])));
-  const metrics = createCallMetrics(app.metrics);
+  const metrics = createCallMetrics(app);
   const streams = createOpenStreams(parts, app.metrics);
 
   function wayOf(served: ServedMethod): Way {

@@ -7,7 +7,7 @@ import { warmUp } from "../src/platform/validation.ts";
 import type { ServedService } from "../src/registry.ts";
 import { createConnectionCap } from "./connection-cap.ts";
 import { createCors } from "./cors.ts";
-import type { Door } from "./door.ts";
+import { type Door, peerOf } from "./door.ts";
 import { createFront, refuseBroken } from "./front.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
@@ -21,6 +21,7 @@ import { mountLinkPages } from "./pages/link-pages.ts";
 import { mountLivePage } from "./pages/live-page.ts";
 import { mountMoneyPages } from "./pages/money-pages.ts";
 import { errorsPathOf, mountPages } from "./pages/pages.ts";
+import { mountStatusPage } from "./pages/status-page.ts";
 import { blockListOf, createPeers } from "./peer.ts";
 import { Problems } from "./problems.ts";
 import { createRestServer } from "./rest/server.ts";
@@ -38,6 +39,7 @@ export class Gateway {
   readonly #app: App;
   readonly #services: readonly ServedService[];
   readonly #gate: Gate;
+  readonly #door: Door;
   readonly #rest: FastifyInstance;
   readonly #port: SharedPort;
   readonly #grpc: GrpcServer;
@@ -59,6 +61,7 @@ export class Gateway {
       resolvePeer: createPeers(trustedProxies, () => ids.next("req")),
       bodies: new SlowBodies(limits.request),
     };
+    this.#door = door;
     const tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
     const listening = { host, tls, limits, takes: createConnectionCap(trustedProxies) };
     const cors = createCors(config.corsOrigins);
@@ -127,6 +130,7 @@ export class Gateway {
     mountLinkPages(this.#rest);
     mountLivePage(this.#rest, { embedders: embedOrigins, mediaServer: liveKit?.url });
     await mountMoneyPages(this.#rest, this.#app.processors);
+    mountStatusPage(this.#rest, this.#app.status, (raw) => peerOf(raw, this.#door).clientAddress);
     const { outbox } = this.#app.mailer;
     if (outbox) await mountOutbox(this.#rest, outbox);
   }

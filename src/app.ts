@@ -49,6 +49,7 @@ import { createSessionMetrics } from "./sessions/session-metrics.ts";
 import { createSessionQuota } from "./sessions/session-quota.ts";
 import { createSessionRoutes } from "./sessions/session-routes.ts";
 import { createSessions, type Sessions } from "./sessions/sessions.ts";
+import { createStatus, type Status } from "./status/status.ts";
 import { createSender, type Sender } from "./webhooks/sender.ts";
 import { createWork, type Work } from "./work/work.ts";
 import { createWorkRunner } from "./work/work-runner.ts";
@@ -89,6 +90,7 @@ export interface AppParts {
   readonly profiles: Profiles;
   readonly audit: AuditLog;
   readonly legal: Terms;
+  readonly status: Status;
 }
 
 /** The service as a whole, without its transports. */
@@ -115,6 +117,8 @@ export interface AppOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Called when the process must end: another gateway has taken the database. */
   readonly onFatal?: () => void;
+  /** Milliseconds between two samplings of the status. */
+  readonly statusEvery?: number;
   /** `host:port` of private addresses that pages may reach all the same: those of our own demo. */
   readonly egressAllow?: readonly string[];
 }
@@ -171,6 +175,10 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const models = createModels({ config, ...(options.resolve && { resolve: options.resolve }) });
   const mailer = createMailer({ config, db, clock, ids, sealer, work });
   const people = createPeople({ db, bus, ids, clock, metrics });
+  const status = createStatus(
+    { ...{ config, db, bus, clock, ids, log, metrics, sealer, work, mailer }, brakes: people.brakes },
+    options.statusEvery,
+  );
   const sessionRoutes = createSessionRoutes(db, bus);
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
@@ -183,7 +191,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({
     ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
-    ...{ channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
+    ...{ launches: status.sources.tally("sessions"), channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
   });
   let developerKey: string | undefined;
   const firstKey: Part = {
@@ -200,7 +208,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, fleet, profiles, sessions, ...people },
     ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife, guests },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
-    ...{ processors: createProcessors({ config, db, clock }) },
+    ...{ processors: createProcessors({ config, db, clock }), status },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   // What a process that only serves leaves to others.
@@ -231,6 +239,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       workRunner,
       ...doing.flatMap(({ background = [] }) => background),
       ...jobs,
+      status,
     ],
     log,
   );

@@ -30,6 +30,7 @@ import { oauth } from "./oauth/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { sessions } from "./sessions/feature.ts";
+import { status } from "./status/feature.ts";
 import { teams } from "./teams/feature.ts";
 import { transcript } from "./transcript/feature.ts";
 import { viewLinks } from "./view-links/feature.ts";
@@ -69,6 +70,7 @@ export const features: readonly Feature<AppParts>[] = [
   webhooks,
   viewLinks,
   live,
+  status,
   me,
   billing,
   deletion,

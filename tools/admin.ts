@@ -5,6 +5,7 @@ import { type AdminCommand, parserOptions } from "./admin/command.ts";
 import { copyEmbedded } from "./admin/copy-database.ts";
 import { createKey } from "./admin/create-key.ts";
 import { disableAccount, enableAccount } from "./admin/disable-account.ts";
+import { closeIncident, maintenance, openIncident, updateIncident } from "./admin/incident.ts";
 import { listAll } from "./admin/list-accounts.ts";
 import { endOverride, setOverride } from "./admin/override.ts";
 import { publishTerms } from "./admin/publish-terms.ts";
@@ -21,6 +22,10 @@ const commands: Readonly<Record<string, AdminCommand>> = {
   "enable-account": enableAccount,
   "remove-mfa": removeMfa,
   "publish-terms": publishTerms,
+  "incident open": openIncident,
+  "incident update": updateIncident,
+  "incident close": closeIncident,
+  maintenance,
   "copy-database": copyEmbedded,
 };
 
@@ -34,7 +39,11 @@ ${Object.values(commands)
   .join("\n\n")}`;
 
 /** Does what the command line says, and gives what is to be printed. */
-async function run([name = "--help", ...args]: readonly string[]): Promise<string> {
+async function run([first = "--help", ...others]: readonly string[]): Promise<string> {
+  // The names of some have two words.
+  const [second = ""] = others;
+  const hasTwo = Object.hasOwn(commands, `${first} ${second}`);
+  const [name, args] = hasTwo ? [`${first} ${second}`, others.slice(1)] : [first, others];
   if (name === "--help") return help;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (!command)

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import type { LinkPage } from "../../src/mail/mailer.ts";
+import { type LinkPage, linkPath } from "../../src/mail/mailer.ts";
 import { type Html, html } from "../../src/platform/html.ts";
 import { pageHeadersFor } from "./content-policy.ts";
 import { linkScript } from "./link-script.ts";
@@ -24,6 +24,8 @@ interface LinkForm {
   readonly button: string;
   /** Path of the method. */
   readonly path: string;
+  /** The verb, where the method takes the token in its address. */
+  readonly verb?: "GET";
   /** The member of the request that the token is. */
   readonly tokenName?: "token" | "invite_token";
   readonly done: string;
@@ -134,6 +136,30 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
       },
     ],
   },
+  "status/confirm": {
+    title: "Subscribe to the status",
+    about: "You get a mail when an incident opens, changes and ends. Each of them has a link to end that.",
+    forms: [
+      {
+        button: "Subscribe",
+        path: "/v1/status/subscribe/confirm",
+        verb: "GET",
+        done: "You are subscribed: incidents are told from now on.",
+      },
+    ],
+  },
+  "status/unsubscribe": {
+    title: "No more mails of the status",
+    about: "The address to which the mail went gets no more mails of incidents.",
+    forms: [
+      {
+        button: "Unsubscribe",
+        path: "/v1/status/subscribe/unsubscribe",
+        verb: "GET",
+        done: "You get no more mails of incidents.",
+      },
+    ],
+  },
 };
 
 const ownStyle = `
@@ -156,14 +182,15 @@ const headers = {
   "cache-control": "no-store",
 };
 
-function formOf({ heading, fields = [], button, path, tokenName = "token", done }: LinkForm, index: number): Html {
+function formOf(form: LinkForm, index: number): Html {
+  const { heading, fields = [], button, path, verb = "POST", tokenName = "token", done } = form;
   const inputs = fields.map(({ name, label, hint, type, autocomplete }) => {
     const id = `${name}-${index}`;
     return html`<label for="${id}">${label}${hint && html` <span class="rule">${hint}</span>`}</label>
 <input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}" required>
 `;
   });
-  return html`${heading && html`<h3>${heading}</h3>\n`}<form data-path="${path}" data-token-name="${tokenName}" data-done="${done}">
+  return html`${heading && html`<h3>${heading}</h3>\n`}<form data-path="${path}" data-verb="${verb}" data-token-name="${tokenName}" data-done="${done}">
 ${inputs}<button>${button}</button>
 </form>
 `;
@@ -184,6 +211,7 @@ function linkPage({ title, about, forms }: LinkAction): string {
 export function mountLinkPages(fastify: FastifyInstance): void {
   for (const [name, action] of Object.entries(actions)) {
     const body = linkPage(action);
-    fastify.get(`/auth/${name}`, (_, reply) => reply.headers(headers).send(body));
+    // The boundary where the names of a record are its keys again.
+    fastify.get(linkPath(name as LinkPage), (_, reply) => reply.headers(headers).send(body));
   }
 }

@@ -40,9 +40,12 @@ function faultOf({ title, detail, errors = [] }, form) {
   return said[0].toUpperCase() + said.slice(1) + ".";
 }
 async function send(form) {
-  const { path, tokenName, done } = form.dataset;
+  const { path, verb, tokenName, done } = form.dataset;
   const body = JSON.stringify({ ...Object.fromEntries(new FormData(form)), [tokenName]: token });
-  const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  const answer =
+    verb === "GET"
+      ? await fetch(path + "?" + new URLSearchParams({ [tokenName]: token }))
+      : await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
   const text = await answer.text();
   const content = text === "" ? {} : JSON.parse(text);
   if (!answer.ok) throw new Error(faultOf(content, form));

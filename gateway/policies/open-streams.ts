@@ -1,6 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Gauge, type Registry } from "prom-client";
 import type { Verdict } from "../../src/identity/bearer-watch.ts";
+import { networkOf } from "../../src/platform/client-network.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { GatewayCall } from "../call.ts";
@@ -8,7 +9,10 @@ import { permission } from "./permission.ts";
 import type { Policy, PolicyParts } from "./policy.ts";
 
 /** The most streams of one owner, on all gateways. */
-const most = { account: 256, session: 16 };
+const most = { account: 256, session: 16, address: 100 };
+
+/** Seconds after which an address that has too many is to try again. */
+const tryAgainAfter = 60;
 
 const stopped = Symbol("stopped");
 
@@ -16,8 +20,8 @@ const stopped = Symbol("stopped");
 export const streamLimits: Policy = {
   name: "open streams",
   enforces: ["follows"],
-  concerns: ({ rules, kind }) => !rules.public && (rules.follows || kind === "bidi_streaming"),
-  refuses: () => ["tier-limit"],
+  concerns: ({ rules, kind }) => rules.follows || kind === "bidi_streaming",
+  refuses: ({ rules }) => (rules.public ? ["rate-limited"] : ["tier-limit"]),
 };
 
 /** Opens the answers of a stream. The signal aborts when its client is no longer to be read from. */
@@ -70,11 +74,31 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     throw fail("tier-limit", { current_streams: seat.taken, limit }, { detail });
   }
 
+  /** Counts a stream for which no bearer is asked among those of its client's address. */
+  function countOfAddress({ clientAddress }: GatewayCall, end: AbortController) {
+    const seat = parts.seats.take(`address ${networkOf(clientAddress, { v4: 32, v6: 64 })}`, most.address);
+    const isCounted = Promise.resolve(seat).then((taken) => {
+      if (taken.isGranted) return taken.release;
+      const detail = `your address has ${taken.taken} open streams, which is the most`;
+      throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
+    });
+    isCounted.catch((refusal) => end.abort(refusal));
+    return {
+      isCounted,
+      forget: () =>
+        void isCounted.then(
+          (release) => release(),
+          () => undefined,
+        ),
+    };
+  }
+
   /**
    * Counts a stream among those of its account, and of a session that it joins. A refusal ends it. Gives what settles
    * when it is known whether the account has room, and what forgets the stream.
    */
   function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; forget(): void } {
+    if (call.served.rules.public) return countOfAddress(call, end);
     const { accountId } = call.principal;
     const isCounted = takeSeat("account", accountId);
     isCounted.catch((refusal) => end.abort(refusal));

@@ -211,3 +211,15 @@ export function moveCursor(tx: Tx, consumer: string, number: bigint): void {
   const moved = { number, moved_at: sql<Date>`clock_timestamp()` };
   tx.send(tx.sql.updateTable("event_cursors").set(moved).where("consumer", "=", consumer));
 }
+
+const waitStatement: NamedStatement = {
+  name: "events-wait",
+  text: `select extract(epoch from clock_timestamp() - created_at)::float * 1000 as waited from events
+    where number > (select number from event_cursors where consumer = $1) order by number limit 1`,
+};
+
+/** Measures for how many milliseconds the next event of a consumer has waited for it. */
+export async function measureWait(db: Queryable, consumer: string): Promise<number> {
+  const [row] = await db.named<{ waited: number }>(waitStatement, [consumer]);
+  return row?.waited ?? 0;
+}

@@ -1,4 +1,20 @@
 import type { Feature } from "../feature.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { Status } from "../status/status.ts";
+import { countLaunchers } from "./store.ts";
 import { fleetMigrations } from "./tables.ts";
 
-export const fleet: Feature<unknown> = { migrations: fleetMigrations };
+export const fleet: Feature<{ readonly db: Database; readonly status: Status }> = {
+  migrations: fleetMigrations,
+  create({ db, status: { sources } }) {
+    sources.watch({
+      component: "sessions",
+      async look() {
+        const { workers, failing } = await countLaunchers(db);
+        if (failing === workers) return "major_outage";
+        return failing > 0 ? "partial_outage" : "operational";
+      },
+    });
+    return {};
+  },
+};

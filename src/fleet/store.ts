@@ -56,6 +56,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     incarnation: worker.incarnation,
     draining: true,
     closed_by: null,
+    launches_fail: false,
     lease_until: inMilliseconds(leaseMs),
     lost_at: null,
     registered_at: sql<Date>`now()`,
@@ -80,10 +81,12 @@ export interface LeaseRenewal {
   readonly draining: boolean;
   /** Empty while the worker is open to new sessions. */
   readonly closedBy: string;
+  readonly launchesFail: boolean;
 }
 
 /** Renews a lease; false when the worker has been started again since. One that was lost comes back, without sessions. */
-export async function renewLease(tx: Tx, { id, incarnation, draining, closedBy }: LeaseRenewal): Promise<boolean> {
+export async function renewLease(tx: Tx, renewal: LeaseRenewal): Promise<boolean> {
+  const { id, incarnation, draining, closedBy, launchesFail } = renewal;
   const row = await tx.sql
     .updateTable("workers")
     .set({
@@ -91,6 +94,7 @@ export async function renewLease(tx: Tx, { id, incarnation, draining, closedBy }
       heard_at: inMilliseconds(0),
       draining,
       closed_by: closedBy || null,
+      launches_fail: launchesFail,
       lost_at: null,
     })
     .where("id", "=", id)
@@ -242,4 +246,15 @@ export async function countSlots(db: Queryable): Promise<{ held: number; free: n
     .where(isAlive)
     .executeTakeFirstOrThrow();
   return row;
+}
+
+/** Counts the live workers that are to take sessions, and those of them whose browsers do not come up. */
+export async function countLaunchers(db: Queryable): Promise<{ workers: number; failing: number }> {
+  return await db.sql
+    .selectFrom("workers")
+    .select(sql<number>`count(*)::int`.as("workers"))
+    .select(sql<number>`(count(*) filter (where launches_fail))::int`.as("failing"))
+    .where(isAlive)
+    .where("draining", "=", false)
+    .executeTakeFirstOrThrow();
 }

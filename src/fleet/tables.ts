@@ -14,6 +14,8 @@ export interface WorkersTable {
   draining: Generated<boolean>;
   /** What closes it to new sessions (`memory`, `memory_stall`, `cpu`); null while it is open. */
   closed_by: string | null;
+  /** The last browser that it has launched ahead did not come up. */
+  launches_fail: Generated<boolean>;
   lease_until: Stamp;
   /** When its last heartbeat was accepted. */
   heard_at: Date | null;
@@ -40,4 +42,5 @@ export const fleetMigrations: Migrations = {
   // The rows of workers that are gone stay, since those of their sessions name them: placement must not read them all.
   "012-present-workers": ["create index workers_present on workers (id) where lost_at is null"],
   "023-worker-heartbeats": ["alter table workers add column heard_at timestamptz"],
+  "085-worker-launches": ["alter table workers add column launches_fail boolean not null default false"],
 };

@@ -153,10 +153,10 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
 
   async function renew(caller: Caller, request: HeartbeatRequest): Promise<void> {
     const { id } = caller;
-    const { incarnation, draining, closedBy, sessions } = request;
+    const { incarnation, draining, closedBy, launchesFail, sessions } = request;
     const isFirst = caller.heard !== incarnation;
     await db.transaction(async (tx) => {
-      if (!(await renewLease(tx, { id, incarnation, draining, closedBy }))) throw superseded();
+      if (!(await renewLease(tx, { id, incarnation, draining, closedBy, launchesFail }))) throw superseded();
       const freed = await releaseSlots(
         tx,
         id,

@@ -1,8 +1,25 @@
 import { defineService } from "../feature.ts";
 import { LiveService } from "../gen/pilothouse/v1/live_pb.ts";
+import type { Health } from "../status/components.ts";
+import type { Status } from "../status/status.ts";
 import { createLiveService, type LiveServiceParts } from "./service.ts";
+
+/** Asks a LiveKit server for its sign of life, which it gives to everybody. */
+function lookAt(url: string): (signal: AbortSignal) => Promise<Health> {
+  const address = url.replace(/^ws/, "http");
+  return async (signal) => {
+    const { ok, body } = await fetch(address, { signal });
+    await body?.cancel();
+    return ok ? "operational" : "degraded";
+  };
+}
 
 export const live = defineService({
   service: LiveService,
-  create: (parts: LiveServiceParts) => ({ methods: createLiveService(parts) }),
+  create(parts: LiveServiceParts & { readonly status: Status }) {
+    const { liveKit } = parts.config;
+    // Viewers have frames in place of video while it is away.
+    if (liveKit) parts.status.sources.watch({ component: "live_view", failing: "degraded", look: lookAt(liveKit.url) });
+    return { methods: createLiveService(parts) };
+  },
 });

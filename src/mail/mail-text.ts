@@ -14,6 +14,7 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 .act a { display: inline-block; padding: .7rem 1.3rem; background: #1859c9; color: #ffffff; border-radius: 8px;
   font-weight: 600; text-decoration: none; }
 .soft { color: #5a6577; font-size: .875rem; }
+.foot a { color: inherit; }
 .foot { max-width: 32rem; margin: 1.2rem auto 0; padding: 0 2rem; color: #5a6577; font-size: .8rem; }
 @media (prefers-color-scheme: dark) {
   body { background: #12161d; color: #e4e8ef; }
@@ -35,14 +36,16 @@ function footOf({ to, kind }: Mail, publicUrl: string): string {
 
 /** Writes a mail as plain text. */
 export function textOf(mail: Mail, publicUrl: string): string {
-  const { lines, button } = mail;
+  const { lines, button, unsubscribe } = mail;
   const act = button ? [`${button.label}:\n${button.url}`] : [];
-  return `${[...lines, ...act, `-- \n${footOf(mail, publicUrl)}`].join("\n\n")}\n`;
+  const end = unsubscribe ? [`No more of these mails:\n${unsubscribe.page}`] : [];
+  return `${[...lines, ...act, `-- \n${footOf(mail, publicUrl)}`, ...end].join("\n\n")}\n`;
 }
 
 /** Writes a mail as a page. */
 export function htmlOf(mail: Mail, publicUrl: string): string {
-  const { subject, lines, button } = mail;
+  const { subject, lines, button, unsubscribe } = mail;
+  const end = unsubscribe && html` <a href="${unsubscribe.page}">No more of these mails</a>`;
   const act =
     button &&
     html`<p class="act"><a href="${button.url}">${button.label}</a></p>
@@ -63,7 +66,7 @@ export function htmlOf(mail: Mail, publicUrl: string): string {
 <p class="name">Pilothouse</p>
 <h1>${subject}</h1>
 ${lines.map((line) => html`<p>${line}</p>\n`)}${act}</main>
-<p class="foot">${footOf(mail, publicUrl)}</p>
+<p class="foot">${footOf(mail, publicUrl)}${end}</p>
 </body>
 </html>
 `.markup;

@@ -10,7 +10,9 @@ export interface Mail {
   /** The one link. */
   readonly button?: { readonly label: string; readonly url: string };
   /** What it is about. Mails on security, and those on the account that somebody has caused, are always sent. */
-  readonly kind: "security" | "account" | OptionalMailKind;
+  readonly kind: "security" | "account" | "status" | OptionalMailKind;
+  /** How who gets it can have no more of its kind: a page of ours, and the address that mail programs post to (RFC 8058). */
+  readonly unsubscribe?: { readonly page: string; readonly oneClick: string };
   /** The user whose preferences it obeys; without one it is always sent. */
   readonly userId?: string;
 }

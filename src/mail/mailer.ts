@@ -22,7 +22,12 @@ export type LinkPage =
   | "invite"
   | "email-change"
   | "undo-email-change"
-  | "account-restore";
+  | "account-restore"
+  | "status/confirm"
+  | "status/unsubscribe";
+
+/** Path of a page that links in mails lead to. */
+export const linkPath = (page: LinkPage): string => (page.startsWith("status/") ? `/${page}` : `/auth/${page}`);
 
 /** Sends mails. */
 export interface Mailer extends Part {
@@ -114,7 +119,7 @@ export function createMailer({ config, db, clock, ids, sealer, work }: MailerPar
       // One lane for the one server that sends them on.
       if (post) work.enqueue(tx, sending, { lane: "smtp", data: { mailId: id } });
     },
-    link: (page, token) => `${publicUrl}/auth/${page}#${token}`,
+    link: (page, token) => `${publicUrl}${linkPath(page)}#${token}`,
     outbox,
     works: post ? [sending] : [],
     jobs: [

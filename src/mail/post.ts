@@ -29,12 +29,18 @@ export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post 
   const domain = /@([^>\s]+)/.exec(mailFrom)?.[1] ?? "localhost";
   return {
     async send(id, mail) {
-      const { to, subject } = mail;
+      const { to, subject, unsubscribe } = mail;
       const message = {
         ...{ from: mailFrom, to, subject, text: textOf(mail, publicUrl), html: htmlOf(mail, publicUrl) },
         // The same at every attempt: who gets a mail twice sees it once.
         messageId: `<${id}@${domain}>`,
-        headers: { "Auto-Submitted": "auto-generated" },
+        headers: {
+          "Auto-Submitted": "auto-generated",
+          ...(unsubscribe && {
+            "List-Unsubscribe": `<${unsubscribe.oneClick}>`,
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+          }),
+        },
         disableFileAccess: true,
         disableUrlAccess: true,
       };

@@ -14,6 +14,8 @@ export interface BusMessages {
   "bearer-changed": string;
   /** Kind and lanes of work that was added, a line each. */
   work: string;
+  /** The version of the status that there is to see. */
+  "status-changed": `${bigint}`;
   /** A slot of a worker may have become free. */
   capacity: "";
 }

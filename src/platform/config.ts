@@ -99,6 +99,8 @@ export interface Config {
   readonly stripe: StripeConfig | undefined;
   /** Who takes payments in cryptocurrencies. */
   readonly btcPay: BtcPayConfig | undefined;
+  /** How much of the time the service is promised to be up, in per cent. */
+  readonly slaTarget: number;
   readonly logLevel: LogLevel;
 }
 
@@ -213,6 +215,13 @@ function readMail(read: EnvironmentReader, embedded: boolean): Pick<Config, "smt
   return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", signup };
 }
 
+function readSlaTarget(read: EnvironmentReader): number {
+  const text = read.text("SLA_TARGET") ?? "99.9";
+  if (!/^(\d{1,2}(\.\d{1,3})?|100)$/.test(text))
+    throw new ConfigError("SLA_TARGET", "accepts per cent such as `99.9`, with three digits behind the point at most");
+  return Number(text);
+}
+
 /** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
 export function readConfig(
   env: Environment,
@@ -263,6 +272,7 @@ export function readConfig(
     prices: readPrices(read),
     stripe: readStripe(read),
     btcPay: readBtcPay(read),
+    slaTarget: readSlaTarget(read),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }

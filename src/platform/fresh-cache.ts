@@ -23,6 +23,8 @@ export interface FreshCache<V> {
   get(key: string): Promise<V | undefined>;
   /** Reads without loading; undefined when nothing is kept that is good at the moment. */
   peek(key: string): V | undefined;
+  /** Has an answer loaded anew at its next reading; it is still good while the truth cannot be read. */
+  expire(key: string): void;
   /** Forgets an answer, and one that is being loaded right now as well. */
   forget(key: string): void;
   /** Forgets the answers that are meant, and all that are being loaded right now: they may be among them. */
@@ -95,6 +97,11 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
       return loaded(key, loading.get(key) ?? load(key));
     },
     peek: (key) => younger(key, freshFor),
+    expire(key) {
+      const old = kept.get(key);
+      if (old) kept.set(key, { ...old, loadedAt: Math.min(old.loadedAt, now() - freshFor) });
+      loading.delete(key);
+    },
     forget(key) {
       kept.delete(key);
       loading.delete(key);

@@ -7,12 +7,13 @@ import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/f
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import { sleep } from "../platform/bounded-wait.ts";
-import { type Failure, fail } from "../platform/errors.ts";
+import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { type ProfileReservation, profileInUse, reserveProfile } from "../profiles/profile-reservation.ts";
 import { findUsedVersion } from "../profiles/use-store.ts";
+import type { Tally } from "../status/tally.ts";
 import { sessionGone } from "./ended-session.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 import { createProxyCheck } from "./proxy-check.ts";
@@ -52,6 +53,8 @@ export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
   readonly channels: Channels;
   readonly limits: Limits;
+  /** How launches go, for the status. */
+  readonly launches: Tally;
   readonly quota: SessionQuota;
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
@@ -81,7 +84,7 @@ type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { ki
 
 /** Makes what launches sessions. The launched session is live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
-  const { db, events, bus, channels, limits, quota, sessionMetrics, profiles } = parts;
+  const { db, events, bus, channels, limits, quota, launches, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** What the audit log keeps of a new session. */
@@ -247,7 +250,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     return goLive(order, placed);
   }
 
-  return async (order) => {
+  async function launchAll(order: LaunchOrder): Promise<Session> {
     const began = performance.now();
     const { runtime, proxy } = order.plan.browser;
     if (proxy) await checkProxy({ proxy, runtime, traceparent: order.caller.traceparent });
@@ -263,5 +266,20 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     }
     sessionMetrics.launch.observe((performance.now() - began) / 1_000);
     return outcome;
+  }
+
+  return async (order) => {
+    const { principal, signal } = order.caller;
+    try {
+      const session = await launchAll(order);
+      launches.note(false);
+      return session;
+    } catch (thrown) {
+      if (!signal.aborted && ourFaults.has(asFailure(thrown).slug)) launches.note(true, principal.accountId);
+      throw thrown;
+    }
   };
 }
+
+/** What no client brings about by what it asks for. */
+const ourFaults: ReadonlySet<string> = new Set(["internal", "capacity-unavailable", "driver-error", "session-timeout"]);

@@ -27,6 +27,9 @@ const commitAsynchronously: NamedStatement = {
   text: "set local synchronous_commit = off",
 };
 
+/** What it is called in the log of events. */
+export const fanOutConsumer = "webhooks";
+
 /** Events that are taken with one transaction. */
 const batch = 250;
 
@@ -128,7 +131,7 @@ export function createFanOut(parts: FanOutParts): Part {
   }
 
   async function run(): Promise<void> {
-    while ((await events.consume("webhooks", batch, queue)) === batch);
+    while ((await events.consume(fanOutConsumer, batch, queue)) === batch);
   }
 
   const job = createRepeatedJob({ run, every: pollEvery, complaint: "events cannot be queued for webhooks" }, log);

@@ -1,14 +1,16 @@
 import { defineService } from "../feature.ts";
 import { WebhookService } from "../gen/pilothouse/v1/webhook_pb.ts";
 import { lowestId } from "../platform/ids.ts";
+import type { Status } from "../status/status.ts";
 import { type ClosingParts, createClosingWork, createFailingWatch } from "./closing.ts";
 import { createDeliveries, type DeliveriesParts } from "./deliveries.ts";
+import { createDeliveryLag } from "./delivery-lag.ts";
 import { deleteOldDeliveries } from "./delivery-settlement.ts";
 import { createFanOut, createLaterFanOut, type FanOutParts } from "./fan-out.ts";
 import { createWebhookService, type WebhookServiceParts } from "./service.ts";
 import { webhookMigrations } from "./tables.ts";
 
-type WebhookParts = WebhookServiceParts & FanOutParts & DeliveriesParts & ClosingParts;
+type WebhookParts = WebhookServiceParts & FanOutParts & DeliveriesParts & ClosingParts & { readonly status: Status };
 
 /** How long deliveries are kept, in milliseconds, and how many are deleted with one statement, so that none takes long. */
 const retention = { ms: 30 * 86_400_000, batch: 1_000 };
@@ -16,20 +18,23 @@ const retention = { ms: 30 * 86_400_000, batch: 1_000 };
 export const webhooks = defineService({
   service: WebhookService,
   migrations: webhookMigrations,
-  create: (parts: WebhookParts) => ({
-    methods: createWebhookService(parts),
-    works: [createLaterFanOut(parts), createDeliveries(parts), createClosingWork(parts)],
-    background: [createFanOut(parts)],
-    jobs: [
-      createFailingWatch(parts),
-      {
-        async run() {
-          const before = lowestId("dlv", parts.clock.now() - retention.ms);
-          while ((await deleteOldDeliveries(parts.db, before, retention.batch)) === retention.batch);
+  create(parts: WebhookParts) {
+    parts.status.sources.watch(createDeliveryLag(parts));
+    return {
+      methods: createWebhookService(parts),
+      works: [createLaterFanOut(parts), createDeliveries(parts), createClosingWork(parts)],
+      background: [createFanOut(parts)],
+      jobs: [
+        createFailingWatch(parts),
+        {
+          async run() {
+            const before = lowestId("dlv", parts.clock.now() - retention.ms);
+            while ((await deleteOldDeliveries(parts.db, before, retention.batch)) === retention.batch);
+          },
+          every: 600_000,
+          complaint: "old deliveries cannot be deleted at the moment",
         },
-        every: 600_000,
-        complaint: "old deliveries cannot be deleted at the moment",
-      },
-    ],
-  }),
+      ],
+    };
+  },
 });

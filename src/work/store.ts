@@ -313,3 +313,23 @@ export function readBacklogs(db: Queryable, kinds: readonly string[], now: Date)
 export async function deleteOldLetters(db: Queryable, kind: string, now: Date, limit: number): Promise<number> {
   return (await db.named(sweepStatement, [kind, now, limit])).length;
 }
+
+const unclaimedStatement: NamedStatement = {
+  name: "work-unclaimed",
+  text: `select greatest(due_at, case when claim is not null then leased_until end) as since from work_lanes as lanes
+    where kind = $1 and due_at <= $2 and failures = 0 and (claim is null or leased_until < clock_timestamp())
+      and not exists (
+        select from work_lanes as held
+        where held.kind = $1 and held.owner = lanes.owner and held.claim is not null and held.leased_until >= clock_timestamp()
+      )
+    order by since limit 1`,
+};
+
+/**
+ * Finds since when work is due that nobody has claimed, or whose gateway has died over it: in lanes that did not fail lately,
+ * of owners who have none under way.
+ */
+export async function findOldestUnclaimed(db: Queryable, kind: string, now: Date): Promise<Date | undefined> {
+  const [row] = await db.named<{ since: Date }>(unclaimedStatement, [kind, now]);
+  return row?.since;
+}

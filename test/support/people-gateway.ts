@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { DescMethod, JsonValue } from "@bufbuild/protobuf";
 import { Gateway } from "../../gateway/gateway.ts";
-import { type App, createApp } from "../../src/app.ts";
+import { type App, type AppOptions, createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { admin } from "./admin.ts";
 import { makeDataDirectory, silentLog } from "./database.ts";
@@ -37,7 +37,10 @@ export interface PeopleGateway extends AsyncDisposable {
 }
 
 /** Starts it. */
-export async function startPeopleGateway(env: Readonly<Record<string, string>> = {}): Promise<PeopleGateway> {
+export async function startPeopleGateway(
+  env: Readonly<Record<string, string>> = {},
+  options: Pick<AppOptions, "statusEvery"> = {},
+): Promise<PeopleGateway> {
   const [mailbox, dataDir] = await Promise.all([startMailbox(), makeDataDirectory()]);
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
@@ -46,7 +49,7 @@ export async function startPeopleGateway(env: Readonly<Record<string, string>> =
   let passed = 0;
   const now = () => Date.now() + passed;
   const config = readConfig({ ...variables, ...more });
-  const app = createApp(config, { log: silentLog, workerProgram: null, clock: { now } });
+  const app = createApp(config, { ...options, log: silentLog, workerProgram: null, clock: { now } });
   const gateway = new Gateway(app);
   await app.start();
   await gateway.start();

@@ -16,11 +16,17 @@ export class PostgresBetween {
   asked = 0;
   /** Keeps back what PostgreSQL says from the first question with this text on, on connections that begin while it is set. */
   muteFrom: string | undefined;
+  /** Nobody gets through: connections that are there break, and no other one can be made. */
+  #isAway = false;
   readonly #server: Server;
 
   private constructor(database: TestDatabase, directory: string) {
     this.directory = directory;
     this.#server = createServer((client) => {
+      if (this.#isAway) {
+        client.destroy();
+        return;
+      }
       const postgres = connect(join(database.directory, "postgres/run", socketName));
       const { muteFrom } = this;
       let isMute = false;
@@ -47,6 +53,12 @@ export class PostgresBetween {
     const between = new PostgresBetween(database, await mkdtemp(join(tmpdir(), "between-")));
     await new Promise<void>((resolve) => between.#server.listen(join(between.directory, socketName), resolve));
     return between;
+  }
+
+  /** Takes PostgreSQL away, or gives it back. */
+  set isAway(isAway: boolean) {
+    this.#isAway = isAway;
+    if (isAway) for (const connection of this.connections.splice(0)) connection.destroy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -165,6 +165,7 @@ export class FleetLink {
         incarnation,
         draining: sessions.isDraining,
         closedBy: sessions.closedBy ?? "",
+        launchesFail: sessions.launchFails,
         sessions: held,
         profiles: waiting,
       }),

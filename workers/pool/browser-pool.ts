@@ -79,6 +79,8 @@ export class BrowserPool {
   #quietUntil = 0;
   /** How many sessions wait for the slot of a browser that they cannot have. */
   #evicting = 0;
+  /** The last browser that was launched ahead did not come up. */
+  #launchFails = false;
 
   constructor(options: BrowserPoolOptions) {
     this.#options = options;
@@ -100,6 +102,11 @@ export class BrowserPool {
   /** How many browsers wait for a session. */
   get warm(): number {
     return this.#warm.length;
+  }
+
+  /** Says whether the last browser that was launched ahead did not come up. */
+  get launchFails(): boolean {
+    return this.#launchFails;
   }
 
   /** Begins to launch ahead. */
@@ -249,6 +256,7 @@ export class BrowserPool {
     const warm = this.#launchIn(slot, wish).catch((error: unknown) => {
       if (unwanted.aborted) return undefined;
       this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
+      this.#launchFails = true;
       this.#quietUntil = performance.now() + tickMs;
       return undefined;
     });
@@ -256,6 +264,7 @@ export class BrowserPool {
     this.#launching = launching;
     void warm.then((launched) => {
       this.#launching = undefined;
+      if (launched) this.#launchFails = false;
       if (launched && !launching.isClaimed) this.#keep(launched);
       this.#fit();
     });

@@ -75,6 +75,11 @@ export class SessionTable {
     return this.isOpen ? this.#options.browsers.free : 0;
   }
 
+  /** Says whether browsers cannot be launched at the moment, as far as that was tried ahead. */
+  get launchFails(): boolean {
+    return this.#options.browsers.launchFails;
+  }
+
   /** How many commands wait for their turn. */
   get queued(): number {
     return [...this.#entries.values()].reduce((sum, { session }) => sum + (session?.queued ?? 0), 0);

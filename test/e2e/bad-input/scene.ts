@@ -25,6 +25,10 @@ export interface Endpoint {
   readonly isForPeople: boolean;
   /** Its body is a form, and not JSON. */
   readonly takesForm: boolean;
+  /** Its body is taken as it comes. */
+  readonly takesRaw: boolean;
+  /** Its headers alone may be asked for: of a GET that changes nothing. */
+  readonly hasHead: boolean;
   /** The example of the reference page, where it takes a body. */
   readonly body?: unknown;
 }
@@ -33,9 +37,10 @@ export interface Endpoint {
 export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }) =>
   methods.flatMap(({ route, method, rules: { scope, loginOnly: isForPeople, formBody: takesForm } }) => {
     if (!route) return [];
-    const { verb, template: path, hasBody } = route;
+    const { verb, template: path, hasBody, hasHead, rawBody } = route;
     const body = hasBody && { body: requestExample(method.input, new Set(["id"])) };
-    return [{ verb, path, scope, isForPeople, takesForm, ...body }];
+    const takesRaw = rawBody !== undefined;
+    return [{ verb, path, scope, isForPeople, takesForm, takesRaw, hasHead, ...body }];
   }),
 );
 

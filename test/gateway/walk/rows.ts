@@ -126,4 +126,11 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "ViewLinkService.List": ["sessions:read"],
   "ViewLinkService.Delete": ["sessions:write"],
   "LiveService.Join": ["sessions:read"],
+  "StatusService.Get": ["nothing"],
+  "StatusService.Watch": ["nothing"],
+  "StatusService.GetSla": ["nothing"],
+  "StatusService.Subscribe": ["nothing"],
+  "StatusService.ConfirmSubscription": ["nothing"],
+  "StatusService.Unsubscribe": ["nothing"],
+  "StatusService.UnsubscribeOneClick": ["nothing"],
 };

@@ -281,9 +281,10 @@ export const refusedEverywhere: readonly string[] = [
   "LlmSettingsService.TestByokLlmKey",
 ];
 
-/** What changes nothing that the log is about: what is done to a page; mails that are asked for; a login that goes on. */
+/** What changes nothing that the log is about: what is done to a page; mails that are asked for, or not wanted any more; a login that goes on. */
 export const unlogged: readonly string[] = [
   ...["SessionService.Navigate", "SessionService.Interact", "SessionService.Wait", "SessionService.Capture"],
   "AgentInputService.SendInput",
   ...["AuthService.SignUp", "AuthService.RequestMagicLink", "AuthService.RequestPasswordReset", "AuthService.Refresh"],
+  ...["StatusService.Subscribe", "StatusService.UnsubscribeOneClick"],
 ];

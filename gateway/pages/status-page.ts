@@ -1,0 +1,176 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { asFailure } from "../../src/platform/errors.ts";
+import { type Html, html } from "../../src/platform/html.ts";
+import { componentLabels, type Health, healthWords } from "../../src/status/components.ts";
+import type { Day, DayHistory } from "../../src/status/days.ts";
+import { goesOn, healthOf, type Snapshot } from "../../src/status/snapshot.ts";
+import type { Status } from "../../src/status/status.ts";
+import type { StoredIncident } from "../../src/status/store.ts";
+import { pageHeadersFor } from "./content-policy.ts";
+import { page } from "./shell.ts";
+import { statusScript } from "./status-script.ts";
+import { statusStyle } from "./status-style.ts";
+import { style } from "./style.ts";
+
+/** What the page says of the service as a whole. */
+const headlines: Readonly<Record<Health, string>> = {
+  operational: "All is as it should be",
+  maintenance: "Maintenance is under way",
+  degraded: "Some of it is slow, or fails at times",
+  partial_outage: "Some of it is out",
+  major_outage: "There is a major outage",
+};
+
+/** What stands behind the name of a component. */
+const badges: Readonly<Record<Health, string>> = {
+  operational: "Operational",
+  maintenance: "Maintenance",
+  degraded: "Degraded",
+  partial_outage: "Partial outage",
+  major_outage: "Major outage",
+};
+
+const headers = {
+  ...pageHeadersFor(style + statusStyle, statusScript, { connect: "'self'", forms: "'self'" }),
+  "cache-control": "no-cache",
+};
+
+/** How many incidents of the past are shown. */
+const shownIncidents = 20;
+
+const clockOf = (time: number): string => `${new Date(time).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+const timeOf = (time: number): Html => html`<time datetime="${new Date(time).toISOString()}">${clockOf(time)}</time>`;
+
+function minutesOf(seconds: number): string {
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.ceil((seconds % 3_600) / 60)];
+  return hours === 0 ? `${minutes} min` : `${hours} h ${minutes} min`;
+}
+
+function sayDay({ date, health, downSeconds }: Day): string {
+  if (!health) return `${date}: nothing was measured`;
+  return `${date}: ${downSeconds > 0 ? `${minutesOf(downSeconds)} out` : healthWords[health]}`;
+}
+
+/** Days as bars. As one picture for who cannot see it: ninety names would be read one after the other. */
+function barsOf({ days, percent }: DayHistory): Html {
+  const bars = days.map(
+    (day, index) =>
+      html`<rect class="${day.health ?? "none"}" x="${index * 10}" width="7" height="34"><title>${sayDay(day)}</title></rect>`,
+  );
+  const bad = days.filter(({ downSeconds }) => downSeconds > 0);
+  const uptime = percent === undefined ? "Nothing was measured" : `Up ${percent} %`;
+  const summary = `${uptime} in 90 days. ${bad.length === 0 ? "No outages." : bad.map(sayDay).join(". ")}`;
+  return html`<svg role="img" aria-label="${summary}" viewBox="0 0 897 34" preserveAspectRatio="none">${bars}</svg>
+<p class="scale"><span>90 days ago</span><span>${percent === undefined ? "no data" : `${percent} % up`}</span><span>today</span></p>`;
+}
+
+const emptyDays: DayHistory = { days: [], percent: undefined };
+
+function incidentOf(incident: StoredIncident, at: number): Html {
+  const { id, title, health, components, startedAt, resolvedAt, updates } = incident;
+  const isOn = goesOn(incident, at);
+  const labels = components.map((name) => componentLabels[name]).join(", ");
+  const end = resolvedAt !== undefined && html` to ${timeOf(resolvedAt)}`;
+  return html`<article id="${id}" class="incident ${isOn || startedAt > at ? health : "operational"}">
+<h3>${title}</h3>
+<p class="rule">${isOn ? badges[health] : startedAt > at ? "Announced" : "Over"} · ${labels} · ${timeOf(startedAt)}${end}</p>
+<ul>${updates.map(({ text, at: said }) => html`<li>${timeOf(said)} ${text}</li>`)}</ul>
+</article>`;
+}
+
+function incidentsOf(heading: string, incidents: readonly StoredIncident[], at: number): Html | false {
+  return incidents.length > 0 && html`<h2>${heading}</h2>${incidents.map((incident) => incidentOf(incident, at))}`;
+}
+
+/** What was said about a subscription: on the page that a browser without script comes back to. */
+interface Outcome {
+  readonly text: string;
+  readonly isFault: boolean;
+}
+
+/** Writes the page. */
+function renderStatus(snapshot: Snapshot, histories: ReadonlyMap<string, DayHistory>, outcome?: Outcome): string {
+  const { at, isAway, components, incidents } = snapshot;
+  const health = healthOf(snapshot);
+  const [now, coming, past] = [
+    incidents.filter((incident) => goesOn(incident, at)),
+    incidents.filter(({ startedAt }) => startedAt > at),
+    incidents.filter((incident) => incident.startedAt <= at && !goesOn(incident, at)).slice(0, shownIncidents),
+  ];
+  const away =
+    isAway &&
+    html`<p class="notice" role="status">The service cannot reach its database. What is shown of now is what this server sees by
+itself, the rest is what was known.</p>`;
+  const rows = components.map(
+    ({ component, health: own, since }) => html`<section class="component ${own}">
+<h3>${componentLabels[component]}</h3><p class="badge" title="since ${clockOf(since)}">${badges[own]}</p>
+${barsOf(histories.get(component) ?? emptyDays)}
+</section>`,
+  );
+  const body = html`<main class="single" id="status" data-status="${health}" data-incidents="${now.map(({ id, updates }) => `${id} ${updates.length}`).join()}">
+<p class="status">Pilothouse</p>
+<h1 class="headline ${health}">${headlines[health]}</h1>
+<p class="rule">As of ${timeOf(at)}. <span id="live"></span></p>
+${away}
+${incidentsOf("What is wrong now", now, at)}
+${incidentsOf("What is announced", coming, at)}
+<h2>Components</h2>
+${components.length === 0 ? html`<p>Nothing was measured yet.</p>` : rows}
+<h2>What was wrong</h2>
+${past.length === 0 ? html`<p>Nothing in the last 90 days.</p>` : past.map((incident) => incidentOf(incident, at))}
+</main>
+<section class="single subscribe" aria-labelledby="subscribe">
+<h2 id="subscribe">Be told by mail</h2>
+<p>When an incident opens, changes and ends. A mail with a link to confirm comes first.</p>
+<form method="post" action="/status/subscribe"><label for="email">E-mail address</label>
+<input id="email" name="email" type="email" autocomplete="email" maxlength="254" required>
+<button>Subscribe</button></form>
+<p id="outcome" role="status"${outcome?.isFault && html` class="fault"`}>${outcome?.text}</p>
+<p class="rule">For programs: <a href="/v1/status">JSON</a>, its <a href="/docs">stream and report</a>.</p>
+</section>`;
+  return page(`Status: ${headlines[health]}`, body, { style: statusStyle, script: statusScript });
+}
+
+/** The address of a form that came as such. */
+function emailOf(body: unknown): string {
+  const fields = new URLSearchParams(body instanceof Buffer ? body.toString() : "");
+  return fields.get("email")?.trim() ?? "";
+}
+
+const isEmail = (text: string): boolean => text.length <= 254 && /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(text);
+
+async function subscribe(status: Status, request: FastifyRequest, clientAddress: string): Promise<Outcome> {
+  const email = emailOf(request.body);
+  if (!isEmail(email)) return { text: "That is no e-mail address.", isFault: true };
+  try {
+    await status.subscriptions.subscribe(email, clientAddress);
+    return { text: `A mail with a link to confirm is on its way to ${email}.`, isFault: false };
+  } catch (thrown) {
+    const { detail, slug } = asFailure(thrown);
+    if (slug === "internal") request.log.error({ err: thrown }, "a subscription has failed");
+    return { text: `That did not work: ${detail ?? "try again later"}.`, isFault: true };
+  }
+}
+
+/** Mounts the public page. It asks for no bearer, and answers from memory while PostgreSQL is away. */
+export function mountStatusPage(
+  fastify: FastifyInstance,
+  status: Status,
+  addressOf: (request: FastifyRequest["raw"]) => string,
+): void {
+  const render = async (outcome?: Outcome) => renderStatus(status.feed.now, await status.history.read(), outcome);
+  let kept: { readonly of: Snapshot; readonly text: Promise<string> } | undefined;
+  fastify.get("/status", async (_, reply) => {
+    const { now } = status.feed;
+    // One writing for all who come until the next sampling.
+    if (kept?.of !== now) kept = { of: now, text: render() };
+    return reply.headers(headers).send(await kept.text);
+  });
+  fastify.post("/status/subscribe", async (request, reply) => {
+    const outcome = await subscribe(status, request, addressOf(request.raw));
+    return reply
+      .code(outcome.isFault ? 400 : 200)
+      .headers(headers)
+      .send(await render(outcome));
+  });
+}

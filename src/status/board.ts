@@ -1,0 +1,135 @@
+import type { Ids } from "../platform/ids.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import { type ComponentName, componentNames, type Health, isDown, worstOf } from "./components.ts";
+import { findMaintenance, type IncidentRow, lockUnresolved } from "./incident-store.ts";
+import { declaredHealth, insertAbsence, keepIncident } from "./incidents.ts";
+import { type Facts, type Pace, type States, stepAll } from "./judgement.ts";
+import {
+  bumpVersion,
+  endSpans,
+  insertSpans,
+  keepBoard,
+  keepFacts,
+  lockBoard,
+  type OpenSpan,
+  readFacts,
+  readOpenSpans,
+  type StoredBoard,
+} from "./store.ts";
+
+/** One sampling of one gateway. */
+export interface Sample {
+  readonly at: number;
+  readonly facts: Facts;
+}
+
+interface Judges {
+  readonly ids: Ids;
+  readonly pace: Pace;
+  /** Time in which nobody sampled was an outage; else there was no service, and nobody to miss it. */
+  readonly countsAbsence: boolean;
+}
+
+/**
+ * Keeps what a gateway has seen, and judges by what all have. Gives the version of what followers see. A sampling that comes
+ * after a later one was judged is kept, and says nothing of the past any more.
+ */
+export async function judge(tx: Tx, gateway: string, { at, facts }: Sample, judges: Judges): Promise<bigint> {
+  const { pace, ids } = judges;
+  const now = new Date(at);
+  const board = await lockBoard(tx);
+  keepFacts(tx, gateway, now, facts);
+  if (board.judgedAt !== undefined && at <= board.judgedAt) return board.version;
+  const [kept, spans, incidents] = await Promise.all([readFacts(tx), readOpenSpans(tx), lockUnresolved(tx, now)]);
+  const isAbsence = board.judgedAt !== undefined && at - board.judgedAt > pace.silentAfter;
+  if (isAbsence) await noteAbsence(tx, board, spans, now, judges);
+
+  const ages = kept.map((row) => ({ age: at - row.sampled_at.getTime(), facts: row.facts }));
+  const present = ages.filter(({ age }) => age < pace.silentAfter).map((each) => each.facts);
+  const before = isAbsence ? settled(board.states) : board.states;
+  // After an absence, or an outage in which nobody could write, gateways come back one after the other: nobody is missed.
+  const isMissed = ({ age }: { readonly age: number }) => age >= pace.silentAfter && age < pace.forgetAfter;
+  const silent = isAbsence || isDown(before.api?.health ?? "operational") ? 0 : ages.filter(isMissed).length;
+  const states = stepAll(before, present, silent, at, pace);
+  const shown = componentNames.flatMap((component) => {
+    const state = states[component];
+    if (!state) return [];
+    const declared = declaredHealth(incidents, component, at);
+    return { component, health: declared === "maintenance" ? declared : worstOf([declared, state.health]) };
+  });
+  const hasMoved = moveSpans(tx, isAbsence ? [] : spans, shown, now);
+  keepBoard(tx, states, now);
+  if (hasMoved || hasBegun(incidents, board, at)) bumpVersion(tx);
+  const inMaintenance = new Set(shown.filter(({ health }) => health === "maintenance").map((each) => each.component));
+  const open = incidents.find(({ origin, resolved_at: end }) => origin === "automatic" && end === null);
+  keepIncident(tx, open, { before, after: states, inMaintenance }, now, ids);
+  return (await lockBoard(tx)).version;
+}
+
+/** What was about to change before an absence says nothing of now. */
+function settled(states: States): States {
+  return Object.fromEntries(Object.entries(states).map(([name, { health }]) => [name, { health }]));
+}
+
+/** Maintenance begins by the clock alone. */
+function hasBegun(incidents: readonly IncidentRow[], { judgedAt = 0 }: StoredBoard, at: number): boolean {
+  return incidents.some(({ started_at: from }) => from.getTime() > judgedAt && from.getTime() <= at);
+}
+
+/** Ends what has changed, and begins what it has changed to. Says whether anything has. */
+function moveSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan[], at: Date): boolean {
+  const isIn = (those: readonly OpenSpan[], { component, health }: OpenSpan): boolean =>
+    those.some((each) => each.component === component && each.health === health);
+  const ended = before.filter((span) => !isIn(after, span));
+  const begun = after.filter((span) => !isIn(before, span));
+  if (ended.length > 0)
+    endSpans(
+      tx,
+      ended.map(({ component }) => component),
+      at,
+    );
+  if (begun.length > 0)
+    insertSpans(
+      tx,
+      begun.map((span) => ({ ...span, from: at })),
+    );
+  return ended.length + begun.length > 0;
+}
+
+/** What was measured ends with the last sampling. The time since then was an outage of all, but where it was announced. */
+async function noteAbsence(
+  tx: Tx,
+  { judgedAt = 0 }: StoredBoard,
+  spans: readonly OpenSpan[],
+  to: Date,
+  judges: Judges,
+) {
+  const from = new Date(judgedAt);
+  const components = spans.map(({ component }) => component);
+  if (components.length === 0) return;
+  endSpans(tx, components, from);
+  if (!judges.countsAbsence) return;
+  const announced = await findMaintenance(tx, from, to);
+  const absences = components.flatMap((component) => splitBy(announced, component, from, to));
+  insertSpans(tx, absences);
+  const missed = components.filter((name) => absences.some((each) => each.component === name && isOutage(each.health)));
+  if (missed.length > 0) insertAbsence(tx, missed, from, to, judges.ids);
+}
+
+const isOutage = (health: Health): boolean => health !== "maintenance";
+
+/** The parts of some time, by whether they were announced for a component. */
+function splitBy(announced: readonly IncidentRow[], component: ComponentName, from: Date, to: Date) {
+  const own = announced.filter(({ components }) => components.includes(component));
+  const edges = own.flatMap(({ started_at: begin, resolved_at: end }) => [begin, end ?? to]);
+  const inside = edges.map((edge) => edge.getTime()).filter((edge) => edge > from.getTime() && edge < to.getTime());
+  const cuts = [...new Set([from.getTime(), ...inside, to.getTime()])].toSorted((one, other) => one - other);
+  return cuts.slice(1).map((end, index) => {
+    const begin = cuts[index] ?? end;
+    const isAnnounced = own.some(
+      (each) => each.started_at.getTime() <= begin && (each.resolved_at ?? to).getTime() >= end,
+    );
+    const health: Health = isAnnounced ? "maintenance" : "major_outage";
+    return { component, health, from: new Date(begin), to: new Date(end) };
+  });
+}

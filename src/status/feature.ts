@@ -1,0 +1,40 @@
+import { defineService } from "../feature.ts";
+import { StatusService } from "../gen/pilothouse/v1/status_pb.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import { createStatusService } from "./service.ts";
+import type { Status } from "./status.ts";
+import { deleteOld } from "./store.ts";
+import { statusMigrations } from "./tables.ts";
+
+interface StatusFeatureParts {
+  readonly config: Config;
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly status: Status;
+}
+
+/** How long spans and incidents are kept, in milliseconds: the report has 24 months. */
+const keptFor = 26 * 31 * 86_400_000;
+
+export const status = defineService({
+  service: StatusService,
+  migrations: statusMigrations,
+  create: ({ status: own, config, db, clock }: StatusFeatureParts) => ({
+    methods: createStatusService(own, config.slaTarget),
+    works: [own.mails.work],
+    jobs: [
+      own.mails.job,
+      {
+        async run() {
+          await own.subscriptions.sweep();
+          const now = clock.now();
+          await deleteOld(db, { gateways: new Date(now - own.pace.forgetAfter), rest: new Date(now - keptFor) });
+        },
+        every: 600_000,
+        complaint: "the status of the past cannot be swept at the moment",
+      },
+    ],
+  }),
+});

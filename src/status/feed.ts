@@ -1,0 +1,48 @@
+import type { Status } from "../gen/pilothouse/v1/status_pb.ts";
+import { raceSignal } from "../platform/deadline.ts";
+import { looksAlike, type Snapshot, toStatusMessage } from "./snapshot.ts";
+
+/** What is shown of now, in the memory of a gateway, and who follows it. */
+export interface Feed {
+  /** What was seen last. Throws before anything was. */
+  readonly now: Snapshot;
+  /** Shows something newer; followers are told when it looks otherwise. */
+  show(snapshot: Snapshot): void;
+  /** Gives the status as it is, then at each change, until the signal aborts. All followers share its messages. */
+  follow(signal: AbortSignal): AsyncGenerator<Status>;
+}
+
+interface Step {
+  readonly message: Status;
+  readonly next: Promise<Step>;
+}
+
+/** Makes a feed that has nothing yet. */
+export function createFeed(): Feed {
+  let shown: Snapshot | undefined;
+  let step: Step | undefined;
+  let advance: ((next: Step) => void) | undefined;
+
+  return {
+    get now() {
+      if (!shown) throw new Error("the status has not been looked at yet");
+      return shown;
+    },
+    show(snapshot) {
+      const isNews = shown === undefined || !looksAlike(shown, snapshot);
+      shown = snapshot;
+      if (!isNews) return;
+      const { promise: next, resolve } = Promise.withResolvers<Step>();
+      step = { message: toStatusMessage(snapshot), next };
+      advance?.(step);
+      advance = resolve;
+    },
+    async *follow(signal) {
+      let at = step;
+      while (at) {
+        yield at.message;
+        at = await raceSignal(at.next, signal);
+      }
+    },
+  };
+}

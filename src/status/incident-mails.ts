@@ -1,0 +1,148 @@
+import type { Mailer } from "../mail/mailer.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { Work } from "../work/work.ts";
+import { defineWork, type WorkKind } from "../work/work-kind.ts";
+import { componentLabels, healthWords } from "./components.ts";
+import type { IncidentRow } from "./incident-store.ts";
+import { endTokenOf } from "./subscriptions.ts";
+
+/** Milliseconds between two mails about one incident, and between two looks for what subscribers are to be told of. */
+const times = { between: 900_000, look: 5_000 };
+
+/** Mails that are written with one transaction. */
+const batch = 200;
+
+interface MailingJob {
+  readonly mailingId: string;
+}
+
+export interface IncidentMailsParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly mailer: Mailer;
+  readonly sealer: Sealer;
+  readonly work: Work;
+  readonly publicUrl: string;
+}
+
+/** Locks the incidents of which subscribers are to be told now. */
+async function lockUntold(tx: Tx, now: number): Promise<IncidentRow[]> {
+  return await tx.sql
+    .selectFrom("status_incidents")
+    .selectAll()
+    .where((has) =>
+      has.or([
+        has("told_at", "is", null),
+        has.and([has("told_at", "<", has.ref("changed_at")), has("told_at", "<=", new Date(now - times.between))]),
+      ]),
+    )
+    .orderBy("id")
+    .forUpdate()
+    .skipLocked()
+    .execute();
+}
+
+/** What a mail says of an incident as it is now, with what was said since the last mail. */
+async function write(tx: Tx, incident: IncidentRow, now: number) {
+  const { id, origin, title, health, components, resolved_at: end, started_at: from, told_at: told } = incident;
+  const updates = tx.sql.selectFrom("status_updates").select(["text", "created_at"]).where("incident_id", "=", id);
+  const said = await updates
+    .where("created_at", ">", told ?? new Date(0))
+    .orderBy("id")
+    .execute();
+  const isOver = end !== null && end.getTime() <= now;
+  const stage = isOver ? "Over" : origin === "maintenance" ? "Maintenance" : told ? "Update" : "Incident";
+  const names = components.map((name) => componentLabels[name]).join(", ");
+  const utc = (time: Date): string => time.toISOString().slice(0, 16).replace("T", " ").concat(" UTC");
+  const planned = origin === "maintenance" && end ? [`From ${utc(from)} to ${utc(end)}.`] : [];
+  return {
+    subject: `${stage}: ${title}`,
+    lines: [
+      `${names}: ${isOver ? "this is over" : healthWords[health]}.`,
+      ...planned,
+      ...said.map(({ text, created_at: at }) => `${utc(at)}: ${text}`),
+    ],
+  };
+}
+
+/** Makes what tells subscribers of incidents: a job that sees what is to be told, and the work that writes the mails. */
+export function createIncidentMails(parts: IncidentMailsParts): {
+  readonly job: RepeatedWork;
+  readonly work: WorkKind<MailingJob>;
+} {
+  const { db, clock, mailer, sealer, work, publicUrl } = parts;
+
+  async function mailBatch(tx: Tx, mailingId: string): Promise<number> {
+    const mailing = await tx.sql
+      .selectFrom("status_mailings")
+      .selectAll()
+      .where("id", "=", mailingId)
+      .forUpdate()
+      .executeTakeFirst();
+    if (!mailing) return 0;
+    const subscribers = await tx.sql
+      .selectFrom("status_subscribers")
+      .select(["id", "email", "end_token"])
+      .where("id", ">", mailing.after_id)
+      .where("confirmed_at", "is not", null)
+      .where("ended_at", "is", null)
+      .orderBy("id")
+      .limit(batch)
+      .execute();
+    const last = subscribers.at(-1);
+    const own = { mailing: tx.sql.updateTable("status_mailings"), done: tx.sql.deleteFrom("status_mailings") };
+    if (last && subscribers.length === batch)
+      tx.send(own.mailing.set({ after_id: last.id }).where("id", "=", mailingId));
+    else tx.send(own.done.where("id", "=", mailingId));
+    for (const { email, end_token: sealed } of subscribers) {
+      const token = endTokenOf(sealer, sealed);
+      await mailer.send(tx, {
+        ...{ to: email, kind: "status", subject: mailing.subject, lines: mailing.lines },
+        button: { label: "See the status", url: `${publicUrl}/status` },
+        unsubscribe: {
+          page: mailer.link("status/unsubscribe", token),
+          oneClick: `${publicUrl}/v1/status/subscribe/unsubscribe?token=${token}`,
+        },
+      });
+    }
+    return subscribers.length;
+  }
+
+  // A gateway that dies leaves what it has written, and the place from which another one goes on.
+  const mailing = defineWork<MailingJob>({
+    kind: "status-mail",
+    ...{ width: 1, schedule: [1_000, 10_000, 60_000, 600_000], timeout: 300_000 },
+    async run({ data: { mailingId } }) {
+      while ((await db.transaction((tx) => mailBatch(tx, mailingId))) === batch);
+    },
+  });
+
+  async function tell(tx: Tx): Promise<void> {
+    const now = clock.now();
+    for (const incident of await lockUntold(tx, now)) {
+      const mail = await write(tx, incident, now);
+      tx.send(
+        tx.sql
+          .updateTable("status_incidents")
+          .set({ told_at: new Date(now) })
+          .where("id", "=", incident.id),
+      );
+      const { id } = await tx.sql
+        .insertInto("status_mailings")
+        .values({ ...mail, created_at: new Date(now) })
+        .returning("id")
+        .executeTakeFirstOrThrow();
+      work.enqueue(tx, mailing, { lane: "status", data: { mailingId: id } });
+    }
+  }
+
+  const job = {
+    run: () => db.transaction(tell),
+    every: times.look,
+    complaint: "subscribers cannot be told of incidents at the moment",
+  };
+  return { job, work: mailing };
+}

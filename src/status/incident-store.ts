@@ -1,0 +1,71 @@
+import type { Selectable } from "kysely";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import type { Schema } from "../platform/postgres/schema.ts";
+import type { ComponentName, Health } from "./components.ts";
+import { bumpVersion } from "./store.ts";
+import type { IncidentOrigin } from "./tables.ts";
+
+/** An incident, as PostgreSQL has it. */
+export type IncidentRow = Selectable<Schema["status_incidents"]>;
+
+/** An incident to open. */
+export interface NewIncident {
+  readonly id: string;
+  readonly origin: IncidentOrigin;
+  readonly title: string;
+  readonly health: Health;
+  readonly components: readonly ComponentName[];
+  readonly from: Date;
+  /** When it ends, where that is known. */
+  readonly to?: Date;
+  readonly text: string;
+}
+
+/** Opens an incident. */
+export function insertIncident(tx: Tx, { components, from, to, text, ...incident }: NewIncident, at: Date): void {
+  const dates = { started_at: from, resolved_at: to ?? null, changed_at: at };
+  tx.send(tx.sql.insertInto("status_incidents").values({ ...incident, ...dates, components: [...components] }));
+  addUpdate(tx, incident.id, text, at);
+}
+
+function addUpdate(tx: Tx, incident_id: string, text: string, created_at: Date): void {
+  tx.send(tx.sql.insertInto("status_updates").values({ incident_id, text, created_at }));
+  bumpVersion(tx);
+}
+
+/** What may change of an incident. */
+export interface IncidentChange {
+  readonly health?: Health;
+  readonly components?: readonly ComponentName[];
+  readonly resolved?: boolean;
+}
+
+/** Says something about an incident, and changes it. */
+export function changeIncident(tx: Tx, id: string, text: string, at: Date, change: IncidentChange = {}): void {
+  const { components, health, resolved } = change;
+  const row = {
+    changed_at: at,
+    ...(health && { health }),
+    ...(components && { components: [...components] }),
+    ...(resolved && { resolved_at: at }),
+  };
+  tx.send(tx.sql.updateTable("status_incidents").set(row).where("id", "=", id));
+  addUpdate(tx, id, text, at);
+}
+
+/** Locks the incidents that go on, or are to come, at a time. */
+export async function lockUnresolved(tx: Tx, at: Date): Promise<IncidentRow[]> {
+  return await tx.sql
+    .selectFrom("status_incidents")
+    .selectAll()
+    .where((has) => has.or([has("resolved_at", "is", null), has("resolved_at", ">", at)]))
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+}
+
+/** Finds the maintenance in some time. */
+export async function findMaintenance(db: Queryable, from: Date, to: Date): Promise<IncidentRow[]> {
+  const all = db.sql.selectFrom("status_incidents").selectAll().where("origin", "=", "maintenance");
+  return await all.where("started_at", "<", to).where("resolved_at", ">", from).execute();
+}

@@ -1,0 +1,82 @@
+import type { Registry } from "prom-client";
+import type { Brakes } from "../brakes/brakes.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Part } from "../platform/lifetime.ts";
+import type { Log } from "../platform/log.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { Work } from "../work/work.ts";
+import { noteAnswers } from "./answers.ts";
+import { createFeed, type Feed } from "./feed.ts";
+import { createHistory, type History } from "./history.ts";
+import { createIncidentMails } from "./incident-mails.ts";
+import { type Pace, paceOf } from "./judgement.ts";
+import { createSampler } from "./sampler.ts";
+import { type MonthReport, monthsUntil, reportMonths } from "./sla.ts";
+import { createSources, type Sources } from "./sources.ts";
+import { readSpans } from "./store.ts";
+import { createSubscriptions, type Subscriptions } from "./subscriptions.ts";
+
+/** How the service is, and was. */
+export interface Status extends Part {
+  /** What is measured: features add what they stand on. */
+  readonly sources: Sources;
+  /** Notes how a call of a service ended. */
+  readonly noteAnswer: ReturnType<typeof noteAnswers>;
+  readonly feed: Feed;
+  readonly history: History;
+  readonly subscriptions: Subscriptions;
+  /** Reports so many months, newest first. */
+  reportSla(months: number): Promise<MonthReport[]>;
+  /** What tells subscribers. */
+  readonly mails: ReturnType<typeof createIncidentMails>;
+  readonly pace: Pace;
+}
+
+export interface StatusParts {
+  readonly config: Config;
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly metrics: Registry;
+  readonly sealer: Sealer;
+  readonly work: Work;
+  readonly mailer: Mailer;
+  readonly brakes: Brakes;
+}
+
+/** Makes the status of a gateway. `every` is the time between two samplings, which tests have shorter. */
+export function createStatus(parts: StatusParts, every?: number): Status {
+  const { config, db, clock } = parts;
+  const pace = paceOf(every);
+  const sources = createSources();
+  const feed = createFeed();
+  // A machine of one's own is off at night: that is no outage of anybody's.
+  const sampler = createSampler({ ...parts, sources, feed, pace, countsAbsence: !config.embedded });
+  sources.watch({
+    component: "api",
+    async look() {
+      await db.named({ name: "status-probe", text: "select 1" }, []);
+      return "operational";
+    },
+  });
+  return {
+    ...{ sources, feed, pace, noteAnswer: noteAnswers(sources) },
+    history: createHistory({ db, clock, feed }),
+    subscriptions: createSubscriptions(parts),
+    mails: createIncidentMails({ ...parts, publicUrl: config.publicUrl }),
+    async reportSla(count) {
+      const now = clock.now();
+      const months = monthsUntil(now, count);
+      const spans = await readSpans(db, new Date(months.at(-1)?.from ?? now), new Date(now));
+      return reportMonths(spans, months);
+    },
+    ...sampler,
+  };
+}

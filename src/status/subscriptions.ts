@@ -1,0 +1,143 @@
+import { sql } from "kysely";
+import { canonicalEmail } from "../accounts/users.ts";
+import type { Brakes } from "../brakes/brakes.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import { networkOf } from "../platform/client-network.ts";
+import type { Clock } from "../platform/clock.ts";
+import { type Failure, fail } from "../platform/errors.ts";
+import { type Ids, randomText } from "../platform/ids.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { hashSecret } from "../platform/secrets/secrets.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+
+/** Where a subscription is. */
+export interface Subscription {
+  readonly email: string;
+  readonly stage: "pending" | "confirmed" | "unsubscribed";
+}
+
+/** Subscriptions to mails of incidents. */
+export interface Subscriptions {
+  /** Sends a mail with a link to confirm. Tells nobody whether the address was subscribed, or had its mails of the day. */
+  subscribe(email: string, clientAddress: string): Promise<Subscription>;
+  /** Confirms by the token of that link. Throws `invalid-auth-token`. */
+  confirm(token: string): Promise<Subscription>;
+  /** Ends a subscription by the token of each of its mails. Throws `invalid-auth-token`. */
+  unsubscribe(token: string): Promise<Subscription>;
+  /** Deletes what was never confirmed, and what has ended long ago. */
+  sweep(): Promise<void>;
+}
+
+const day = 86_400_000;
+
+/** Milliseconds. */
+const times = { confirmWithin: day, endedKept: 30 * day };
+
+/** Mails with a link to confirm: to an address a day, and for whoever asks from a network an hour. */
+const most = { address: 3, network: 20 };
+
+/** Five bits a character: 200 random bits. */
+const tokenLength = 40;
+
+export interface SubscriptionsParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly brakes: Brakes;
+  readonly mailer: Mailer;
+  readonly sealer: Sealer;
+}
+
+const sealing = { accountId: "status", purpose: "unsubscribe" };
+
+const invalid = (): Failure =>
+  fail("invalid-auth-token", {}, { detail: "the token is malformed, or has expired; subscribe again" });
+
+/** Reads the token that ends a subscription. */
+export const endTokenOf = (sealer: Sealer, sealed: Buffer): string => sealer.open(sealed, sealing).toString();
+
+/** Makes the subscriptions. */
+export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
+  const { db, clock, ids, brakes, mailer, sealer } = parts;
+
+  /** Notes another mail to an address; undefined when it had its mails of the day. */
+  async function ask(tx: Tx, email: string): Promise<string | undefined> {
+    const now = new Date(clock.now());
+    const [token, end] = [randomText(tokenLength), randomText(tokenLength)];
+    const since = new Date(now.getTime() - day);
+    const until = new Date(now.getTime() + times.confirmWithin);
+    const { rows } = await sql`
+      insert into status_subscribers as s (id, email, confirm_hash, confirm_until, asked, end_hash, end_token)
+      values (${ids.next("sub")}, ${email}, ${hashSecret(token)}, ${until}, array[${now}::timestamptz],
+        ${hashSecret(end)}, ${sealer.seal(Buffer.from(end), sealing)})
+      on conflict (email) do update set confirm_hash = excluded.confirm_hash, confirm_until = excluded.confirm_until,
+          confirm_used = false, asked = array(select t from unnest(s.asked) t where t > ${since}) || excluded.asked
+        where (select count(*) from unnest(s.asked) t where t > ${since}) < ${most.address}
+      returning id`.execute(tx.sql);
+    return rows.length > 0 ? token : undefined;
+  }
+
+  return {
+    async subscribe(given, clientAddress) {
+      const email = canonicalEmail(given);
+      const network = networkOf(clientAddress, { v4: 24, v6: 48 });
+      await brakes.take([{ name: `status-subscribe ${network}`, limit: most.network }], "subscriptions were asked for");
+      await db.transaction(async (tx) => {
+        const token = await ask(tx, email);
+        if (token === undefined) return;
+        await mailer.send(tx, {
+          to: email,
+          kind: "status",
+          subject: "Confirm your subscription to the status",
+          lines: [
+            "Somebody has asked for mails of incidents to this address. The link confirms it, and is good for 24 hours.",
+            "If it was not you, ignore this mail: nothing happens without the link.",
+          ],
+          button: { label: "Subscribe", url: mailer.link("status/confirm", token) },
+        });
+      });
+      return { email, stage: "pending" };
+    },
+
+    async confirm(token) {
+      const now = new Date(clock.now());
+      const own = db.sql
+        .updateTable("status_subscribers")
+        .where("confirm_hash", "=", hashSecret(token))
+        .where("confirm_until", ">", now);
+      // A link that was followed changes nothing any more: whoever has ended it meanwhile does not begin again by it.
+      const row = await own
+        .set({
+          confirmed_at: sql<Date>`case when confirm_used and confirmed_at is not null then confirmed_at else ${now} end`,
+          ended_at: sql<Date | null>`case when confirm_used then ended_at end`,
+          confirm_used: true,
+        })
+        .returning(["email", "ended_at"])
+        .executeTakeFirst();
+      if (!row) throw invalid();
+      return { email: row.email, stage: row.ended_at ? "unsubscribed" : "confirmed" };
+    },
+
+    async unsubscribe(token) {
+      const row = await db.sql
+        .updateTable("status_subscribers")
+        .set({ ended_at: sql<Date>`coalesce(ended_at, ${new Date(clock.now())})` })
+        .where("end_hash", "=", hashSecret(token))
+        .returning("email")
+        .executeTakeFirst();
+      if (!row) throw invalid();
+      return { email: row.email, stage: "unsubscribed" };
+    },
+
+    async sweep() {
+      const now = clock.now();
+      const lapsed = new Date(now - times.confirmWithin);
+      const ended = new Date(now - times.endedKept);
+      await db.sql
+        .deleteFrom("status_subscribers")
+        .where("confirm_until", "<", lapsed)
+        .where((has) => has.or([has("confirmed_at", "is", null), has("ended_at", "<", ended)]))
+        .execute();
+    },
+  };
+}

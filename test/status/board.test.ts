@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createIds } from "../../src/platform/ids.ts";
+import { judge } from "../../src/status/board.ts";
+import type { ComponentName, Health } from "../../src/status/components.ts";
+import { insertIncident } from "../../src/status/incident-store.ts";
+import { paceOf } from "../../src/status/judgement.ts";
+import { readBoard, readSpans } from "../../src/status/store.ts";
+import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await startTestDatabase();
+}, 60_000);
+afterAll(() => database?.[Symbol.asyncDispose]());
+
+const ids = createIds({ now: () => Date.now() });
+const begin = Date.parse("2026-11-01T00:00:00Z");
+
+beforeEach(async () => {
+  const { sql } = database.db;
+  for (const table of ["status_spans", "status_incidents", "status_gateways"] as const)
+    await sql.deleteFrom(table).execute();
+  await sql.updateTable("status_board").set({ judged_at: null, states: "{}" }).execute();
+});
+
+const healthy: Partial<Record<ComponentName, Health>> = { api: "operational", sessions: "operational" };
+
+/** One sampling of a gateway, so many seconds after the beginning. */
+function sample(second: number, found = healthy, { gateway = "one", countsAbsence = true } = {}): Promise<bigint> {
+  // The boundary where the names of a record are its keys again.
+  const components = Object.keys(found) as ComponentName[];
+  const findings = components.flatMap((component) => {
+    const health = found[component];
+    return health && health !== "operational" ? [{ component, health }] : [];
+  });
+  const one = { at: begin + second * 1_000, facts: { components, findings, outcomes: [] } };
+  return database.db.transaction((tx) => judge(tx, gateway, one, { ids, pace: paceOf(), countsAbsence }));
+}
+
+const board = () => readBoard(database.db, new Date(begin));
+
+/** What was how, in seconds after the beginning: the latest last. */
+async function spans(component: ComponentName, until: number) {
+  const all = await readSpans(database.db, new Date(begin), new Date(begin + until * 1_000));
+  return all
+    .filter((span) => span.component === component && span.from < span.to)
+    .toSorted((one, other) => one.from - other.from)
+    .map(({ health, from, to }) => [health, (from - begin) / 1_000, (to - begin) / 1_000]);
+}
+
+test("an incident opens with what fails, changes with it, and closes when all is well again", async () => {
+  await sample(0);
+  const failing = { ...healthy, sessions: "major_outage" } as const;
+  for (const second of [10, 20]) await sample(second, failing);
+  for (const second of [30, 40]) await sample(second, { ...failing, api: "degraded" });
+  for (const second of [50, 60, 70]) await sample(second);
+  const { incidents } = await board();
+  expect(incidents).toHaveLength(1);
+  expect(incidents[0]).toMatchObject({
+    ...{ title: "Sessions do not start as they should", health: "major_outage", components: ["api", "sessions"] },
+    ...{ startedAt: begin + 20_000, resolvedAt: begin + 70_000 },
+  });
+  expect(incidents[0]?.updates.map(({ text }) => text)).toEqual([
+    "All is as it should be again.",
+    "API: slower, or failing at times.",
+    "Sessions: failing for all.",
+  ]);
+  expect(await spans("sessions", 80)).toEqual([
+    ["operational", 0, 20],
+    ["major_outage", 20, 70],
+    ["operational", 70, 80],
+  ]);
+});
+
+test("the version moves with what followers see, and with nothing else", async () => {
+  const first = await sample(0);
+  expect(await sample(10)).toBe(first);
+  expect(await sample(20, { ...healthy, api: "degraded" })).toBe(first);
+  expect(await sample(30, { ...healthy, api: "degraded" })).toBeGreaterThan(first);
+});
+
+test("time in which nobody sampled was a major outage of all, and an incident that is over", async () => {
+  await sample(0);
+  await sample(600);
+  await sample(610);
+  for (const component of ["api", "sessions"] as const)
+    expect(await spans(component, 620)).toEqual([
+      ["major_outage", 0, 600],
+      ["operational", 600, 620],
+    ]);
+  const { incidents } = await board();
+  expect(incidents.map(({ title, startedAt, resolvedAt }) => [title, startedAt, resolvedAt])).toEqual([
+    ["The service was away", begin, begin + 600_000],
+  ]);
+});
+
+test("where absence does not count, it is time that does not exist", async () => {
+  await sample(0, healthy, { countsAbsence: false });
+  await sample(20, healthy, { countsAbsence: false });
+  await sample(600, healthy, { countsAbsence: false });
+  expect(await spans("api", 610)).toEqual([
+    ["operational", 0, 20],
+    ["operational", 600, 610],
+  ]);
+  expect((await board()).incidents).toEqual([]);
+});
+
+const announce = (from: number, to: number) =>
+  database.db.transaction(async (tx) =>
+    insertIncident(
+      tx,
+      {
+        ...{ id: ids.next("inc"), origin: "maintenance", health: "maintenance", title: "A move", text: "We move." },
+        ...{ components: ["sessions"], from: new Date(begin + from * 1_000), to: new Date(begin + to * 1_000) },
+      },
+      new Date(begin),
+    ),
+  );
+
+test("maintenance is shown in its time in place of what was measured, and opens no incident", async () => {
+  await announce(15, 45);
+  const failing = { ...healthy, sessions: "major_outage" } as const;
+  await sample(0);
+  for (const second of [10, 20, 30]) await sample(second, failing);
+  for (const second of [40, 50, 60]) await sample(second);
+  expect(await spans("sessions", 70)).toEqual([
+    ["operational", 0, 20],
+    ["maintenance", 20, 50],
+    ["major_outage", 50, 60],
+    ["operational", 60, 70],
+  ]);
+  expect((await board()).incidents.map(({ title }) => title)).toContain("A move");
+});
+
+test("an absence that was announced does not count, but for what lasted longer", async () => {
+  await announce(100, 500);
+  await sample(90);
+  await sample(600);
+  expect(await spans("sessions", 610)).toEqual([
+    ["major_outage", 90, 100],
+    ["maintenance", 100, 500],
+    ["major_outage", 500, 600],
+    ["operational", 600, 610],
+  ]);
+  expect(await spans("api", 610)).toEqual([
+    ["major_outage", 90, 600],
+    ["operational", 600, 610],
+  ]);
+});
+
+test("a gateway that stops sampling degrades the API until it is back, or forgotten", async () => {
+  await sample(0, healthy, { gateway: "two" });
+  for (let second = 0; second <= 360; second += 10) await sample(second + 1);
+  const courses = await spans("api", 371);
+  expect(courses).toEqual([
+    ["operational", 0, 41],
+    ["degraded", 41, 321],
+    ["operational", 321, 371],
+  ]);
+});
+
+test("what a gateway has seen while PostgreSQL was away is judged when it writes it, in order", async () => {
+  await sample(0);
+  const away = { api: "major_outage", sessions: "major_outage" } as const;
+  for (const second of [10, 20, 30, 40, 50]) await sample(second, away);
+  // Another one comes later with what it has seen at the same time: it is past.
+  await sample(25, away, { gateway: "two" });
+  for (const second of [60, 70, 80]) {
+    await sample(second);
+    await sample(second + 1, healthy, { gateway: "two" });
+  }
+  expect(await spans("api", 90)).toEqual([
+    ["operational", 0, 20],
+    ["major_outage", 20, 80],
+    ["operational", 80, 90],
+  ]);
+});
+
+test("a component that nobody measures any more is over", async () => {
+  for (const second of [0, 10]) await sample(second);
+  await sample(20, { api: "operational" });
+  expect(await spans("sessions", 30)).toEqual([["operational", 0, 20]]);
+});

@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import type { Health } from "../../src/status/components.ts";
+import { type ComponentState, type Facts, lookOf, paceOf, step } from "../../src/status/judgement.ts";
+import { createSources } from "../../src/status/sources.ts";
+import { ownProbe } from "../../src/status/tally.ts";
+
+const pace = paceOf();
+
+/** What a component is taken for after each of some looks, ten seconds apart. */
+function course(...looks: readonly Health[]): Health[] {
+  let state: ComponentState | undefined;
+  return looks.map((look, index) => {
+    state = step(state, look, index * pace.every, pace);
+    return state.health;
+  });
+}
+
+const [ok, slow, some, all] = ["operational", "degraded", "partial_outage", "major_outage"] as const;
+
+test("a fault shows at the second look that sees it, and its end at the third that sees none", () => {
+  expect(course(ok, all, all, all, ok, ok, ok)).toEqual([ok, ok, all, all, all, all, ok]);
+  expect(course(all, all)).toEqual([ok, all]);
+});
+
+test("what is seen once is no fault, nor an end", () => {
+  expect(course(ok, all, ok, all, ok, slow, ok)).toEqual(Array(7).fill(ok));
+  expect(course(all, all, ok, ok, all, ok, ok, all)).toEqual([ok, all, all, all, all, all, all, all]);
+});
+
+test("what changes among faults becomes first what is nearest to what it was", () => {
+  expect(course(ok, some, slow, all, all, all)).toEqual([ok, ok, slow, slow, all, all]);
+  expect(course(all, all, ok, slow, some, ok, slow, ok)).toEqual([ok, all, all, all, some, some, some, slow]);
+});
+
+const facts = (total: number, failed: number, seenBy: readonly string[]): Facts => ({
+  components: ["api"],
+  findings: [],
+  outcomes: [{ component: "api", total, failed, seenBy }],
+});
+
+test("what fails counts by its share, over all gateways, once three accounts or our own probe have seen it", () => {
+  const look = (...all: readonly Facts[]): Health => lookOf("api", all, 0);
+  expect(look(facts(100, 100, ["a", "b"]))).toBe(ok);
+  expect(look(facts(100, 100, ["a", "b"]), facts(100, 1, ["b"]))).toBe(ok);
+  expect(look(facts(100, 100, ["a", "b"]), facts(100, 1, ["c"]))).toBe(all);
+  expect(look(facts(100, 10, ["a", "b", "c"]))).toBe(some);
+  expect(look(facts(100, 10, ["a", "b", "c"]), facts(300, 0, []))).toBe(slow);
+  expect(look(facts(100, 1, ["a", "b", "c"]))).toBe(ok);
+  expect(look(facts(1, 1, [ownProbe]))).toBe(all);
+});
+
+test("a gateway that has gone silent degrades the API alone", () => {
+  expect(lookOf("api", [facts(10, 0, [])], 1)).toBe(slow);
+  expect(lookOf("sessions", [facts(10, 0, [])], 1)).toBe(ok);
+});
+
+test("a source that fails, or hangs, is a fault of its component; one that nobody watches is not shown", async () => {
+  const sources = createSources();
+  const aborted = Promise.withResolvers<void>();
+  sources.watch({ component: "billing", look: () => Promise.reject(new Error("away")) });
+  sources.watch({
+    component: "live_view",
+    failing: slow,
+    look: (signal) => new Promise(() => signal.addEventListener("abort", () => aborted.resolve())),
+  });
+  sources.watch({ component: "webhooks", look: async () => ok });
+  sources.tally("api").note(true, "acc_1");
+  const seen = await sources.look(50);
+  await aborted.promise;
+  expect(seen).toEqual({
+    components: ["api", "live_view", "webhooks", "billing"],
+    findings: [
+      { component: "billing", health: all },
+      { component: "live_view", health: slow },
+    ],
+    outcomes: [{ component: "api", total: 1, failed: 1, seenBy: ["acc_1"] }],
+  });
+  // Two looks show it, the third does not.
+  expect((await sources.look(50)).outcomes).toHaveLength(1);
+  expect((await sources.look(50)).outcomes).toEqual([]);
+});

@@ -1,0 +1,280 @@
+import { randomBytes } from "node:crypto";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { StatusService } from "../../src/gen/pilothouse/v1/status_pb.ts";
+import { httpRouteOf } from "../../src/http-route.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { admin } from "../support/admin.ts";
+import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type DoorName, doors } from "../support/door-calls.ts";
+import { FakeWorker } from "../support/fake-worker.ts";
+import { freshEmail } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { PostgresBetween } from "../support/postgres-between.ts";
+import { testSecretsKeys } from "../support/secrets-keys.ts";
+
+const { get, watch, getSla, subscribe, confirmSubscription, unsubscribe, unsubscribeOneClick } = StatusService.method;
+
+/** A thirtieth of the usual: a fault shows within a second, its end within two. */
+const statusEvery = 300;
+const workerToken = "a token of the tests alone";
+const patience = { timeout: 60_000, interval: 50 };
+
+// Commands of the operator are processes of their own, which take seconds where others have the cores.
+vi.setConfig({ testTimeout: 120_000 });
+
+let database: TestDatabase;
+let between: PostgresBetween;
+let gateway: PeopleGateway;
+let worker: FakeWorker;
+
+const urlOf = (directory: string) =>
+  `postgres://localhost/postgres?user=postgres&host=${encodeURIComponent(directory)}`;
+const operator = (...args: readonly string[]) =>
+  admin({ DATABASE_URL: urlOf(`${database.directory}/postgres/run`) }, ...args);
+
+async function startWorker(): Promise<FakeWorker> {
+  const { port } = gateway.app.fleet;
+  const started = new FakeWorker({ gateway: `127.0.0.1:${port}`, token: workerToken });
+  await started.start();
+  return started;
+}
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+  between = await PostgresBetween.start(database);
+  const own = { DATABASE_URL: urlOf(between.directory), SECRETS_KEYS: testSecretsKeys, WORKER_TOKEN: workerToken };
+  gateway = await startPeopleGateway({ ...own, HOST: "127.0.0.1" }, { statusEvery });
+  worker = await startWorker();
+  const isWell = async () => (await read()).status === "operational";
+  expect(await waitUntil(isWell, { timeout: patience.timeout, every: patience.interval })).toBe(true);
+}, 60_000);
+afterAll(async () => {
+  worker?.die();
+  await gateway?.[Symbol.asyncDispose]();
+  await between?.[Symbol.asyncDispose]();
+  await database?.[Symbol.asyncDispose]();
+});
+
+async function read() {
+  // From another address each time: each has a bucket of 60 tokens.
+  const from = `2001:db8:2:${randomBytes(2).toString("hex")}::1`;
+  const answer = await fetch(`${gateway.url}/v1/status`, { headers: { "x-forwarded-for": from } });
+  expect(answer.status).toBe(200);
+  return await answer.json();
+}
+
+const componentOf = async (component: string): Promise<string> =>
+  (await read()).components.find(({ name }: { name: string }) => name === component)?.status;
+
+describe.each(doors)("over %s", (door) => {
+  test("everybody reads how the service is, and follows it", async () => {
+    const { answer } = await gateway.call(door, get, {});
+    const words = (status: string): string => status.toLowerCase().replace("health_", "");
+    expect(words(answer.status)).toBe("operational");
+    expect(answer.components.map(({ name }: { name: string }) => name)).toEqual([
+      ...["api", "sessions", "agent_sessions", "live_view", "webhooks"],
+    ]);
+    expect(Date.now() - Date.parse(answer.updated_at)).toBeLessThan(60_000);
+    const followed = await gateway.call(door, watch, {});
+    // Over REST it is read below.
+    expect(door === "REST" || JSON.stringify(followed.answer).includes("live_view")).toBe(true);
+    const { answer: sla } = await gateway.call(door, getSla, { months: 2 });
+    expect(sla).toMatchObject({ target_percent: 99.9, months: [{ month: new Date().toISOString().slice(0, 7) }] });
+  });
+});
+
+/** Confirms or ends a subscription, as a link does over REST. */
+async function byToken(door: DoorName, method: DescMethod, token: string) {
+  if (door !== "REST") return await gateway.call(door, method, { token });
+  const path = httpRouteOf(method)?.template ?? "";
+  const answer = await (await fetch(`${gateway.url}${path}?${new URLSearchParams({ token })}`)).json();
+  return { slug: "", answer };
+}
+
+/** Reads the messages of the stream of Server-Sent Events. */
+async function* follow(signal: AbortSignal) {
+  const answer = await fetch(`${gateway.url}/v1/status/stream`, { signal });
+  let text = "";
+  for await (const chunk of answer.body ?? []) {
+    text += Buffer.from(chunk).toString();
+    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+      const frame = text.slice(0, end);
+      text = text.slice(end + 2);
+      if (frame.startsWith("data: ")) yield JSON.parse(frame.slice(6));
+    }
+  }
+}
+
+test("while PostgreSQL is away everybody is told so, and afterwards that it was", async () => {
+  const over = new AbortController();
+  const seen = follow(over.signal);
+  expect((await seen.next()).value.status).toBe("operational");
+  between.isAway = true;
+  try {
+    const { value: away } = await seen.next();
+    expect(away.status).toBe("major_outage");
+    await expect.poll(() => componentOf("api"), patience).toBe("major_outage");
+    await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
+    const page = await fetch(`${gateway.url}/status`);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("cannot reach its database")]);
+  } finally {
+    between.isAway = false;
+  }
+  await expect.poll(async () => (await read()).status, patience).toBe("operational");
+  await seen.return(undefined);
+  over.abort();
+  // It was written when PostgreSQL was back, by who had seen it.
+  const spans = database.db.sql.selectFrom("status_spans").selectAll().where("component", "=", "api");
+  expect(await spans.where("health", "=", "major_outage").execute()).not.toEqual([]);
+  const { answer } = await gateway.call("REST", getSla, {});
+  expect(answer.months[0].uptime_percent).toBeLessThan(100);
+});
+
+test("without a worker sessions are out, and with one they are back; an incident tells of it", async () => {
+  worker.die();
+  await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
+  expect(await componentOf("api")).toBe("operational");
+  const { incidents } = await read();
+  expect(incidents).toMatchObject([{ title: "Sessions do not start as they should", components: ["sessions"] }]);
+  worker = await startWorker();
+  await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
+  await expect.poll(async () => (await read()).incidents, patience).toEqual([]);
+});
+
+test("a worker whose browsers do not come up is an outage of sessions", async () => {
+  const beat = setInterval(() => worker.heartbeat({ launchesFail: true }).catch(() => undefined), 20);
+  await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
+  clearInterval(beat);
+  await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
+});
+
+test("maintenance is announced, shown in its time, and over with it", async () => {
+  const words = ["--title", "New disks", "--text", "We change disks.", "--components", "live_view,webhooks"];
+  await operator("maintenance", ...words, "--until", "30d");
+  await expect.poll(() => componentOf("live_view"), patience).toBe("maintenance");
+  expect((await read()).status).toBe("maintenance");
+  const [incident] = (await read()).incidents;
+  expect(incident).toMatchObject({ status: "maintenance", components: ["live_view", "webhooks"] });
+  await operator("incident", "close", "--id", incident.id, "--text", "All disks are new.");
+  await expect.poll(() => componentOf("live_view"), patience).toBe("operational");
+});
+
+test("what the operator says is shown, and told to who has confirmed, once in 15 minutes", async () => {
+  const email = freshEmail();
+  const asked = { email, status: "pending" };
+  expect((await gateway.call("REST", subscribe, { email })).answer).toEqual(asked);
+  const confirming = await gateway.mailbox.next(email);
+  const link = new URL(confirming.links.find((each) => each.includes("/status/confirm#")) ?? "");
+  // A scanner opens what is in the mail, and asks for heads: neither presses the button.
+  for (const method of ["GET", "HEAD"]) expect((await fetch(link, { method })).status).toBe(200);
+  const token = link.hash.slice(1);
+  const head = await fetch(`${gateway.url}/v1/status/subscribe/confirm?token=${token}`, { method: "HEAD" });
+  expect(head.status).toBe(405);
+  const opened = ["incident", "open", "--title", "A pool is slow", "--health", "degraded", "--components", "sessions"];
+  const id = /inc_\w+/.exec(await operator(...opened, "--text", "We look into it."))?.[0] ?? "";
+  await expect.poll(() => componentOf("sessions"), patience).toBe("degraded");
+  const { incidents } = await read();
+  expect(incidents).toMatchObject([{ id, status: "degraded", updates: [{ text: "We look into it." }] }]);
+  const told = () =>
+    database.db.sql.selectFrom("status_incidents").select("told_at").where("id", "=", id).executeTakeFirst();
+  await expect.poll(async () => (await told())?.told_at ?? null, patience).not.toBeNull();
+  expect(gateway.mailbox.waiting(email)).toEqual([]);
+
+  for (const door of doors)
+    expect(JSON.stringify((await byToken(door, confirmSubscription, token)).answer)).toMatch(/confirmed"/i);
+  await operator("incident", "update", "--id", id, "--text", "It is a disk.", "--health", "partial_outage");
+  await expect.poll(() => componentOf("sessions"), patience).toBe("partial_outage");
+  await operator("incident", "close", "--id", id, "--text", "The disk is new.");
+  await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
+  expect(gateway.mailbox.waiting(email)).toEqual([]);
+  gateway.pass(15 * 60_000);
+  let mail = await gateway.mailbox.next(email);
+  // Of what was wrong before, its end is told as well.
+  while (mail.subject !== "Over: A pool is slow") mail = await gateway.mailbox.next(email);
+  expect(mail.text).toContain("It is a disk.");
+  expect(mail.text).toContain("The disk is new.");
+  await expect(operator("incident", "close", "--id", id, "--text", "Again.")).rejects.toThrow("that is not over");
+
+  // A button of the mail program posts to the address in the header (RFC 8058).
+  const headers = mail.parsed.headerLines.map(({ line }) => line.replaceAll(/\r?\n\s+/g, ""));
+  expect(headers).toContainEqual("List-Unsubscribe-Post: List-Unsubscribe=One-Click");
+  const [, address = ""] = /^List-Unsubscribe: ?<(.*)>$/m.exec(headers.join("\n")) ?? [];
+  const oneClick = new URL(address);
+  const post = (body: BodyInit) => fetch(gateway.url + oneClick.pathname + oneClick.search, { method: "POST", body });
+  expect((await post(new URLSearchParams({ other: "One-Click" }))).status).toBe(400);
+  const form = new FormData();
+  form.set("List-Unsubscribe", "One-Click");
+  for (const body of [new URLSearchParams({ "List-Unsubscribe": "One-Click" }), form]) {
+    const answer = await post(body);
+    expect([answer.status, await answer.json()]).toEqual([200, { email, status: "unsubscribed" }]);
+  }
+  const end = { token: new URLSearchParams(oneClick.search).get("token") ?? "" };
+  for (const door of doors)
+    expect(JSON.stringify((await byToken(door, unsubscribe, end.token)).answer)).toMatch(/unsubscribed"/i);
+  const content = Buffer.from("List-Unsubscribe=One-Click").toString("base64");
+  const byRpc = { ...end, form: { content_type: "application/x-www-form-urlencoded", data: content } };
+  expect((await gateway.call("Connect", unsubscribeOneClick, byRpc)).answer.email).toBe(email);
+  // The link that had confirmed it does not begin it again.
+  expect((await byToken("REST", confirmSubscription, token)).answer.status).toBe("unsubscribed");
+  expect((await byToken("Connect", confirmSubscription, "none")).slug).toBe("invalid-auth-token");
+});
+
+test("an address gets three mails to confirm a day, and nobody is told how many it had", async () => {
+  const email = freshEmail();
+  for (let count = 0; count < 5; count += 1)
+    expect((await gateway.call("REST", subscribe, { email: email.toUpperCase() })).answer.status).toBe("pending");
+  for (let count = 0; count < 3; count += 1) await gateway.mailbox.next(email);
+  const other = freshEmail();
+  await gateway.call("REST", subscribe, { email: other });
+  await gateway.mailbox.next(other);
+  expect(gateway.mailbox.waiting(email)).toEqual([]);
+});
+
+test("deliveries that nobody takes up degrade webhooks", async () => {
+  const hour = 3_600_000;
+  const lane = { kind: "webhook", lane: "whk_none", owner: "acc_none" };
+  const due = new Date(gateway.now() + hour);
+  await database.db.sql
+    .insertInto("work_lanes")
+    .values({ ...lane, due_at: due, latest_at: due })
+    .execute();
+  const release = Promise.withResolvers<void>();
+  const isHeld = Promise.withResolvers<void>();
+  // A row that somebody holds is passed over by whoever looks for work.
+  const holding = database.db.transaction(async (tx) => {
+    await tx.sql
+      .selectFrom("work_lanes")
+      .selectAll()
+      .where("lane", "=", lane.lane)
+      .forUpdate()
+      .executeTakeFirstOrThrow();
+    isHeld.resolve();
+    await release.promise;
+  });
+  await isHeld.promise;
+  gateway.pass(hour + 7_000);
+  await expect.poll(() => componentOf("webhooks"), patience).toBe("degraded");
+  expect(await componentOf("sessions")).toBe("operational");
+  release.resolve();
+  await holding;
+  await expect.poll(() => componentOf("webhooks"), patience).toBe("operational");
+});
+
+test("an address follows with a hundred streams at most", async () => {
+  const over = new AbortController();
+  const headers = { "x-forwarded-for": "2001:db8:7::1" };
+  const open = () => fetch(`${gateway.url}/v1/status/stream`, { signal: over.signal, headers });
+  for (let count = 0; count < 100; count += 1) {
+    // The bucket of an address has 60 tokens.
+    if (count === 50) gateway.pass(60_000);
+    expect((await open()).status).toBe(200);
+  }
+  gateway.pass(60_000);
+  const refused = await open();
+  expect([refused.status, (await refused.json()).detail]).toEqual([429, expect.stringContaining("100 open streams")]);
+  over.abort();
+  await expect
+    .poll(async () => (await fetch(`${gateway.url}/v1/status/stream`, { headers, method: "HEAD" })).status)
+    .toBe(200);
+});
