@@ -123,6 +123,8 @@ function makeHandlers(
     wait: async ({ signal }, { context, request }) =>
       observe("wait", sessions.find(context).commands.wait(context, given(request), signal)),
     getState: async (_call, { context }) => observe("state", sessions.find(context).state()),
+    observe: async ({ signal }, { context, request }) =>
+      observe("observe", sessions.find(context).commands.observe(context, given(request), signal)),
     capture: async function* ({ signal }, { context, request }) {
       const session = sessions.find(context);
       const { header, captured } = await observe("capture", session.commands.capture(context, given(request), signal));

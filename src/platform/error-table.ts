@@ -156,6 +156,12 @@ export const errorTable = {
       },
       active_session_id: { type: "string", optional: true, about: "The session that still uses the profile." },
       holder_client_id: { type: "string", optional: true, about: "The client of the person who holds control." },
+      stale_ref: {
+        type: "boolean",
+        values: [true],
+        optional: true,
+        about: "Always `true`: a reference is to an element that is gone or another by now. Look at the page again.",
+      },
       running_turn_id: { type: "string", optional: true, about: "The turn of the agent that runs." },
       in_doubt: {
         type: "boolean",

@@ -20,10 +20,11 @@ export function createDrive(sessions: Sessions): Drive {
     if (request.sessionId !== "" && request.sessionId !== sessionId) {
       throw failFields("validation-failed", { session_id: "is not that of the stream's first message" });
     }
-    const { navigate, interact, wait, capture, state, idempotencyKey = "" } = request;
+    const { navigate, interact, wait, observe, capture, state, idempotencyKey = "" } = request;
     if (navigate) yield { navigate: await sessions.navigate(call, sessionId, navigate, idempotencyKey) };
     else if (interact) yield { interact: await sessions.interact(call, sessionId, interact, idempotencyKey) };
     else if (wait) yield { wait: await sessions.wait(call, sessionId, wait) };
+    else if (observe) yield { observe: await sessions.observe(call, sessionId, observe) };
     else if (state) yield { state: await sessions.state(call, sessionId) };
     else if (capture) {
       for await (const { header, data } of sessions.capture(call, sessionId, capture)) {

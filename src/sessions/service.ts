@@ -45,6 +45,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     navigate: (call, request) => sessions.navigate(call, request.id, request),
     interact: (call, request) => sessions.interact(call, request.id, request),
     wait: (call, request) => sessions.wait(call, request.id, request),
+    observe: (call, request) => sessions.observe(call, request.id, request),
     getState: (call, { id }) => sessions.state(call, id),
     capture: (call, request) => collectCapture(sessions.capture(call, request.id, request)),
     captureStream: (call, request) => sessions.capture(call, request.id, request),

@@ -13,6 +13,7 @@ import {
   type LendRequest,
   LendRequestSchema,
   NavigateCommandSchema,
+  ObserveCommandSchema,
   type Selection,
   SelectionCommandSchema,
   StateCommandSchema,
@@ -31,6 +32,8 @@ import {
   type InteractResponse,
   type NavigateRequest,
   type NavigateResponse,
+  type Observation,
+  type ObserveRequest,
   type SessionState,
   SessionStatus,
   type WaitRequest,
@@ -61,6 +64,7 @@ export interface SessionCommands {
     idempotencyKey?: string,
   ): Promise<InteractResponse>;
   wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
+  observe(caller: SessionCaller, id: string, request: ObserveRequest): Promise<Observation>;
   state(caller: SessionCaller, id: string): Promise<SessionState>;
   /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
   tellControl(caller: SessionCaller, id: string): Promise<void>;
@@ -204,6 +208,13 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         build: (context) => create(WaitCommandSchema, { context, request }),
       });
     },
+    observe: (caller, id, request) =>
+      commands.run({
+        caller,
+        id,
+        method: method.observe,
+        build: (context) => create(ObserveCommandSchema, { context, request }),
+      }),
     state: (caller, id) =>
       commands.run({
         caller,

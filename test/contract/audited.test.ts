@@ -8,6 +8,7 @@ const unaudited = [
   "SessionService.Interact",
   "SessionService.Wait",
   "SessionService.Capture",
+  "SessionService.Observe",
   "LlmSettingsService.TestByokLlmKey",
   "AgentInputService.SendInput",
   "AgentTurnService.SendMessage",

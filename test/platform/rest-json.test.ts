@@ -285,7 +285,7 @@ describe("writing REST JSON", () => {
 
   it("should write a oneof so that it reads back the same", () => {
     const action = { kind: "type", text: "a", frame: [], clear: true, insert: false };
-    const json = { id: "", action, while_paused: false };
+    const json = { id: "", action, while_paused: false, next: [] };
     expect(compileWriter(InteractRequestSchema)(read(InteractRequestSchema, json).message)).toEqual(json);
   });
 

@@ -31,11 +31,11 @@ describe("what a rule says of a request that breaks it", () => {
 
   it("should name what excludes each other, and what is missing", () => {
     expect(ruleFaults(DriveRequestSchema, create(DriveRequestSchema, { id: "1" }))).toEqual([
-      { field: "", message: "must have exactly one of navigate, interact, wait, capture, state" },
+      { field: "", message: "must have exactly one of navigate, interact, wait, capture, state, observe" },
     ]);
     expect(ruleFaults(TapSchema, create(TapSchema, { frame: ["a", ""], x: 1 }))).toEqual([
       { field: "frame[1]", message: "must have 1 to 2048 characters" },
-      { field: "", message: "give either selector, or x and y" },
+      { field: "", message: "give either selector, or ref, or x and y" },
       { field: "frame", message: "needs a selector" },
     ]);
   });

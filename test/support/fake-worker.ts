@@ -24,6 +24,7 @@ import {
   CdpResponseSchema,
   InteractResponseSchema,
   NavigateResponseSchema,
+  ObservationSchema,
   SessionStateSchema,
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -150,6 +151,7 @@ export class FakeWorker {
       navigate: async () => create(NavigateResponseSchema, { ...page, httpStatus: 200 }),
       interact: async () => create(InteractResponseSchema, page),
       wait: async () => create(WaitResponseSchema, page),
+      observe: async () => create(ObservationSchema, { url: page.url }),
       getState: async () => create(SessionStateSchema, { url: page.url }),
       capture: async function* () {
         const header = { kind: CaptureKind.SCREENSHOT, contentType: "image/png", bytes: 6n };

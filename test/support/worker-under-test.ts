@@ -11,6 +11,7 @@ import {
   InteractCommandSchema,
   ListFilesCommandSchema,
   NavigateCommandSchema,
+  ObserveCommandSchema,
   type PutFileAnswer,
   PutFileCommandSchema,
   StateCommandSchema,
@@ -27,6 +28,8 @@ import {
   type InteractResponse,
   type NavigateRequestSchema,
   type NavigateResponse,
+  type Observation,
+  type ObserveRequestSchema,
   type SessionState,
   type WaitRequestSchema,
   type WaitResponse,
@@ -235,6 +238,11 @@ export class DrivenSession {
   wait(request: MessageInitShape<typeof WaitRequestSchema>, options: Options = {}): Promise<WaitResponse> {
     const command = create(WaitCommandSchema, { context: this.#context(options), request });
     return this.call(WorkerService.method.wait, command, options);
+  }
+
+  observe(request: MessageInitShape<typeof ObserveRequestSchema> = {}, options: Options = {}): Promise<Observation> {
+    const command = create(ObserveCommandSchema, { context: this.#context(options), request });
+    return this.call(WorkerService.method.observe, command, options);
   }
 
   state(): Promise<SessionState> {

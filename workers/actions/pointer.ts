@@ -5,7 +5,7 @@ import { showElement } from "../elements/reach.ts";
 import type { Point } from "../input/mouse.ts";
 import { inputOf } from "../input/page-input.ts";
 import type { Progress } from "../pages/progress.ts";
-import { checkTime, type Scene } from "./scene.ts";
+import { aimOf, checkTime, type Scene } from "./scene.ts";
 
 /** A page that follows the pointer needs to see it on its way, not only at its ends. */
 const dragSteps = 10;
@@ -81,8 +81,9 @@ async function eachStep(
 /** Gives the point itself, or the middle of the element once it is there, still and in view. */
 async function findPoint(scene: Scene, place: Place | undefined, path: string): Promise<Point> {
   if (!place) throw failFields("validation-failed", { [path]: "is required" });
-  const { selector, frame, x = 0, y = 0 } = place;
-  if (selector === undefined) return { x, y };
-  const box = await showElement(scene, { selector, frame, path });
+  const { x = 0, y = 0 } = place;
+  const aim = aimOf(scene, place, path);
+  if (!aim) return { x, y };
+  const box = await showElement(scene, aim);
   return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
 }

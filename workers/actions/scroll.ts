@@ -5,15 +5,17 @@ import type { Seen } from "../elements/page-wait.ts";
 import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
 import { frameHeldBy, persist, useElement } from "../elements/reach.ts";
 import { inputOf } from "../input/page-input.ts";
-import type { Scene } from "./scene.ts";
+import { aimOf, type Scene } from "./scene.ts";
 
 /** How long a turn of the wheel may take to show; a page that has nothing to scroll shows nothing. */
 const settleMs = 500;
 
 /** Scrolls an element, or by the wheel whatever is in the middle of the viewport. Answers when it has been applied. */
-export async function scroll(scene: Scene, { selector, frame, dx, dy }: Scroll): Promise<void> {
-  if (selector !== undefined) {
-    await useElement(scene, { selector, frame, path: "action" }, { act: scrollElement, args: { dx, dy } });
+export async function scroll(scene: Scene, request: Scroll): Promise<void> {
+  const { dx, dy } = request;
+  const aim = aimOf(scene, request, "action");
+  if (aim) {
+    await useElement(scene, aim, { act: scrollElement, args: { dx, dy } });
     return;
   }
   const { progress, sessionPage } = scene;

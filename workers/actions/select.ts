@@ -2,14 +2,15 @@ import type { Select } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import type { Seen } from "../elements/page-wait.ts";
 import { useElement } from "../elements/reach.ts";
-import type { Scene } from "./scene.ts";
+import { neededAim, type Scene } from "./scene.ts";
 
 /** What is wrong with the request, by field. */
 type Faults = Readonly<Record<string, string>>;
 
 /** Chooses options of a `<select>`, by their values or else by their labels, once it has them all. */
-export async function select(scene: Scene, { selector, frame, values }: Select): Promise<void> {
-  const aim = { selector, frame, path: "action" };
+export async function select(scene: Scene, request: Select): Promise<void> {
+  const { values } = request;
+  const aim = neededAim(scene, request, "action");
   const faults = await useElement(scene, aim, { isEnabled: true, act: chooseOptions, args: values });
   if (faults) throw failFields("validation-failed", faults);
 }

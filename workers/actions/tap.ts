@@ -8,7 +8,7 @@ import { strike } from "../elements/strike.ts";
 import type { Button } from "../input/mouse.ts";
 import { inputOf, type PageInput } from "../input/page-input.ts";
 import type { TouchScreen } from "../input/touch-screen.ts";
-import { checkTime, type Scene } from "./scene.ts";
+import { aimOf, checkTime, type Scene } from "./scene.ts";
 
 /**
  * Taps an element or a point: a touch on touch devices, unless it is more than one or with another button. Gives the title
@@ -35,16 +35,16 @@ async function hit(
   act: (input: PageInput, point: Point) => Promise<unknown>,
 ): Promise<string | undefined> {
   const { progress, sessionPage } = scene;
-  const { selector, frame } = request;
+  const aim = aimOf(scene, request, "action");
   const input = inputOf(sessionPage.cdp);
   const dispatch = (point: Point) => progress.race(act(input, point));
-  if (selector === undefined) {
+  if (!aim) {
     const point = await pointOf(scene, request);
     checkTime(progress);
     await dispatch(point);
     return undefined;
   }
-  return strike(scene, { selector, frame, path: "action" }, { stroke, isEnabled: stroke === "press" }, dispatch);
+  return strike(scene, aim, { stroke, isEnabled: stroke === "press" }, dispatch);
 }
 
 async function touch(screen: TouchScreen, point: Point): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Type } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
+import type { Aim } from "../elements/aim.ts";
 import type { Seen } from "../elements/page-wait.ts";
 import { useElement } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
@@ -22,10 +23,9 @@ interface Wanted {
 /** Readies an element for keys, as soon as it can take text; a control that holds one value is `set` to the text. */
 export async function readyForText(
   scene: Scene,
-  selector: string,
-  { frame, text, clear }: Pick<Type, "frame" | "text" | "clear">,
+  aim: Aim,
+  { text, clear }: Pick<Type, "text" | "clear">,
 ): Promise<"ready" | "set"> {
-  const aim = { selector, frame, path: "action" };
   return settle(await useElement(scene, aim, { act: receiveText, args: { text, clear } }));
 }
 

@@ -7,7 +7,7 @@ import { inputOf } from "../input/page-input.ts";
 import { isOneCharacter, strike, strokesOf } from "../input/strokes.ts";
 import type { Progress } from "../pages/progress.ts";
 import { browserFailure } from "./browser-failure.ts";
-import { checkTime, type Scene } from "./scene.ts";
+import { aimOf, checkTime, type Scene } from "./scene.ts";
 import { readyForText } from "./text-receiver.ts";
 
 /**
@@ -25,9 +25,10 @@ const firstAhead = 4;
 /** Types a text into an element or into whatever has the focus. */
 export async function typeText(scene: Scene, request: Type): Promise<void> {
   const { progress, sessionPage } = scene;
-  const { selector, text, clear, insert, delayMs = 0 } = request;
-  if (clear && selector === undefined) throw failFields("validation-failed", { "action.clear": "needs a selector" });
-  if (selector !== undefined && (await readyForText(scene, selector, request)) === "set") return;
+  const { text, clear, insert, delayMs = 0 } = request;
+  const aim = aimOf(scene, request, "action");
+  if (clear && !aim) throw failFields("validation-failed", { "action.clear": "needs a selector or a ref" });
+  if (aim && (await readyForText(scene, aim, request)) === "set") return;
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
   // What there was is selected. The page handles what it is sent in that order, and what it cannot be sent, not at all.

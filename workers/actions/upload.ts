@@ -4,19 +4,21 @@ import { unlessLate } from "../../src/platform/deadline.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { holdElement } from "../elements/reach.ts";
 import { type FileInput, giveFiles, inputOfChooser } from "../files/file-input.ts";
-import type { Scene } from "./scene.ts";
+import { neededAim, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
 /** Gives files of the session to a file input, or to the one whose chooser opens when something else is tapped. */
-export async function upload(scene: Scene, { selector, frame, files }: Upload): Promise<void> {
+export async function upload(scene: Scene, request: Upload): Promise<void> {
+  const { selector, frame, ref, files } = request;
   const paths = files.map((name, index) => {
     const path = scene.files.pathOf(name);
     if (path !== undefined) return path;
     const fault = `the session has no file ${JSON.stringify(name)}`;
     throw failFields("validation-failed", { [`action.files[${index}]`]: fault });
   });
-  const named = await holdElement(scene, { selector, frame, path: "action" }, fileInputOf);
-  const input = named ?? (await inputBehind(scene, create(TapSchema, { selector, frame })));
+  const named = await holdElement(scene, neededAim(scene, request, "action"), fileInputOf);
+  const input =
+    named ?? (await inputBehind(scene, create(TapSchema, { frame, ...(ref === undefined ? { selector } : { ref }) })));
   await giveFiles(input, paths, scene.progress);
 }
 

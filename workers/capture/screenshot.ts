@@ -1,5 +1,11 @@
 import { setTimeout } from "node:timers/promises";
-import { CaptureFormat, type CaptureRequest, CaptureScale } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { create } from "@bufbuild/protobuf";
+import {
+  CaptureFormat,
+  type CaptureRequest,
+  CaptureRequestSchema,
+  CaptureScale,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { messageOf } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import type { Box } from "../elements/page-aim.ts";
@@ -40,6 +46,16 @@ export async function takeScreenshot(scene: Scene, request: CaptureRequest): Pro
   // What the browser shows takes no question of where it is.
   if (isAsShown && !fullPage) return takePart(scene, request, undefined);
   return takePart(scene, request, await (fullPage ? wholeDocument(scene) : wholeViewport(scene)));
+}
+
+/** Takes a JPEG of the viewport, no side of which is longer than so many pixels. */
+export async function takeGlance(scene: Scene, longestSide: number, quality: number): Promise<RawCapture> {
+  const request = create(CaptureRequestSchema, { format: CaptureFormat.JPEG, scale: CaptureScale.CSS, quality });
+  const { width, height, deviceScaleFactor } = scene.viewport;
+  const shrink = Math.min(1, longestSide / Math.max(width, height));
+  if (shrink === 1 && deviceScaleFactor === 1) return takePart(scene, request, undefined);
+  const part = await wholeViewport(scene);
+  return takePart(scene, request, { ...part, zoom: part.zoom * shrink });
 }
 
 async function takePart(scene: Scene, request: CaptureRequest, part: Part | undefined): Promise<RawCapture> {

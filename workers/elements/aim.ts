@@ -1,16 +1,17 @@
 import { type Failure, failFields } from "../../src/platform/errors.ts";
+import type { Named } from "./page-refs.ts";
 
 /** An element that a request names, and where in the request. */
 export interface Aim {
-  readonly selector: string;
-  /** Selectors of the frames that lead to it, from the outside in. */
-  readonly frame: readonly string[];
+  readonly selector: Named;
+  /** What names the frames that lead to it, from the outside in. */
+  readonly frame: readonly Named[];
   /** Path of the message that holds `selector` and `frame`, such as `action`. Empty at the top level. */
   readonly path: string;
 }
 
 /** Every selector of an aim, with the path of its field. */
-export function selectorsOf(aim: Aim): { selector: string; field: string }[] {
+export function selectorsOf(aim: Aim): { selector: Named; field: string }[] {
   const prefix = aim.path === "" ? "" : `${aim.path}.`;
   return [
     ...aim.frame.map((selector, index) => ({ selector, field: `${prefix}frame[${index}]` })),
@@ -26,4 +27,9 @@ export function wholeFrame(frame: readonly string[], path: string): Aim {
 /** What is answered to a selector that is not CSS. */
 export function notParsed(field: string): Failure {
   return failFields("validation-failed", { [field]: "is not a CSS selector" });
+}
+
+/** What the element of an aim is called where something is said of it. */
+export function subjectOf({ selector }: Aim): string {
+  return typeof selector === "string" ? "the element" : `s${selector.epoch}e${selector.number}`;
 }

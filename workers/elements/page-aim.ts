@@ -9,6 +9,7 @@ import type { Seen, Wish } from "./page-wait.ts";
 declare const sight: typeof import("./page-sight.ts");
 declare const waits: typeof import("./page-wait.ts");
 declare const guards: typeof import("./page-guard.ts");
+declare const refs: typeof import("./page-refs.ts");
 declare const state: { frame: Element | undefined; kept: readonly Offset[] | undefined };
 
 /** A point of the viewport, in CSS pixels. */
@@ -44,6 +45,8 @@ interface Offset {
 
 /** The element, once it can be seen. */
 export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
+  const stale = typeof selector === "string" ? undefined : refs.staleness(selector);
+  if (stale !== undefined) return { hindrance: stale, isFinal: true };
   const element = sight.findFirst(selector);
   if (!element) return { hindrance: "" };
   if (!sight.isVisible(element)) return { hindrance: "is not visible" };
@@ -236,12 +239,14 @@ export function run<Args extends unknown[], Value>(work: (...args: Args) => Valu
   return work(...args);
 }
 
-/** The first that `choose` gives for a match, seen or not; false when it gives none for any. */
+/** The first that `choose` gives for a match, seen or not; false when it gives none for any, and what is in the way. */
 export async function pick(
   { selector, timeoutMs }: Wish,
   choose: (match: Element) => Element | undefined,
 ): Promise<Element | false | string> {
   const seen = await waits.until<Element | false>(timeoutMs, () => {
+    const stale = typeof selector === "string" ? undefined : refs.staleness(selector);
+    if (stale !== undefined) return { hindrance: stale, isFinal: true };
     const matches = [...sight.allMatches(selector)];
     const [chosen = false] = matches.flatMap((match) => choose(match) ?? []);
     return matches.length > 0 ? { value: chosen } : { hindrance: "" };

@@ -56,7 +56,7 @@ export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number
   const endsAt = performance.now() + timeoutMs;
   let box: DOMRect | undefined;
   const judge = (event: Event): Verdict => {
-    const [hit] = event.composedPath();
+    const hit = hitBy(event);
     const isExpected = expected && hit instanceof Element && takes(expected, hit);
     if (own.verdict === "unseen") {
       box = expected && sight.boxOf(expected);
@@ -92,6 +92,13 @@ export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number
     },
   };
   state.guard = own;
+}
+
+/** What an event has hit: where it does not tell what is in a closed shadow root, what is shown there. */
+export function hitBy(event: Event): EventTarget | undefined {
+  const [hit] = event.composedPath();
+  const isHost = hit instanceof Element && sight.shadowOf(hit) !== undefined;
+  return isHost && event instanceof MouseEvent ? sight.hitAt({ x: event.clientX, y: event.clientY }) : hit;
 }
 
 /** What a stroke has come to in a document. */

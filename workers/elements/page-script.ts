@@ -1,5 +1,10 @@
 import * as aiming from "./page-aim.ts";
+import * as clips from "./page-clip.ts";
 import * as guards from "./page-guard.ts";
+import * as hosts from "./page-hosts.ts";
+import * as looks from "./page-look.ts";
+import * as refs from "./page-refs.ts";
+import * as roles from "./page-role.ts";
 import * as scrolling from "./page-scroll.ts";
 import * as sight from "./page-sight.ts";
 import * as texts from "./page-text.ts";
@@ -10,6 +15,9 @@ export type PageScript = typeof aiming &
   typeof guards &
   typeof scrolling &
   typeof waits &
+  Pick<typeof looks, "look"> &
+  Pick<typeof hosts, "doubtfulElements" | "keepClosed"> &
+  Pick<typeof refs, "elementFor"> &
   Pick<typeof sight, "hitAt" | "title">;
 
 /** The script: an expression that makes it, in which the functions of each file see each other and what they declare. */
@@ -20,7 +28,17 @@ export const pageScript = `(() => {
   const waits = ${sourceOf(waits)};
   const guards = ${sourceOf(guards)};
   const aiming = ${sourceOf(aiming)};
-  return { hitAt: sight.hitAt, title: sight.title, ...waits, ...guards, ...aiming, ...${sourceOf(scrolling)} };
+  const scrolling = ${sourceOf(scrolling)};
+  const clips = ${sourceOf(clips)};
+  const roles = ${sourceOf(roles)};
+  const refs = ${sourceOf(refs)};
+  const hosts = ${sourceOf(hosts)};
+  const { look } = ${sourceOf(looks)};
+  const { doubtfulElements, keepClosed } = hosts;
+  const { elementFor } = refs;
+  const { hitAt, title } = sight;
+  const seen = { look, doubtfulElements, keepClosed, elementFor, hitAt, title };
+  return { ...seen, ...waits, ...guards, ...aiming, ...scrolling };
 })()`;
 
 function sourceOf(functions: object): string {

@@ -1,4 +1,5 @@
 import type { Point } from "./page-aim.ts";
+import type { Named } from "./page-refs.ts";
 
 /*
  * What a document holds and shows. These functions run in the page, in a world of their own: `page-script.ts` sends their
@@ -7,6 +8,9 @@ import type { Point } from "./page-aim.ts";
  * A form and a document name their members after elements, in every world (`<input name="closest">`): whatever is asked
  * of a node that the page has made is asked through its prototype.
  */
+
+declare const refs: typeof import("./page-refs.ts");
+declare const state: { closed: WeakMap<Element, ShadowRoot> | undefined };
 
 /** One step of a selector: `a > b` has two, the second with `>`. */
 interface SelectorStep {
@@ -40,6 +44,11 @@ export function shownIn(element: Element): Element | undefined {
   return read(Element.prototype, "assignedSlot", element) ?? parentOf(element);
 }
 
+/** The shadow root of an element: a closed one where the browser has told of it. */
+export function shadowOf(element: Element): ShadowRoot | undefined {
+  return read(Element.prototype, "shadowRoot", element) ?? state.closed?.get(element);
+}
+
 /** All elements of a root that match, in their order. Throws when the selector is none. */
 export function queryAll(root: Document | DocumentFragment, selector: string): NodeListOf<Element> {
   const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
@@ -61,7 +70,12 @@ export function* shadowRoots(): Generator<ShadowRoot> {
 }
 
 /** Every match: those of the document first, then those in shadow roots, where `a b` may reach from outside to inside. */
-export function* allMatches(selector: string): Generator<Element> {
+export function* allMatches(selector: Named): Generator<Element> {
+  if (typeof selector !== "string") {
+    const element = refs.elementOf(selector);
+    if (element) yield element;
+    return;
+  }
   yield* queryAll(document, selector);
   let alternatives: SelectorStep[][] | undefined;
   for (const root of shadowRoots()) {
@@ -74,7 +88,7 @@ export function* allMatches(selector: string): Generator<Element> {
 }
 
 /** The first visible match, else the first. */
-export function findFirst(selector: string): Element | undefined {
+export function findFirst(selector: Named): Element | undefined {
   let first: Element | undefined;
   for (const element of allMatches(selector)) {
     if (isVisible(element)) return element;
@@ -195,10 +209,10 @@ export function nameOf(element: Element): string {
   return `<${read(Element.prototype, "localName", element)}${attributes.join("")}>`;
 }
 
-/** The element at a point, open shadow roots included; undefined outside of the viewport. */
+/** The element at a point, known shadow roots included; undefined outside of the viewport. */
 export function hitAt({ x, y }: Point): Element | undefined {
   let hit = Document.prototype.elementFromPoint.call(document, x, y);
-  for (let shadow = hit?.shadowRoot; hit && shadow; shadow = hit.shadowRoot) {
+  for (let shadow = hit && shadowOf(hit); hit && shadow; shadow = shadowOf(hit)) {
     // The host is what a text hits that is slotted into its shadow root: what is around the slot is hit there.
     const root = shadow;
     const inner = root.elementsFromPoint(x, y).find((element) => element.getRootNode() === root);

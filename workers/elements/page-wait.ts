@@ -1,3 +1,5 @@
+import type { Named } from "./page-refs.ts";
+
 /*
  * How a document is watched until it shows something. These functions run in the page, beside those of `page-sight.ts` and
  * `page-text.ts`: `page-script.ts` sends their source there.
@@ -5,6 +7,7 @@
 
 declare const sight: typeof import("./page-sight.ts");
 declare const texts: typeof import("./page-text.ts");
+declare const state: { changedAt: number | undefined };
 
 /** What was seen: what was wanted, or what is in its way. */
 export type Seen<Value> = { readonly value: Value } | Hindrance;
@@ -14,11 +17,13 @@ export interface Hindrance {
   readonly hindrance: string;
   /** The next frame may show more. */
   readonly isUnsettled?: boolean;
+  /** Nothing that the page shows later can help: the reference is stale. */
+  readonly isFinal?: boolean;
 }
 
 /** Which element is wanted, and for how long it is waited for. */
 export interface Wish {
-  readonly selector: string;
+  readonly selector: Named;
   readonly timeoutMs: number;
   /** Only while it takes input. */
   readonly isEnabled?: boolean;
@@ -31,7 +36,7 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
     const beganAt = performance.now();
     const seen = look();
     const now = performance.now();
-    if ("value" in seen || now >= endsAt) return seen;
+    if ("value" in seen || seen.isFinal || now >= endsAt) return seen;
     if (seen.isUnsettled) {
       await nextFrame(Math.ceil(endsAt - now));
       // What no frame has come to show is not known to stand still.
@@ -77,7 +82,7 @@ export function waitForElement({
   timeoutMs,
   presence,
 }: {
-  selector: string;
+  selector: Named;
   timeoutMs: number;
   presence: string;
 }): Promise<Seen<true>> {
@@ -89,11 +94,11 @@ export function waitForElement({
   });
 }
 
-export function hasMatch(selector: string): boolean {
+export function hasMatch(selector: Named): boolean {
   return sight.allMatches(selector).next().done !== true;
 }
 
-export function hasVisible(selector: string): boolean {
+export function hasVisible(selector: Named): boolean {
   const element = sight.findFirst(selector);
   return element !== undefined && sight.isVisible(element);
 }
@@ -103,4 +108,29 @@ export function waitForText({ text, timeoutMs }: { text: string; timeoutMs: numb
   return until(timeoutMs, () =>
     texts.showsText(text) ? { value: true } : { hindrance: "did not appear within the timeout" },
   );
+}
+
+/** Takes note of when the document changes, from now on. */
+export function watchChanges(): void {
+  if (state.changedAt !== undefined) return;
+  state.changedAt = performance.now();
+  const note = () => {
+    state.changedAt = performance.now();
+  };
+  const options = { subtree: true, childList: true, attributes: true, characterData: true };
+  new MutationObserver(note).observe(document, options);
+}
+
+/** Resolves when the document has not changed for some time, or time is up. */
+export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs: number }): Promise<void> {
+  watchChanges();
+  const endsAt = performance.now() + timeoutMs;
+  // What an action has led to shows in the next frame.
+  await nextFrame(quietMs);
+  for (;;) {
+    const now = performance.now();
+    const left = Math.min((state.changedAt ?? 0) + quietMs, endsAt) - now;
+    if (left <= 0) return;
+    await new Promise((resolve) => setTimeout(resolve, left));
+  }
 }

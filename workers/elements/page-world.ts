@@ -39,6 +39,15 @@ export class DocumentLeft extends Error {}
 /** A selector is none. */
 export class InvalidSelector extends Error {}
 
+/** An object that stays in the page, which a function of our script is given as an argument. */
+export class HeldObject {
+  readonly objectId: string;
+
+  constructor(objectId: string) {
+    this.objectId = objectId;
+  }
+}
+
 type Answer = Awaited<ReturnType<typeof ask>>;
 
 /** The frame of a page in which all others are. */
@@ -85,6 +94,21 @@ export function runForObject<Args extends unknown[]>(
   return call(progress, frame, { name: "run", args: [work, ...args], byValue: false });
 }
 
+/** Has the script of a document look into a closed shadow root from now on; both are objects of its own world. */
+export async function keepClosed(
+  { progress }: Pick<ElementScene, "progress">,
+  frame: Frame,
+  host: HeldObject,
+  root: HeldObject,
+): Promise<void> {
+  await call(progress, frame, { name: "keepClosed", args: [host, root], byValue: true });
+}
+
+/** Which world the script of a frame's document is in; undefined while it is in none. */
+export function worldOf(frame: Frame): number | undefined {
+  return homesOf(frame).get(frame.frameId)?.contextId;
+}
+
 /** The same, for an element that stays in the page: it has to be released. */
 export function callForObject<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
@@ -109,7 +133,7 @@ export async function callIfKnown<Name extends "release" | "title">(
 /** A call of a function of our script. */
 interface PageCall {
   readonly name: keyof PageScript;
-  /** Functions among them run in the page, and know nothing but what they are given. */
+  /** Functions among them run in the page, and know nothing but what they are given; objects that are held are there. */
   readonly args: readonly unknown[];
   readonly byValue: boolean;
 }
@@ -171,7 +195,9 @@ async function ask(
   }`;
   const called = cdp.send("Runtime.callFunctionOn", {
     functionDeclaration,
-    arguments: [home, ...values].map((value) => ({ value })),
+    arguments: [home, ...values].map((value) =>
+      value instanceof HeldObject ? { objectId: value.objectId } : { value },
+    ),
     executionContextId: contextId,
     awaitPromise: true,
     returnByValue: byValue,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { within } from "../../src/platform/deadline.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
-import { type Aim, notParsed, selectorsOf } from "./aim.ts";
+import { type Aim, notParsed, selectorsOf, subjectOf } from "./aim.ts";
 import type { Act, Box } from "./page-aim.ts";
 import type { PageScript } from "./page-script.ts";
 import type { Hindrance, Seen } from "./page-wait.ts";
@@ -40,6 +40,7 @@ export async function persist<Value>(
       const seen = await attempt(Math.min(sliceMs, progress.remaining()));
       if ("value" in seen) return seen.value;
       ({ hindrance } = seen);
+      if (seen.isFinal) throw fail("conflict", { stale_ref: true }, { detail: `${hindrance}: look at the page again` });
     } catch (thrown) {
       if (!(thrown instanceof DocumentLeft)) throw thrown;
       await progress.race(delay(retryMs));
@@ -62,14 +63,14 @@ export function reach<Value>(
   scene: ElementScene,
   aim: Aim,
   attempt: (way: Way, timeoutMs: number) => Promise<Seen<Value>>,
-  { withoutFrame, subject = "the element" }: { withoutFrame?: Seen<Value>; subject?: string } = {},
+  { withoutFrame, subject = subjectOf(aim) }: { withoutFrame?: Seen<Value>; subject?: string } = {},
 ): Promise<Value> {
   return persist(scene, async (timeoutMs) => {
     try {
       const entered = await enterFrames(scene, aim, withoutFrame ? 0 : timeoutMs);
       if ("hindrance" in entered) return withoutFrame ?? entered;
       const seen = await attempt(entered.value, Math.min(timeoutMs, scene.progress.remaining()));
-      return "value" in seen ? seen : { hindrance: sentence(seen, "the selector", subject) };
+      return "value" in seen ? seen : { ...seen, hindrance: sentence(seen, "the selector", subject) };
     } catch (thrown) {
       if (thrown instanceof InvalidSelector) await refuseInvalid(scene, [aim]);
       throw thrown;
@@ -150,7 +151,8 @@ export function holdElement(
       choose,
     );
     if (objectId !== undefined) return { value: { cdp: inner.cdp, objectId } };
-    return value === false ? { value: null } : { hindrance: "" };
+    if (value === false) return { value: null };
+    return { hindrance: String(value), isFinal: value !== "" };
   });
 }
 
@@ -163,7 +165,10 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
   if (leading.length > 0) await refuseInvalid(scene, [aim]);
   for (const { selector, field } of leading) {
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });
-    if (found.objectId === undefined) return { hindrance: sentence({ hindrance: String(found.value) }, field, field) };
+    if (found.objectId === undefined) {
+      const isFinal = typeof selector !== "string";
+      return { hindrance: sentence({ hindrance: String(found.value) }, field, field), isFinal };
+    }
     const frameId = await frameHeldBy(scene, inner, found.objectId);
     if (frameId === undefined) throw failFields("validation-failed", { [field]: "is not a frame" });
     outer.unshift(inner);
@@ -174,7 +179,9 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
 
 /** Refuses selectors that are none, naming the field of the first. */
 async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise<void> {
-  const selectors = aims.flatMap(selectorsOf);
+  const selectors = aims.flatMap(selectorsOf).flatMap(({ selector, field }) => {
+    return typeof selector === "string" ? [{ selector, field }] : [];
+  });
   const main = mainFrame(scene);
   const index = await callPage(
     scene,

@@ -10,6 +10,9 @@ import {
   NavigateRequestSchema,
   type NavigateResponse,
   NavigateResponseSchema,
+  type Observation,
+  type ObserveOptions,
+  type ObserveRequest,
   type WaitRequest,
   type WaitResponse,
   WaitResponseSchema,
@@ -24,8 +27,10 @@ import type { Scene } from "../actions/scene.ts";
 import { readSelection } from "../actions/selection.ts";
 import { waitFor } from "../actions/wait.ts";
 import { capture, type FinishedCapture } from "../capture/capture.ts";
+import { RefBook } from "../elements/ref-book.ts";
 import { inputOf } from "../input/page-input.ts";
-import { CommandProgress } from "../pages/progress.ts";
+import { type ObserveScene, observe, settle } from "../observe/observe.ts";
+import { CommandProgress, type Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import { shownText } from "../pages/shown-text.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
@@ -40,6 +45,7 @@ const navigateMs = 30_000;
 const interactMs = 5_000;
 const waitMs = 30_000;
 const captureMs = 60_000;
+const observeMs = 5_000;
 const selectionMs = 2_000;
 
 /** What the commands of a session share with the rest of it. */
@@ -77,6 +83,10 @@ interface WorkResult {
   readonly title?: string | undefined;
   /** The page that the answer is about, when it is not the one that the command began with. */
   readonly page?: SessionPage;
+  /** How many of several actions were done, and why the next one was not. */
+  readonly done?: number;
+  readonly stopped?: { readonly slug: string; readonly detail: string };
+  readonly observation?: Observation;
 }
 
 /** What every command answers. */
@@ -99,6 +109,7 @@ export class SessionCommands {
   readonly #queue: CommandQueue;
   readonly #memory = idempotencyMemory();
   readonly #steps = stepMemory();
+  readonly #refs = new RefBook();
   readonly #idleClock: IdleClock;
   readonly #pause: ChallengePause;
   readonly #control: SessionControl;
@@ -147,9 +158,9 @@ export class SessionCommands {
     onReplay: () => void = () => undefined,
   ): Promise<InteractResponse> {
     const { pageId, whilePaused, timeoutMs = interactMs } = request;
-    const isByHand = byHand.has(request.action.case);
+    const isByHand = [request, ...request.next].every(({ action }) => byHand.has(action.case));
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
-    const work = () => this.#run(command, (scene) => this.#act(scene, request.action));
+    const work = () => this.#run(command, (scene) => this.#actAndLook(scene, request));
     return this.#once(
       context,
       { method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
@@ -165,6 +176,22 @@ export class SessionCommands {
       WaitResponseSchema,
       await this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult)),
     );
+  }
+
+  /** Looks at a page. */
+  async observe(
+    context: CommandContext | undefined,
+    request: ObserveRequest,
+    caller: AbortSignal,
+  ): Promise<Observation> {
+    this.#control.learn(context);
+    using _activity = this.#idleClock.activity();
+    const timeoutMs = Math.min(request.timeoutMs ?? observeMs, patienceOf(context));
+    using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
+    const looking = this.#queue.capture(progress.signal, () => {
+      return observe(this.#sceneOf(this.#browser.pages.find(request.pageId), progress), request);
+    });
+    return await raceSignal(looking, progress.signal);
   }
 
   /** Makes a capture to its end. */
@@ -230,7 +257,7 @@ export class SessionCommands {
     return sessionPage.traffic.answer?.status;
   }
 
-  async #run(command: Command, work: (scene: Scene) => Promise<WorkResult>): Promise<CommandAnswer> {
+  async #run(command: Command, work: (scene: ObserveScene) => Promise<WorkResult>): Promise<CommandAnswer> {
     const { kind, context, caller, pageId } = command;
     const { challengeWatch } = this.#browser;
     this.#admit(context);
@@ -265,6 +292,47 @@ export class SessionCommands {
     });
   }
 
+  /** Does one action after the other, for as long as the page stays the same, and looks at it then, if that is asked for. */
+  async #actAndLook(scene: ObserveScene, request: InteractRequest): Promise<WorkResult> {
+    const { tab } = scene.sessionPage;
+    const { started } = tab;
+    let result = await this.#act(scene, request.action);
+    let done = 1;
+    const stopBefore = (slug: string, detail: string) => ({ ...result, done, stopped: { slug, detail } });
+    for (const { action } of request.next) {
+      const { opened = [], page } = result;
+      if (tab.isClosed || tab.isCrashed) result = stopBefore("conflict", "the page has closed");
+      else if (opened.length > 0) result = stopBefore("conflict", "another page has opened");
+      else if (page || tab.started > started) result = stopBefore("conflict", "the page shows another document");
+      else {
+        try {
+          result = { ...result, ...(await this.#act(scene, action)) };
+          done += 1;
+          continue;
+        } catch (thrown) {
+          if (scene.progress.signal.aborted) throw thrown;
+          const { slug, detail = slug } = asFailure(thrown);
+          result = stopBefore(slug, detail);
+        }
+      }
+      break;
+    }
+    const looked = request.observe && (await this.#lookAfter(scene, request.observe));
+    return { ...result, done, ...(looked && { observation: looked }) };
+  }
+
+  /** What the active page shows once it has come to rest; undefined where it cannot be looked at. What was done stays done. */
+  async #lookAfter({ progress }: ObserveScene, options: ObserveOptions): Promise<Observation | undefined> {
+    const scene = this.#sceneOf(this.#browser.pages.active, progress);
+    try {
+      await settle(scene);
+      return await observe(scene, options);
+    } catch (thrown) {
+      if (progress.signal.aborted) throw thrown;
+      return undefined;
+    }
+  }
+
   /** Does an action; one upon what a page shows answers when it is known what it has set going. */
   async #act(scene: Scene, action: InteractRequest["action"]): Promise<WorkResult> {
     const { pages } = this.#browser;
@@ -291,9 +359,9 @@ export class SessionCommands {
     }
   }
 
-  #sceneOf(sessionPage: SessionPage, progress: CommandProgress): Scene {
+  #sceneOf(sessionPage: SessionPage, progress: Progress): ObserveScene {
     const { hasTouch, viewport, files, dialogDesk } = this.#browser;
-    return { sessionPage, progress, hasTouch, viewport, files, dialogDesk };
+    return { sessionPage, progress, hasTouch, viewport, files, dialogDesk, refs: this.#refs };
   }
 }
 

@@ -70,6 +70,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "SessionService.Wait": ["sessions:write"],
   "SessionService.GetState": ["sessions:read"],
   "SessionService.Capture": ["sessions:read"],
+  "SessionService.Observe": ["sessions:read"],
   "SessionService.CaptureStream": ["sessions:read"],
   "SessionService.Destroy": ["sessions:write"],
   "SessionService.Drive": ["sessions:write"],

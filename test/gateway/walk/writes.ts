@@ -284,7 +284,7 @@ export const refusedEverywhere: readonly string[] = [
 /** What changes nothing that the log is about: what is done to a page; mails that are asked for, or not wanted any more; a login that goes on. */
 export const unlogged: readonly string[] = [
   ...["SessionService.Navigate", "SessionService.Interact", "SessionService.Wait", "SessionService.Capture"],
-  "AgentInputService.SendInput",
+  ...["SessionService.Observe", "AgentInputService.SendInput"],
   ...["AuthService.SignUp", "AuthService.RequestMagicLink", "AuthService.RequestPasswordReset", "AuthService.Refresh"],
   ...["StatusService.Subscribe", "StatusService.UnsubscribeOneClick"],
 ];

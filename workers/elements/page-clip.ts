@@ -1,0 +1,64 @@
+/*
+ * What of a document can be seen and hit. These functions run in the page, beside those of the files declared here:
+ * `page-script.ts` sends their source there.
+ */
+
+declare const sight: typeof import("./page-sight.ts");
+declare const guards: typeof import("./page-guard.ts");
+declare const aiming: typeof import("./page-aim.ts");
+declare const roles: typeof import("./page-role.ts");
+
+/** A part of the viewport. */
+export interface Clip {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+/** Whether an element that is not in view takes input once it is, as far as its style tells: nothing says what covers it. */
+export function isDrawn(element: Element): boolean {
+  const { width, height } = sight.boxOf(element);
+  const { pointerEvents, opacity } = getComputedStyle(element);
+  const isInert = sight.closest(element, "[inert]") !== undefined;
+  return width >= 4 && height >= 4 && pointerEvents !== "none" && opacity !== "0" && !isInert;
+}
+
+/** Whether an element is what is hit at its middle, or where it is covered there, nearer to its edges. */
+export function isHit(element: Element, isItself: boolean): boolean {
+  const middle = aiming.middleOf(element);
+  if (!middle || !sight.isVisible(element)) return false;
+  const { left, top, width, height } = sight.boxOf(element);
+  const points = [0.2, 0.8].flatMap((across) =>
+    [0.2, 0.8].map((down) => ({ x: left + width * across, y: top + height * down })),
+  );
+  return [middle, ...points].some((point) => {
+    const hit = sight.hitAt(point);
+    return hit !== undefined && (isItself ? hit === element : guards.takes(element, hit));
+  });
+}
+
+export function viewport(): Clip {
+  return { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
+}
+
+export function isRoot(element: Element): boolean {
+  return element === document.documentElement || roles.tagOf(element) === "body";
+}
+
+export function meets(box: Clip, clip: Clip): boolean {
+  return box.left < clip.right && box.right > clip.left && box.top < clip.bottom && box.bottom > clip.top;
+}
+
+export function contains(clip: Clip, box: Clip): boolean {
+  return box.left >= clip.left && box.right <= clip.right && box.top >= clip.top && box.bottom <= clip.bottom;
+}
+
+export function overlap(box: Clip, clip: Clip): Clip {
+  return {
+    left: Math.max(box.left, clip.left),
+    top: Math.max(box.top, clip.top),
+    right: Math.min(box.right, clip.right),
+    bottom: Math.min(box.bottom, clip.bottom),
+  };
+}

@@ -1,0 +1,305 @@
+import type { Clip } from "./page-clip.ts";
+import type { Ref } from "./page-refs.ts";
+
+/*
+ * A look at what a document shows. These functions run in the page, beside those of the files declared here:
+ * `page-script.ts` sends their source there. A look takes time by what is in view and by what it has room to tell, and at
+ * the most the time that it is given.
+ */
+
+declare const sight: typeof import("./page-sight.ts");
+declare const texts: typeof import("./page-text.ts");
+declare const waits: typeof import("./page-wait.ts");
+declare const guards: typeof import("./page-guard.ts");
+declare const clips: typeof import("./page-clip.ts");
+declare const hosts: typeof import("./page-hosts.ts");
+declare const scrolling: typeof import("./page-scroll.ts");
+declare const roles: typeof import("./page-role.ts");
+declare const refs: typeof import("./page-refs.ts");
+declare const state: { doubtful: readonly Element[] | undefined };
+
+export interface LookWish {
+  /** The number of the document, if it has none yet. */
+  readonly epoch: number;
+  /** The rest of the document, too. */
+  readonly isWhole: boolean;
+  /** Only what has this text; empty for everything. */
+  readonly find: string;
+  /** Room, in bytes. */
+  readonly room: number;
+  readonly timeMs: number;
+  /** What of the viewport can be seen; null for all of it. */
+  readonly clip: Clip | null;
+  /** The look before was cut short for closed shadow roots, and is made again. */
+  readonly isAgain: boolean;
+}
+
+/** A frame that a look has come upon. */
+export interface LookedFrame {
+  readonly ref: Ref;
+  /** Its line, and how far in what it shows is to be. */
+  readonly line: number;
+  readonly indent: number;
+  /** What can be seen of its viewport. */
+  readonly clip: Clip | null;
+}
+
+export interface Looked {
+  readonly epoch: number;
+  readonly lines: readonly string[];
+  readonly frames: readonly LookedFrame[];
+  readonly isCut: boolean;
+  /** How many elements may have a closed shadow root that is not known. */
+  readonly doubtful: number;
+  readonly title: string;
+  readonly scroll: { readonly x: number; readonly y: number };
+  readonly height: number;
+}
+
+/** What a look keeps while it goes on. */
+interface Walk {
+  readonly kept: ReturnType<typeof refs.keep>;
+  readonly wish: LookWish;
+  readonly find: string;
+  readonly endsAt: number;
+  readonly lines: string[];
+  readonly frames: LookedFrame[];
+  /** What is seen at some point of the viewport, with what that is in. */
+  readonly seen: ReadonlySet<Element>;
+  readonly told: Set<Node>;
+  /** What the next line is in, from the outside in; `line` is empty once it is written. */
+  readonly around: { readonly element: Element; line: string }[];
+  readonly doubtful: Element[];
+  isInView: boolean;
+  text: string;
+  textNode: Node | undefined;
+  visited: number;
+  room: number;
+  isCut: boolean;
+}
+
+/** Some nodes that are gone through, and what is known of all of them. */
+interface Place {
+  readonly nodes: ArrayLike<Node>;
+  index: number;
+  readonly clip: Clip;
+  /** Beyond it nothing can be seen, wherever a person scrolls. */
+  readonly edge: Clip;
+  /** What is written there has been told. */
+  readonly isTold: boolean;
+  readonly isHidden: boolean;
+  readonly isPointer: boolean;
+  readonly isInActive: boolean;
+  readonly isBlock: boolean;
+  /** How many lines it is in. */
+  readonly depth: number;
+}
+
+/** Looks at the document. */
+export function look(wish: LookWish): Looked {
+  const kept = refs.keep(wish.epoch);
+  if (!wish.isAgain && wish.find === "") kept.looks += 1;
+  waits.watchChanges();
+  const clip = wish.clip ?? { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
+  const walk: Walk = {
+    ...{ kept, wish, find: texts.plain(wish.find), endsAt: performance.now() + wish.timeMs, lines: [], frames: [] },
+    ...{ seen: seenIn(clip), told: new Set(), around: [], doubtful: [], isInView: wish.find === "" },
+    ...{ text: "", textNode: undefined, visited: 0, room: wish.room, isCut: false },
+  };
+  walkThrough(walk, clip);
+  if (walk.isInView && wish.isWhole && !walk.isCut) {
+    walk.isInView = false;
+    walkThrough(walk, clip);
+  }
+  state.doubtful = walk.doubtful;
+  const page = document.scrollingElement ?? document.documentElement;
+  return {
+    ...{ epoch: kept.epoch, lines: walk.lines, frames: walk.frames, isCut: walk.isCut, doubtful: walk.doubtful.length },
+    ...{ title: sight.title(), scroll: { x: scrollX, y: scrollY }, height: page?.scrollHeight ?? 0 },
+  };
+}
+
+/** What a person sees at points of the viewport that lie close by each other, with all that it is in. */
+export function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
+  const seen = new Set<Element>();
+  const endsAt = performance.now() + 40;
+  // The points are taken from coarse to fine: of a page that is slow at it the large parts are known.
+  for (const step of [128, 64, 32]) {
+    for (let y = top + step / 2; y < bottom; y += step) {
+      if (performance.now() > endsAt) return seen;
+      for (let x = left + step / 2; x < right; x += step) {
+        for (let at = sight.hitAt({ x, y }); at && !seen.has(at); at = sight.shownIn(at)) seen.add(at);
+      }
+    }
+  }
+  return seen;
+}
+
+/** Goes through the document, in the order in which it is shown. */
+export function walkThrough(walk: Walk, clip: Clip): void {
+  const whole = { left: -scrollX, top: -scrollY, right: Number.POSITIVE_INFINITY, bottom: Number.POSITIVE_INFINITY };
+  const start = { nodes: [document.documentElement], index: 0, clip, edge: whole, isTold: false, isHidden: false };
+  const places: Place[] = [{ ...start, isPointer: false, isInActive: false, isBlock: true, depth: 0 }];
+  for (let place = places.at(-1); place; place = places.at(-1)) {
+    const node = place.nodes[place.index];
+    place.index += 1;
+    walk.visited += 1;
+    if (walk.visited % 64 === 0 && performance.now() > walk.endsAt) walk.isCut = true;
+    if (walk.isCut) break;
+    if (node instanceof Text) addText(walk, place, node);
+    else if (node instanceof Element) {
+      const inner = enter(walk, place, node);
+      if (inner && places.length < 400) places.push(inner);
+      else if (inner) walk.isCut = true;
+    } else if (!node) {
+      places.pop();
+      if (place.isBlock) endText(walk);
+      walk.around.length = Math.min(walk.around.length, places.at(-1)?.depth ?? 0);
+    }
+  }
+  endText(walk);
+  walk.around.length = 0;
+}
+
+/** Tells what an element is, and gives what is to be gone through in it. */
+export function enter(walk: Walk, place: Place, element: Element): Place | undefined {
+  if (texts.isSilent(element)) return undefined;
+  const box = sight.boxOf(element);
+  const isSeen = walk.seen.has(element);
+  const isEmpty = box.width * box.height === 0;
+  if (walk.isInView && !isEmpty && !isSeen && !clips.meets(box, place.clip)) return undefined;
+  if (!roles.isRendered(element)) return undefined;
+  if (hosts.isDoubtful(element, box) && walk.doubtful.length < 64) walk.doubtful.push(element);
+  const style = getComputedStyle(element);
+  const isBlock = !style.display.startsWith("inline") && style.display !== "contents";
+  if (isBlock) endText(walk);
+  const isHidden = style.visibility !== "visible";
+  const hides = style.overflowX !== "visible" || style.overflowY !== "visible";
+  const scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
+  const inner: Place = {
+    ...{ nodes: roles.childrenOf(element), index: 0, isHidden, isBlock, depth: place.depth },
+    // What is seen although what it is in is elsewhere is not clipped by that.
+    clip:
+      hides && isBlock && !clips.isRoot(element)
+        ? clips.overlap(box, isSeen ? clips.viewport() : place.clip)
+        : isSeen
+          ? clips.viewport()
+          : place.clip,
+    edge: hides && !scrolls && isBlock && !clips.isRoot(element) ? clips.overlap(box, place.edge) : place.edge,
+    isTold: place.isTold,
+    isPointer: style.cursor === "pointer",
+    isInActive: place.isInActive,
+  };
+  if (isHidden || (isEmpty && !clips.isRoot(element))) return inner;
+  if (guards.isFrame(element)) return void addFrame(walk, place, element, box);
+  return describe(walk, place, inner, element, box);
+}
+
+/** Tells what an element is that is shown, where that is to be told. */
+export function describe(walk: Walk, place: Place, inner: Place, element: Element, box: DOMRect): Place | undefined {
+  const role = roles.roleOf(element);
+  if (isActive(place, inner, element, role)) {
+    const isDisabled = sight.isDisabled(element);
+    const canAct = !isDisabled && isWithinReach(walk, place, element, box);
+    if (canAct || (isDisabled && roles.isActive(element, role))) {
+      endText(walk);
+      const told = roles.tell(element);
+      const { epoch } = walk.kept;
+      const ref = canAct ? ` ref=s${epoch}e${refs.numberOf(walk.kept, element, told)}` : "";
+      addLine(walk, element, `${told}${ref}${roles.stateOf(element)}`);
+      const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
+      const isShort = roles.contentOf(element, 160).length < 160;
+      return isField ? undefined : { ...inner, isTold: isShort, isInActive: true };
+    }
+    if (element instanceof HTMLSelectElement) return undefined;
+  }
+  if (role === "heading" || role === "img") {
+    const body = `${roles.tell(element)}${role === "heading" ? roles.stateOf(element) : ""}`;
+    if (!place.isTold && body.includes('"')) {
+      endText(walk);
+      addLine(walk, element, body);
+    }
+    return role === "img" && element instanceof HTMLImageElement ? undefined : { ...inner, isTold: true };
+  }
+  if (!roles.allRoles().around.has(role) || place.isTold || !walk.isInView) return inner;
+  endText(walk);
+  const name = roles.attribute(element, "aria-label", 160);
+  walk.around.push({ element, line: name === "" ? role : `${role} ${roles.quote(name, 160)}` });
+  return { ...inner, isBlock: true, depth: walk.around.length };
+}
+
+/** Whether something comes of acting on an element, as far as a person can tell. */
+export function isActive(place: Place, inner: Place, element: Element, role: string): boolean {
+  if (element instanceof HTMLLabelElement) {
+    const { control } = element;
+    if (!control || sight.isDisabled(control)) return false;
+    // A label stands for a control that cannot be reached itself, since the page draws one in its place.
+    return clips.meets(sight.boxOf(element), place.clip) ? !clips.isHit(control, true) : !clips.isDrawn(control);
+  }
+  if (roles.isActive(element, role)) return true;
+  return inner.isPointer && !place.isPointer && !place.isInActive && !clips.isRoot(element);
+}
+
+/** Whether a person can get at an element: at once where it is in view, else by scrolling. */
+export function isWithinReach(walk: Walk, place: Place, element: Element, box: DOMRect): boolean {
+  if (clips.meets(box, place.clip) && clips.isHit(element, false)) return true;
+  if (walk.isInView) return false;
+  // What is in view and covered there stays so.
+  const isFarOff = !clips.contains(clips.viewport(), box) || !clips.contains(place.clip, box);
+  return isFarOff && clips.meets(box, place.edge) && clips.isDrawn(element);
+}
+
+export function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
+  // What is smaller is there to count visits.
+  const isTiny = box.width < 16 || box.height < 16;
+  if (isTiny || (!walk.isInView && walk.told.has(element))) return;
+  endText(walk);
+  const name = roles.tidy(roles.attribute(element, "title", 160) || roles.attribute(element, "name", 160), 160);
+  const seen = clips.overlap(box, walk.isInView ? clips.overlap(place.clip, clips.viewport()) : clips.viewport());
+  const isSeen = seen.left < seen.right && seen.top < seen.bottom;
+  const from = scrolling.innerPoint(element, { x: seen.left, y: seen.top });
+  const to = scrolling.innerPoint(element, { x: seen.right, y: seen.bottom });
+  const clip = isSeen ? { left: from.x, top: from.y, right: to.x, bottom: to.y } : null;
+  const number = refs.numberOf(walk.kept, element, "");
+  const line = walk.lines.length;
+  addLine(walk, element, name === "" ? "frame" : `frame ${roles.quote(name, 160)}`, true);
+  if (walk.lines.length === line) return;
+  walk.frames.push({ ref: { epoch: walk.kept.epoch, number }, line, indent: walk.around.length + 1, clip });
+}
+
+export function addText(walk: Walk, place: Place, node: Text): void {
+  if (place.isTold || place.isHidden || walk.text.length > 800) return;
+  walk.text += sight.read(CharacterData.prototype, "data", node).slice(0, 4_000);
+  walk.textNode ??= node;
+}
+
+/** Tells the text that has come together. */
+export function endText(walk: Walk): void {
+  const { text, textNode } = walk;
+  walk.text = "";
+  walk.textNode = undefined;
+  const shown = roles.tidy(text, 400);
+  if (textNode && shown !== "") addLine(walk, textNode, `text ${JSON.stringify(shown)}`);
+}
+
+/** Writes a line, and before it those of what it is in. */
+export function addLine(walk: Walk, node: Node, body: string, isFrame = false): void {
+  if (walk.told.has(node) || walk.isCut) return;
+  if (!isFrame && walk.find !== "" && !texts.plain(body).includes(walk.find)) return;
+  walk.told.add(node);
+  for (const [indent, around] of walk.around.entries()) {
+    if (around.line !== "") writeLine(walk, around.element, around.line, indent);
+    around.line = "";
+  }
+  writeLine(walk, node, body, walk.around.length);
+}
+
+export function writeLine(walk: Walk, node: Node, body: string, indent: number): void {
+  // What a search finds is news to nobody, and has not been shown before by it.
+  const isNews = walk.find === "" && refs.isNews(walk.kept, node, body);
+  const mark = isNews ? "*" : "-";
+  const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;
+  walk.room -= new TextEncoder().encode(line).length + 1;
+  if (walk.room < 0) walk.isCut = true;
+  else walk.lines.push(line);
+}

@@ -1,0 +1,230 @@
+/*
+ * What an element is, to whoever reads a page. These functions run in the page, beside those of the files declared here:
+ * `page-script.ts` sends their source there. Nothing that a page says gets out of them but in quotes.
+ */
+
+declare const sight: typeof import("./page-sight.ts");
+declare const texts: typeof import("./page-text.ts");
+declare const state: { roles: Roles | undefined };
+
+interface Roles {
+  /** What one acts on. */
+  readonly active: ReadonlySet<string>;
+  /** What says how its contents belong together. */
+  readonly around: ReadonlySet<string>;
+  readonly byTag: ReadonlyMap<string, string>;
+  readonly byType: ReadonlyMap<string, string>;
+}
+
+/** The roles that are told (WAI-ARIA 1.3), and those of elements that name none (HTML AAM). */
+export function allRoles(): Roles {
+  const words = (text: string) => text.split(" ");
+  const pairs = (text: string) => new Map(words(text).map((pair) => pair.split("=") as [string, string]));
+  const active =
+    "button link checkbox radio switch textbox searchbox combobox listbox option slider spinbutton tab menuitem " +
+    "menuitemcheckbox menuitemradio treeitem";
+  const around =
+    "navigation complementary form dialog alertdialog alert status list listitem table grid row cell gridcell " +
+    "columnheader rowheader tablist menu menubar tree group radiogroup toolbar region search article main";
+  const byTag =
+    "button=button summary=button textarea=textbox nav=navigation aside=complementary form=form dialog=dialog ul=list " +
+    "ol=list li=listitem table=table tr=row td=cell th=columnheader fieldset=group h1=heading h2=heading h3=heading " +
+    "h4=heading h5=heading h6=heading img=img svg=img main=main option=option";
+  const byType =
+    "checkbox=checkbox radio=radio range=slider number=spinbutton search=searchbox button=button submit=button " +
+    "reset=button image=button file=file color=color hidden=";
+  state.roles ??= {
+    active: new Set(words(active)),
+    around: new Set(words(around)),
+    byTag: pairs(byTag),
+    byType: pairs(byType),
+  };
+  return state.roles;
+}
+
+/** An attribute, as far as anything is made of it. */
+export function attribute(element: Element, name: string, most = 64): string {
+  return (Element.prototype.getAttribute.call(element, name) ?? "").slice(0, most);
+}
+
+export function tagOf(element: Element): string {
+  return sight.read(Element.prototype, "localName", element);
+}
+
+/** The role of an element; empty for one that has none to tell. */
+export function roleOf(element: Element): string {
+  const { active, around, byTag, byType } = allRoles();
+  const given = attribute(element, "role").trim().toLowerCase().split(/\s/, 1)[0] ?? "";
+  if (active.has(given) || around.has(given) || given === "heading" || given === "img") return given;
+  if (element instanceof HTMLInputElement) return byType.get(element.type) ?? "textbox";
+  if (element instanceof HTMLSelectElement) return element.multiple || element.size > 1 ? "listbox" : "combobox";
+  const tag = tagOf(element);
+  if (tag === "a" || tag === "area") return Element.prototype.hasAttribute.call(element, "href") ? "link" : "";
+  if (isEditor(element)) return "textbox";
+  return byTag.get(tag) ?? "";
+}
+
+/** Whether text is typed into an element that is no field. */
+export function isEditor(element: Element): boolean {
+  if (!(element instanceof HTMLElement) || !sight.read(HTMLElement.prototype, "isContentEditable", element))
+    return false;
+  const around = sight.parentOf(element);
+  return !(around instanceof HTMLElement && sight.read(HTMLElement.prototype, "isContentEditable", around));
+}
+
+/** Whether an element says by its markup that something comes of acting on it. */
+export function isActive(element: Element, role: string): boolean {
+  if (element instanceof HTMLInputElement) return element.type !== "hidden";
+  const tag = tagOf(element);
+  if (tag === "button" || tag === "select" || tag === "textarea" || isEditor(element)) return true;
+  if (tag === "option") return false;
+  if (tag === "summary") return sight.parentOf(element) instanceof HTMLDetailsElement;
+  if (allRoles().active.has(role)) return true;
+  const has = (name: string) => Element.prototype.hasAttribute.call(element, name);
+  if (["onclick", "onmousedown", "onpointerdown", "onmouseup", "ondblclick"].some(has)) return true;
+  if ((tag === "audio" || tag === "video") && has("controls")) return true;
+  return (
+    attribute(element, "draggable") === "true" || (has("tabindex") && !attribute(element, "tabindex").startsWith("-"))
+  );
+}
+
+/** What an element is and is called, in one form wherever it is told. */
+export function tell(element: Element): string {
+  const subject = (element instanceof HTMLLabelElement && element.control) || element;
+  const name = nameOf(subject) || nameOf(element);
+  return `${roleOf(subject) || "clickable"}${name === "" ? "" : ` ${quote(name, 160)}`}`;
+}
+
+/** The name of an element (accname 1.2, as far as people see it): at most 160 characters. */
+export function nameOf(element: Element): string {
+  const ids = attribute(element, "aria-labelledby", 200).split(/\s+/).filter(Boolean).slice(0, 4);
+  const root = Node.prototype.getRootNode.call(element);
+  const named = root instanceof Document || root instanceof ShadowRoot ? root : document;
+  const labels = ids.flatMap((id) => [...sight.queryAll(named, `#${CSS.escape(id)}`)].slice(0, 1));
+  if (labels.length > 0) return tidy(labels.map((label) => contentOf(label, 160)).join(" "), 160);
+  const own = tidy(attribute(element, "aria-label", 400), 160);
+  if (own !== "") return own;
+  const field = fieldName(element);
+  if (field !== "") return field;
+  const said = ["alt", "placeholder", "title"].map((name) => tidy(attribute(element, name, 400), 160)).find(Boolean);
+  const isField =
+    element instanceof HTMLInputElement || /^(?:select|textarea)$/.test(tagOf(element)) || isEditor(element);
+  return isField ? (said ?? "") : contentOf(element, 160) || (said ?? "");
+}
+
+/** What the labels of a field say, or what stands on it. */
+export function fieldName(element: Element): string {
+  const isField =
+    element instanceof HTMLInputElement ||
+    element instanceof HTMLSelectElement ||
+    element instanceof HTMLTextAreaElement;
+  const labels = isField ? [...(element.labels ?? [])].slice(0, 2) : [];
+  const name = tidy(labels.map((label) => contentOf(label, 160)).join(" "), 160);
+  if (name !== "" || !(element instanceof HTMLInputElement)) return name;
+  const standard: Record<string, string> = { submit: "Submit", reset: "Reset", button: "", image: "" };
+  return element.type in standard ? tidy(element.value, 160) || (standard[element.type] ?? "") : "";
+}
+
+/** What is written in an element, and in what it shows: of 256 nodes at the most. */
+export function contentOf(root: Node, most: number): string {
+  let words = "";
+  let left = 256;
+  const pending: Node[] = [root];
+  for (let node = pending.pop(); node && left > 0 && words.length < 2 * most; node = pending.pop()) {
+    left -= 1;
+    if (node instanceof Text) words += sight.read(CharacterData.prototype, "data", node).slice(0, 4 * most);
+    if (!(node instanceof Element)) continue;
+    if (node !== root && (texts.isSilent(node) || !isRendered(node))) continue;
+    if (node !== root && /^(?:input|select|textarea)$/.test(tagOf(node))) continue;
+    const said = node === root ? "" : attribute(node, "aria-label", most) || attribute(node, "alt", most);
+    words += said === "" ? " " : ` ${said} `;
+    if (said !== "") continue;
+    const inner: Node[] = [];
+    const children = childrenOf(node);
+    for (let index = 0; index < children.length && inner.length < left; index += 1) {
+      const child = children[index];
+      if (child) inner.push(child);
+    }
+    for (let child = inner.pop(); child; child = inner.pop()) pending.push(child);
+  }
+  return tidy(words, most);
+}
+
+/** Whether an element, or what is in it, is shown somewhere. */
+export function isRendered(element: Element): boolean {
+  return Element.prototype.checkVisibility.call(element) || getComputedStyle(element).display === "contents";
+}
+
+/** What an element shows as its contents: those of its shadow root, or what is put into a slot. */
+export function childrenOf(element: Element): ArrayLike<Node> {
+  const shadow = sight.shadowOf(element);
+  if (shadow) return sight.read(Node.prototype, "childNodes", shadow);
+  const slotted = element instanceof HTMLSlotElement ? element.assignedNodes() : [];
+  return slotted.length > 0 ? slotted : sight.read(Node.prototype, "childNodes", element);
+}
+
+/** What is to be said of an element besides its name. */
+export function stateOf(element: Element): string {
+  const subject = (element instanceof HTMLLabelElement && element.control) || element;
+  return [...fieldState(subject), ...flagsOf(subject)].map((word) => ` ${word}`).join("");
+}
+
+/** The value of a field. A password is told to be there, and no more. */
+export function fieldState(element: Element): string[] {
+  const shown = (value: string) => (value === "" ? [] : [`value=${quote(value, 200)}`]);
+  if (element instanceof HTMLTextAreaElement) return shown(element.value);
+  if (element instanceof HTMLSelectElement) {
+    const chosen = [...element.selectedOptions].slice(0, 5).map((option) => option.label);
+    const others = [...element.options].slice(0, 20).map((option) => quote(option.label, 40));
+    const more = element.options.length > 20 ? [`and ${element.options.length - 20} more`] : [];
+    return [...shown(chosen.join(", ")), `options=[${others.join(",")}]`, ...more];
+  }
+  if (isEditor(element)) return shown(contentOf(element, 200));
+  if (!(element instanceof HTMLInputElement)) return [];
+  const { type, value, files } = element;
+  if (/^(?:checkbox|radio|submit|reset|button|image|hidden)$/.test(type)) return [];
+  if (type === "file") return [...(files ?? [])].slice(0, 5).map(({ name }) => `file=${quote(name, 100)}`);
+  if (type === "password") return ["type=password", ...(value === "" ? [] : ["filled"])];
+  const plain = /^(?:text|search|number|range|color)$/.test(type);
+  return [...(plain ? [] : [`type=${type}`]), ...shown(value)];
+}
+
+/** What an element is at the moment: each is one word of ours. */
+export function flagsOf(element: Element): string[] {
+  const words: string[] = [];
+  if (element instanceof HTMLInputElement && /^(?:checkbox|radio)$/.test(element.type))
+    words.push(element.indeterminate ? "mixed" : element.checked ? "checked" : "unchecked");
+  else if (/^(?:true|false|mixed)$/.test(attribute(element, "aria-checked"))) {
+    const checked = attribute(element, "aria-checked");
+    words.push(checked === "mixed" ? "mixed" : checked === "true" ? "checked" : "unchecked");
+  }
+  if (attribute(element, "aria-pressed") === "true") words.push("pressed");
+  if (attribute(element, "aria-selected") === "true") words.push("selected");
+  const details = tagOf(element) === "summary" ? sight.parentOf(element) : undefined;
+  const expanded = details instanceof HTMLDetailsElement ? String(details.open) : attribute(element, "aria-expanded");
+  if (expanded === "true") words.push("expanded");
+  if (expanded === "false") words.push("collapsed");
+  const level = /^h[1-6]$/.test(tagOf(element)) ? tagOf(element).slice(1) : attribute(element, "aria-level", 1);
+  if (/^[1-9]$/.test(level)) words.push(`level=${level}`);
+  if (sight.isDisabled(element)) words.push("disabled");
+  const is = (selector: string) => Element.prototype.matches.call(element, selector);
+  if (is(":required")) words.push("required");
+  if (is("input:read-only, textarea:read-only") && "readOnly" in element && element.readOnly) words.push("readonly");
+  if (is(":user-invalid") || attribute(element, "aria-invalid") === "true") words.push("invalid");
+  if (is(":focus") && !is("body")) words.push("focused");
+  return words;
+}
+
+/** A text of the page as a JSON string, which nothing else that we write is. */
+export function quote(text: string, most: number): string {
+  return JSON.stringify(tidy(text, most));
+}
+
+/** A text in one line, without what turns or hides the text around it. */
+export function tidy(text: string, most: number): string {
+  const plain = text
+    .slice(0, 8 * most)
+    .replace(/[\s\p{Cc}\p{Cf}]+/gu, " ")
+    .trim();
+  return plain.length > most ? `${plain.slice(0, most).toWellFormed()}…` : plain.toWellFormed();
+}
