@@ -142,16 +142,16 @@ function makeHandlers(
     watch: ({ signal }, { context }) => sessions.find(context).watch(signal),
     putFile: async ({ signal: caller }, commands) => {
       const upload = await openUpload(commands);
-      using use = sessions.find(upload.context).useFiles(caller);
+      using use = sessions.find(upload.context).useFiles(upload.context, caller);
       return create(PutFileAnswerSchema, await observe("put_file", use.files.put(upload, use.signal)));
     },
     getFile: async function* ({ signal: caller }, { context, name }) {
-      using use = sessions.find(context).useFiles(caller);
+      using use = sessions.find(context).useFiles(context, caller);
       await using file = await observe("get_file", use.files.open(name));
       yield* sendFile(file, use.signal);
     },
     deleteFile: async ({ signal: caller }, { context, name }) => {
-      using use = sessions.find(context).useFiles(caller);
+      using use = sessions.find(context).useFiles(context, caller);
       use.files.delete(name);
       return create(EmptySchema);
     },

@@ -115,6 +115,7 @@ const body = html`<header class="bar">
 <p id="question-heading" role="status"></p>
 <p id="question-message"></p>
 <input id="question-text" aria-labelledby="question-message" autocomplete="off" maxlength="10000" hidden>
+<input id="question-files" type="file" aria-labelledby="question-heading" hidden>
 <button id="question-no" type="button"></button>
 <button id="question-yes"></button>
 </form>

@@ -1,6 +1,7 @@
-import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../call.ts";
+import { announcedBytesOf, changeFile, finishing } from "../files/file-changes.ts";
+import { SessionFileSchema } from "../gen/pilothouse/v1/file_pb.ts";
 import {
   type JoinRequest,
   JoinRequestSchema,
@@ -16,36 +17,31 @@ import { createSeats, type Seat } from "../media/livekit.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
 import type { Config } from "../platform/config.ts";
 import { asFailure, Failure, fail, failFields } from "../platform/errors.ts";
-import { type Ids, toBase32 } from "../platform/ids.ts";
+import type { Ids } from "../platform/ids.ts";
 import { toProblem } from "../platform/problem.ts";
 import type { ServiceImplementation } from "../registry.ts";
-import { noSession } from "../sessions/ended-session.ts";
+import { bytesOfBody } from "../request-body.ts";
 import type { ViewerMessage } from "../sessions/session-commands.ts";
 import { toStoredReason } from "../sessions/session-message.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { admitPerson, type OneViewerParts } from "../view-links/one-viewer.ts";
-import { createWheel, mayControl, type SteeringParts, type Wheel } from "./steering.ts";
+import { assertOwnSession, clientIdOf, mayControl, steererOf, viewerIdOf } from "./person.ts";
+import { createWheel, type SteeringParts, type Wheel } from "./steering.ts";
 
 export interface LiveServiceParts extends SteeringParts, OneViewerParts {
   readonly ids: Ids;
-  readonly sessions: SteeringParts["sessions"] & Pick<Sessions, "assertRunning" | "agentOf" | "view">;
+  readonly sessions: SteeringParts["sessions"] & Pick<Sessions, "assertRunning" | "agentOf" | "view" | "files">;
   readonly config: Pick<Config, "errorsBase" | "liveKit">;
 }
 
 /** How many messages may wait for a viewer; of frames there are two at the most. */
 const ahead = { items: 16 };
 
-/** The same secret gives the same viewer of a session; its name is told to all, and gives nothing away of it. */
-function viewerIdOf(sessionId: string, key: string): string {
-  const digest = createHash("sha256").update(`${sessionId} ${key}`).digest("hex");
-  return `vwr_${toBase32(BigInt(`0x${digest}`) & ((1n << 130n) - 1n), 26)}`;
-}
-
 function viewerOf(call: Call, { name }: LiveJoin, id: string): LiveViewer {
   const { principal } = call;
   // What keys and users are called is no business of those who have a link.
   const linkName = principal.sessionId === undefined ? "" : principal.name;
-  const clientId = principal.person?.clientId ?? `view:${id}`;
+  const clientId = clientIdOf(call, id);
   return create(LiveViewerSchema, { id, clientId, name: name || linkName || "Viewer", canControl: mayControl(call) });
 }
 
@@ -59,7 +55,7 @@ function endedOf(thrown: unknown): JoinResponse {
 
 /** Makes the implementation of LiveService. */
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
-  const { ids, sessions, config } = parts;
+  const { ids, sessions, signsOfLife, config } = parts;
   const seats = config.liveKit && createSeats(config.liveKit);
 
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
@@ -158,13 +154,22 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       const id = join.sessionId || own;
       if (id === undefined)
         throw failFields("validation-failed", { "join.session_id": "is needed without a view link" });
-      if (own !== undefined && id !== own) throw noSession();
+      assertOwnSession(call, id);
       await sessions.assertRunning(call, id);
       await admitPerson(parts, call, join.viewerKey);
       const { viewerKey } = join;
       const viewerId = viewerKey === undefined ? ids.next("vwr") : viewerIdOf(id, viewerKey);
       const viewer = viewerOf(call, join, viewerId);
       return { relay: (messages) => relay(call, id, viewer, messages) };
+    },
+    async upload(call, { id, name, content }) {
+      const steerer = await steererOf(parts, call, id);
+      const announcedBytes = announcedBytesOf(call);
+      const { file } = await changeFile(parts, call, { id, name }, (write) =>
+        sessions.files.put(steerer, id, { name, announcedBytes, data: finishing(bytesOfBody(call, content), write) }),
+      );
+      signsOfLife.note(id, steerer.clientId, true);
+      return file ?? create(SessionFileSchema);
     },
   };
 }

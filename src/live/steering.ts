@@ -13,11 +13,11 @@ import {
   WaitUntil,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { within } from "../platform/deadline.ts";
-import { fail } from "../platform/errors.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { InputListener } from "../sessions/input-line.ts";
 import { callerOf, type SessionCaller } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
+import { assertMayControl } from "./person.ts";
 
 export interface SteeringParts {
   readonly db: Database;
@@ -32,14 +32,6 @@ export interface SteeringParts {
 
 /** Milliseconds for which what a viewer does otherwise waits for its input: a page that hangs may be left, or be reloaded. */
 const afterInputWithin = 1_000;
-
-/** What a bearer has to have to control any session of its account; a view link says by itself whether it may. */
-const controlScope = "sessions:write";
-
-/** Whether the bearer of a call may take control of the session that it watches. */
-export function mayControl({ principal }: Pick<Call, "principal">): boolean {
-  return principal.mayControl ?? principal.scopes.has(controlScope);
-}
 
 /** What one viewer does to the session that it watches. Whether it may is decided by the row of the session, and its worker. */
 export interface Wheel {
@@ -84,12 +76,8 @@ export function createWheel(
 
   /** What a viewer does otherwise comes behind its input. */
   function afterInput(): Promise<void> {
-    assertMayControl();
+    assertMayControl(call);
     return within(line.drained(), afterInputWithin, undefined);
-  }
-
-  function assertMayControl(): void {
-    if (!mayControl(call)) throw fail("forbidden", {}, { detail: "the link is for watching only" });
   }
 
   /** Commits a change of control; when it is over the worker knows of it. */
@@ -126,7 +114,7 @@ export function createWheel(
         return { isRenewal: false };
       }),
     send({ events }) {
-      assertMayControl();
+      assertMayControl(call);
       return line.send({ events, sequence: 0 });
     },
     async command(command) {
@@ -146,7 +134,7 @@ export function createWheel(
       return text;
     },
     async answer(answer) {
-      assertMayControl();
+      assertMayControl(call);
       await sessions.answerQuestion({ ...callerOf(call), clientId }, sessionId, answer);
       signsOfLife.note(sessionId, clientId, true);
     },

@@ -62,6 +62,7 @@ async function makeAll(): Promise<Made> {
     AgentViewService: agent,
     ApiKeyService: key.id,
     FileService: session,
+    LiveService: session,
     ViewLinkService: session,
     LoginService: login.id,
     ProfileService: (await rest("/v1/profiles", { name: "Shop" })).body.id,

@@ -1,3 +1,4 @@
+import { createHash, randomBytes } from "node:crypto";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type LendScene, startLendScene } from "../support/lend-scene.ts";
@@ -9,7 +10,7 @@ let scene: LendScene;
 let browser: Browser;
 
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([startLendScene(), launchPlainBrowser()]);
+  [scene, browser] = await Promise.all([startLendScene({ EGRESS_ALLOW: "127.0.0.0/8" }), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();
@@ -36,6 +37,8 @@ type Opened = Awaited<ReturnType<typeof open>>;
 /** Opens the session's link; a test's end closes it. */
 async function join(opened: Opened, name: string, control = true): Promise<Page> {
   const { page, faults } = await openLink(browser, await opened.link(name, control));
+  // From the first listener on the browser leaves its choosers to the test.
+  page.on("filechooser", () => undefined);
   onTestFinished(async () => {
     expect(faults).toEqual([]);
     await page.context().close();
@@ -45,7 +48,9 @@ async function join(opened: Opened, name: string, control = true): Promise<Page>
 }
 
 /** Where the parts of the page are, from left to right. */
-const parts = ["alert", "confirm", "prompt", "leave", "loop", "huge", "too-huge"] as const;
+const parts = [
+  ...["alert", "confirm", "prompt", "leave", "loop", "huge", "too-huge", "file", "files", "send"],
+] as const;
 
 /** Clicks a part of the session's page, on the picture. */
 async function clickOn(page: Page, part: (typeof parts)[number]): Promise<void> {
@@ -143,7 +148,7 @@ test("others see what is asked, and cannot answer it", async () => {
   expect(await panel(watching).getByRole("button").count()).toBe(0);
   const { state } = await ben.hear((message) => message.state?.questions?.length === 1);
   const [{ id: questionId, ...question }] = state.questions;
-  expect(question).toEqual({ page_id: "page_1", kind: "confirm", message: "Really?", default_text: "" });
+  expect(question).toMatchObject({ page_id: "page_1", kind: "confirm", message: "Really?", default_text: "" });
   const answer = { question_id: questionId, accept: true };
   ben.send({ answer });
   const { refused } = await ben.hear((message) => message.refused);
@@ -231,3 +236,128 @@ test("a page that asks without end, or megabytes at once, has nothing but its qu
   await page.getByRole("button", { name: "Close huge" }).click();
   await says(page, "title", "Untitled page");
 }, 90_000);
+
+/** Chooses files of the viewer's machine, where the panel asks for them. */
+async function choose(page: Page, files: readonly { name: string; buffer: Buffer }[]): Promise<void> {
+  const opened = page.waitForEvent("filechooser");
+  await page.keyboard.press("Enter");
+  await (await opened).setFiles(files.map((file) => ({ ...file, mimeType: "application/octet-stream" })));
+}
+
+const sha1 = (bytes: Buffer) => createHash("sha1").update(bytes).digest("hex");
+
+test.each(["headless-shell", "chromium"])(
+  "who steers %s gives files of their own to a page that asks for them, which arrive as they are",
+  async (runtime) => {
+    const opened = await open("/asking.html", { runtime });
+    const page = await join(opened, "Ada");
+    await takeControl(page);
+    const one = { name: "Grüße \u0001 1.txt", buffer: randomBytes(3_000_000) };
+    const same = [1_000, 2_000].map((size) => ({ name: "photo.jpg", buffer: randomBytes(size) }));
+
+    await clickOn(page, "file");
+    await asks(page, /Asking asks for a file of yours\.\s+It is for \.txt,image\/\*\./);
+    expect(await opened.dialogs()).toMatchObject([{ kind: "file_chooser", answer: "pending" }]);
+    await choose(page, [one]);
+    await titled(opened, "change Grüße _ 1.txt:3000000");
+    await asksNothing(page);
+    expect(await opened.dialogs()).toMatchObject([{ kind: "file_chooser", answer: "accepted" }]);
+    // Keys belong to the page again.
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
+
+    await clickOn(page, "files");
+    await asks(page, "asks for files of yours.");
+    await choose(page, same);
+    await titled(opened, "change photo.jpg:1000,photo (1).jpg:2000");
+    await clickOn(page, "send");
+    await titled(opened, /^received/);
+    const [first, second] = same;
+    const received = [
+      ["file", "Grüße _ 1.txt", sha1(one.buffer)],
+      ["files", "photo.jpg", sha1(first?.buffer ?? Buffer.of())],
+      ["files", "photo (1).jpg", sha1(second?.buffer ?? Buffer.of())],
+    ];
+    expect((await opened.state()).title).toBe(`received ${JSON.stringify(received)}`);
+  },
+  90_000,
+);
+
+test.each(["headless-shell", "chromium"])(
+  "frames in another process of %s and windows that a page opens ask for files too",
+  async (runtime) => {
+    const opened = await open("/asking-framed.html", { runtime });
+    const page = await join(opened, "Ada");
+    await takeControl(page);
+    await clickOn(page, "file");
+    await asks(page, "Framed asks for a file of yours.");
+    await choose(page, [{ name: "a.txt", buffer: Buffer.from("abc") }]);
+    await titled(opened, "change a.txt:3");
+    const button = await windowPoint(page, { x: 710, y: 410 });
+    await page.mouse.click(button.x, button.y);
+    await says(page, "title", "Asking");
+    await clickOn(page, "file");
+    await asks(page, "Asking asks for a file of yours.");
+    await choose(page, [{ name: "b.txt", buffer: Buffer.from("abcd") }]);
+    await titled(opened, "change b.txt:4");
+  },
+  90_000,
+);
+
+test("who steers may give no file, and what a page asks for does not outlast its document", async () => {
+  const opened = await open("/asking.html");
+  const page = await join(opened, "Ada");
+  await takeControl(page);
+  await clickOn(page, "file");
+  await asks(page, "asks for a file");
+  await page.keyboard.press("Escape");
+  await titled(opened, "cancel");
+  await asksNothing(page);
+  expect(await opened.dialogs()).toMatchObject([{ answer: "dismissed" }]);
+  // Another one takes its place.
+  await clickOn(page, "file");
+  await asks(page, "asks for a file");
+  await clickOn(page, "files");
+  await asks(page, "asks for files");
+  expect(await opened.dialogs()).toMatchObject([{}, { answer: "dismissed" }, { answer: "pending" }]);
+  await page.getByRole("button", { name: "Reload" }).click();
+  await asksNothing(page);
+  await titled(opened, "Asking");
+  await clickOn(page, "files");
+  await asks(page, "asks for files");
+  await handBack(page);
+  await asksNothing(page);
+  await clickOn(page, "files");
+  expect((await opened.dialogs()).map(({ answer }: { answer: string }) => answer)).toEqual(Array(4).fill("dismissed"));
+  expect((await opened.state()).title).toBe("Asking");
+}, 90_000);
+
+test("only who steers gives the session files, which take no other's place", async () => {
+  const opened = await open("/asking.html");
+  const { session } = opened;
+  const [ada, cleo] = await Promise.all([opened.link("Ada"), opened.link("Cleo", false)]);
+  const viewerKey = "a secret of the viewer's";
+  const tokenOf = (url: string) => new URL(url).hash.slice(1);
+  const put = async (token: string, name: string, { to = session, key = viewerKey } = {}) => {
+    const headers = { authorization: `Bearer ${token}`, "x-viewer-key": key };
+    const url = `${scene.service.url}${to}/live/files/${name}`;
+    const answer = await fetch(url, { method: "PUT", headers, body: "persons" });
+    return { status: answer.status, body: await answer.json() };
+  };
+  await scene.rest(`${session}/files/a.txt`, undefined, { method: "PUT", body: "of the program" });
+  expect(await put(tokenOf(ada), "a.txt")).toMatchObject({ status: 409 });
+  using viewer = await LiveClient.join(scene.service.url, tokenOf(ada), { viewer_key: viewerKey });
+  viewer.send({ take_control: {} });
+  await viewer.hear(({ state }) => state?.control.state === "human_control");
+  expect(await put(tokenOf(ada), "a.txt")).toMatchObject({ status: 201, body: { name: "a (1).txt", bytes: 7 } });
+  expect(await put(tokenOf(cleo), "b.txt")).toMatchObject({ status: 403 });
+  expect(await put(tokenOf(ada), "b.txt", { key: "another's" })).toMatchObject({ status: 409 });
+  expect(await put(scene.service.key, "b.txt", { key: "" })).toMatchObject({ status: 409 });
+  const another = await scene.open();
+  expect(await put(tokenOf(ada), "b.txt", { to: another })).toMatchObject({ status: 404 });
+  await scene.rest(another, undefined, { method: "DELETE" });
+  const { body } = await scene.rest(`${session}/files`);
+  expect(body.data.map(({ name, bytes }: { name: string; bytes: number }) => [name, bytes])).toEqual([
+    ["a (1).txt", 7],
+    ["a.txt", "of the program".length],
+  ]);
+}, 60_000);

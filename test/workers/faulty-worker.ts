@@ -27,7 +27,10 @@ const other = await worker.open();
 /** Whether each victim's session was the next to end, as crashed. */
 const ended: boolean[] = [];
 for (const fault of faults) {
-  DialogDesk.prototype.record = fault;
+  DialogDesk.prototype.begin = () => {
+    fault();
+    return () => undefined;
+  };
   const victim = await worker.open();
   await victim.navigate({ url: site.url("/dialogs.html") });
   const action = { case: "tap", value: { selector: "#file" } } as const;

@@ -45,7 +45,7 @@ test("what is taken back is settled by nobody", async () => {
   desk.hold("view:ada");
   ask("a")?.[Symbol.dispose]();
   await expect(
-    desk.answer({ $typeName: "pilothouse.v1.LiveAnswer", questionId: "que_1", accept: true, text: "" }),
+    desk.answer({ $typeName: "pilothouse.v1.LiveAnswer", questionId: "que_1", accept: true, files: [], text: "" }),
   ).rejects.toThrow("the page does not ask that any more");
   desk.hold(undefined);
   vi.runAllTimers();

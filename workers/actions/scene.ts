@@ -2,8 +2,8 @@ import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { Aim } from "../elements/aim.ts";
 import type { RefBook } from "../elements/ref-book.ts";
+import type { ChooserDesk } from "../files/chooser-desk.ts";
 import type { SessionFiles } from "../files/session-files.ts";
-import type { DialogDesk } from "../pages/dialog-desk.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 
@@ -15,7 +15,7 @@ export interface Scene {
   readonly hasTouch: boolean;
   /** The files of the session. */
   readonly files: Pick<SessionFiles, "pathOf">;
-  readonly dialogDesk: Pick<DialogDesk, "expectChooser">;
+  readonly chooserDesk: Pick<ChooserDesk, "expect">;
   /** The size of its pages. */
   readonly viewport: Viewport;
   /** What references lead to. */

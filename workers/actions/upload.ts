@@ -24,8 +24,8 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
 
 /** Taps what opens a file chooser, and gives the input that this is for. */
 async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
-  const { dialogDesk, sessionPage, progress } = scene;
-  using expected = dialogDesk.expectChooser(sessionPage.tab);
+  const { chooserDesk, sessionPage, progress } = scene;
+  using expected = chooserDesk.expect(sessionPage.tab);
   await tap(scene, request);
   const opened = unlessLate(expected.chooser, progress.remaining(), () => {
     throw fail("session-timeout", {}, { detail: "the element is not a file input, and opened no file chooser" });

@@ -1,8 +1,17 @@
 import { fail, failFields } from "../../src/platform/errors.ts";
-import type { FileChooser } from "../pages/dialog-desk.ts";
 import { ownWorld } from "../pages/own-world.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
+
+/** How much is kept of the types of files that an input is for. */
+const acceptLength = 1_000;
+
+/** A file chooser that a page has opened for an input. */
+export interface FileChooser {
+  readonly session: CdpSession;
+  readonly frameId: string;
+  readonly backendNodeId: number;
+}
 
 /** A file input of a document, in a world that is not the page's. */
 export interface FileInput {
@@ -22,24 +31,35 @@ export async function inputOfChooser(
   return { cdp, objectId: object.objectId };
 }
 
+/** Says what an input takes. */
+export function readInput(input: FileInput, progress: Progress): Promise<{ accept: string; isFolder: boolean }> {
+  return callOn(input, describeInput, [acceptLength], progress);
+}
+
+/** Tells the page of an input that a person has chosen nothing, as browsers do. */
+export function giveNothing(input: FileInput, progress: Progress): Promise<void> {
+  return callOn(input, cancelInput, [], progress);
+}
+
 /** Gives an input files in place of those that it has; it tells its page as when a person has chosen them. */
 export async function giveFiles(
   { cdp, objectId }: FileInput,
   paths: readonly string[],
   progress: Progress,
 ): Promise<void> {
-  const fault = await callOn({ cdp, objectId }, emptyInput, paths.length, progress);
+  const fault = await callOn({ cdp, objectId }, emptyInput, [paths.length], progress);
   if (fault) throw failFields("validation-failed", fault);
   await progress.race(cdp.send("DOM.setFileInputFiles", { objectId, files: [...paths] }));
 }
 
-async function callOn<Value>(
+async function callOn<Args extends readonly number[], Value>(
   { cdp, objectId }: FileInput,
-  act: (this: HTMLInputElement, count: number) => Value,
-  count: number,
+  act: (this: HTMLInputElement, ...args: Args) => Value,
+  args: Args,
   progress: Progress,
 ): Promise<Value> {
-  const call = { objectId, functionDeclaration: String(act), arguments: [{ value: count }], returnByValue: true };
+  const values = args.map((value) => ({ value }));
+  const call = { objectId, functionDeclaration: String(act), arguments: values, returnByValue: true };
   const { result } = await progress.race(cdp.send("Runtime.callFunctionOn", call));
   // The boundary where what our own function gives gets its type.
   return result.value as Value;
@@ -54,4 +74,14 @@ function emptyInput(this: HTMLInputElement, count: number): Record<string, strin
   if (count > 1 && !this.multiple) return { "action.files": "are several, and the input takes one" };
   this.value = "";
   return null;
+}
+
+/** Runs in the page. */
+function describeInput(this: HTMLInputElement, length: number): { accept: string; isFolder: boolean } {
+  return { accept: this.accept.slice(0, length), isFolder: this.webkitdirectory };
+}
+
+/** Runs in the page. */
+function cancelInput(this: HTMLInputElement): void {
+  this.dispatchEvent(new Event("cancel", { bubbles: true }));
 }

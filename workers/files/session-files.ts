@@ -81,18 +81,20 @@ export class SessionFiles {
     return coming;
   }
 
-  /** Takes a file in; one that does not come whole leaves nothing. */
+  /** Takes a file in; one that does not come whole leaves nothing. A person's takes no other's place. */
   async put(
-    { name, data, announcedBytes }: Pick<ComingFile, "name" | "data" | "announcedBytes">,
+    { context, name: wanted, data, announcedBytes }: ComingFile,
     signal: AbortSignal,
   ): Promise<{ file: SessionFile; created: boolean }> {
-    assertName(name);
+    const isPersons = context.clientId !== "";
+    if (!isPersons) assertName(wanted);
     this.#assertRoom(announcedBytes, { bytes: announcedBytes });
     // Beside the directory, where the name of what comes is nobody's file; ours, and so the browser cannot exchange it.
     const path = join(this.#slot.storage, `incoming-${randomUUID()}`);
     using coming = this.expect();
     try {
       await this.#receive(path, data, coming, signal);
+      const name = isPersons ? this.#freeName(wanted) : wanted;
       const created = !this.#kept.has(name);
       if (created && !this.hasRoom) throw tooMany();
       renameSync(path, this.#place(name));
@@ -109,7 +111,7 @@ export class SessionFiles {
    */
   take(path: string, suggestedName: string): SessionFile | undefined {
     if (!this.hasRoom) return undefined;
-    const name = freeFileName(cleanFileName(suggestedName), (taken) => this.#kept.has(taken));
+    const name = this.#freeName(suggestedName);
     const place = this.#place(name);
     // Here the browser cannot put anything else in its place while it is looked at.
     renameSync(path, place);
@@ -140,6 +142,11 @@ export class SessionFiles {
     const kept = this.#kept.get(name);
     if (!kept) throw fail("not-found", {}, { detail: `the session has no file ${JSON.stringify(name)}` });
     return kept;
+  }
+
+  /** Makes a name that is nobody's of one that a page or a person has chosen. */
+  #freeName(name: string): string {
+    return freeFileName(cleanFileName(name), (taken) => this.#kept.has(taken));
   }
 
   #place(name: string): string {

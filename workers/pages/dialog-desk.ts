@@ -19,12 +19,7 @@ const accepted = new Set(["alert", "beforeunload"]);
 
 type Opening = WireEvents["Page.javascriptDialogOpening"];
 
-/** A file chooser that a page has opened for an input. */
-export interface FileChooser {
-  readonly session: CdpSession;
-  readonly frameId: string;
-  readonly backendNodeId: number;
-}
+type DialogAnswer = "accepted" | "dismissed";
 
 /** Answers whatever a page asks, by policy unless a person steers who is asked, and keeps the last of it. */
 export class DialogDesk {
@@ -33,8 +28,6 @@ export class DialogDesk {
   readonly #feed: EventFeed;
   readonly #questions: QuestionDesk;
   readonly #dialogs: Dialog[] = [];
-  /** Who gives files to the next chooser of a tab. */
-  readonly #expected = new Map<Tab, (chooser: FileChooser) => void>();
 
   constructor(feed: EventFeed, questions: QuestionDesk) {
     this.#feed = feed;
@@ -46,23 +39,22 @@ export class DialogDesk {
     return this.#dialogs;
   }
 
-  /** Answers what a tab asks; file choosers that nobody expects are left without a file. */
+  /** Answers what a tab asks. */
   attend(tab: Tab, pageId: string): void {
     tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
     // A browser without a person shows the page of its 401.
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
   }
 
-  /** Leaves the next file chooser of a tab to somebody, until that is disposed of. */
-  expectChooser(tab: Tab): Disposable & { readonly chooser: Promise<FileChooser> } {
-    const { promise, resolve } = Promise.withResolvers<FileChooser>();
-    this.#expected.set(tab, resolve);
-    return { chooser: promise, [Symbol.dispose]: () => void this.#expected.delete(tab) };
+  /** Keeps a dialog with the answer it was given. */
+  record(kind: string, message: string, answer: DialogAnswer): void {
+    this.begin(kind, message)(answer);
   }
 
-  /** Keeps a dialog with the answer it was given. */
-  record(kind: string, message: string, answer: "accepted" | "dismissed"): void {
-    this.#tell(this.#keep(kind, message, answer));
+  /** Keeps a dialog that is yet to be answered; the answer is told to what it gives. */
+  begin(kind: string, message: string): (answer: DialogAnswer) => void {
+    const dialog = this.#keep(kind, message, "pending");
+    return (answer) => this.#end(dialog, answer);
   }
 
   #follow(session: CdpSession, tab: Tab, pageId: string): void {
@@ -78,19 +70,10 @@ export class DialogDesk {
     });
     session.on("Page.javascriptDialogClosed", ({ result }) => {
       if (!open) return;
-      open.dialog.answer = result ? "accepted" : "dismissed";
-      this.#tell(open.dialog);
+      this.#end(open.dialog, result ? "accepted" : "dismissed");
       close();
     });
     tab.listen({ onCrashed: close, onClosed: close });
-    session.on("Page.fileChooserOpened", ({ mode, frameId, backendNodeId }) => {
-      const take = backendNodeId === undefined ? undefined : this.#expected.get(tab);
-      const message = mode === "selectMultiple" ? "asked for files" : "asked for a file";
-      this.record("file_chooser", message, take ? "accepted" : "dismissed");
-      if (!take || backendNodeId === undefined) return;
-      this.#expected.delete(tab);
-      take({ session, frameId, backendNodeId });
-    });
   }
 
   /** Leaves a dialog to the person who steers, to a CDP client that hears of it, or answers it by policy. */
@@ -112,7 +95,9 @@ export class DialogDesk {
     return dialog;
   }
 
-  #tell({ kind, message, answer }: Dialog): void {
+  #end(dialog: Dialog, answer: DialogAnswer): void {
+    dialog.answer = answer;
+    const { kind, message } = dialog;
     this.#feed.publish(SessionDialogEventSchema, { kind, message, answer });
   }
 }

@@ -27,6 +27,11 @@ export class QuestionDesk {
     this.#onChanged = onChanged;
   }
 
+  /** Whether there is somebody to ask. */
+  get isHeld(): boolean {
+    return this.#holder !== undefined;
+  }
+
   /** What is open, the oldest first. */
   get open(): Iterable<LiveQuestion> {
     return this.#open.values().map(({ question }) => question);

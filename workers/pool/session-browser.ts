@@ -9,6 +9,7 @@ import type { Device } from "../device/device.ts";
 import { wearDevice } from "../device/device-dresser.ts";
 import type { MediaServer } from "../egress/media-server.ts";
 import type { Relay } from "../egress/relay.ts";
+import { ChooserDesk } from "../files/chooser-desk.ts";
 import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
@@ -43,6 +44,7 @@ export class SessionBrowser {
   /** What pages ask of the person who steers. */
   readonly questionDesk = new QuestionDesk(() => this.liveDesk.changed());
   readonly dialogDesk: DialogDesk;
+  readonly chooserDesk: ChooserDesk;
   readonly files: SessionFiles;
   readonly downloadShelf: DownloadShelf;
   readonly lendDesk: LendDesk;
@@ -72,6 +74,7 @@ export class SessionBrowser {
     this.#console = new ConsoleTap(this.feed);
     this.dialogDesk = new DialogDesk(this.feed, this.questionDesk);
     this.files = new SessionFiles(slot);
+    this.chooserDesk = new ChooserDesk({ dialogs: this.dialogDesk, questions: this.questionDesk, files: this.files });
     this.downloadShelf = new DownloadShelf({
       browser: browserSession,
       directory: artifactsDirectory(slot.storage),
@@ -163,6 +166,7 @@ export class SessionBrowser {
   #attend(sessionPage: SessionPage): void {
     const { tab } = sessionPage;
     this.dialogDesk.attend(tab, sessionPage.id);
+    this.chooserDesk.attend(tab, sessionPage.id);
     this.challengeWatch.attend(tab);
     this.#console.attend(tab);
     tab.listen({

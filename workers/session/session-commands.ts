@@ -360,8 +360,8 @@ export class SessionCommands {
   }
 
   #sceneOf(sessionPage: SessionPage, progress: Progress): ObserveScene {
-    const { hasTouch, viewport, files, dialogDesk } = this.#browser;
-    return { sessionPage, progress, hasTouch, viewport, files, dialogDesk, refs: this.#refs };
+    const { hasTouch, viewport, files, chooserDesk } = this.#browser;
+    return { sessionPage, progress, hasTouch, viewport, files, chooserDesk, refs: this.#refs };
   }
 }
 

@@ -118,10 +118,17 @@ export class Session {
     return raceSignal(describeSession(this.#browser, this.#pause, this.#control), this.#ended.signal);
   }
 
-  /** The session's files. Using them is use of the session, and ends with it. */
-  useFiles(caller: AbortSignal): { readonly files: SessionFiles; readonly signal: AbortSignal } & Disposable {
+  /** The session's files, for the API or for the person who holds control. Using them is use of the session, and ends with it. */
+  useFiles(
+    context: CommandContext | undefined,
+    caller: AbortSignal,
+  ): { readonly files: SessionFiles; readonly signal: AbortSignal } & Disposable {
     const signal = AbortSignal.any([caller, this.#ended.signal]);
     signal.throwIfAborted();
+    if (context?.clientId) {
+      this.#control.learn(context);
+      this.#control.assertFree(context);
+    }
     const activity = this.#idleClock.activity();
     return { files: this.#browser.files, signal, [Symbol.dispose]: () => activity[Symbol.dispose]() };
   }

@@ -7,6 +7,7 @@ import type { Command, Problem, Told } from "./messages.ts";
 import { createPicture } from "./picture.ts";
 import { attachMouse, attachTouch } from "./pointer.ts";
 import { createQuestionPanel } from "./question.ts";
+import { createTransfers } from "./transfers.ts";
 import { createVideo } from "./video.ts";
 import { createView, find, nameOf, type Shown, steers } from "./view.ts";
 
@@ -30,7 +31,16 @@ let refusalTimer: number | undefined;
 
 const command = (wanted: Command): void => connection.send({ command: wanted });
 const render = createView(command);
-const showQuestion = createQuestionPanel((answer) => connection.send({ answer }), focusKeys);
+const token = takeToken();
+const viewerKey = takeViewerKey();
+let sessionId: string | undefined;
+const transfers = createTransfers({ token, viewerKey, sessionId: () => sessionId });
+const showQuestion = createQuestionPanel({
+  answer: (answer) => connection.send({ answer }),
+  giveFile: transfers.give,
+  complain,
+  leave: focusKeys,
+});
 
 function focusKeys(): void {
   field.focus({ preventScroll: true });
@@ -64,6 +74,7 @@ function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "
 
 function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told): void {
   if (hello) {
+    sessionId = hello.session_id;
     show({ own: hello.viewer, trouble: undefined });
     video.begin(hello.media);
   }
@@ -74,10 +85,10 @@ function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told)
   if (refused) refuse(refused);
 }
 
-function start(token: string) {
+function start() {
   return connect({
     token,
-    viewerKey: takeViewerKey(),
+    viewerKey,
     onTold: hear,
     onFrame: (message, onShown) =>
       picture.show(message, (sequence) => {
@@ -143,8 +154,7 @@ const video = createVideo({
     canvas.dataset.sequence = `video ${picture.shown}`;
   },
 });
-const token = takeToken();
-const connection = start(token);
+const connection = start();
 const input = createInputQueue(connection);
 const clipboard = createClipboard({
   send: connection.send,

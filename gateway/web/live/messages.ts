@@ -24,6 +24,9 @@ export interface Question {
   readonly kind: string;
   readonly message?: string;
   readonly default_text?: string;
+  /** Of a file chooser: it takes more files than one, and files of these types. */
+  readonly multiple?: boolean;
+  readonly accept?: string;
 }
 
 /** What that person answers. */
@@ -31,6 +34,8 @@ export interface Answer {
   readonly question_id: string;
   readonly accept: boolean;
   readonly text?: string;
+  /** Names of files of the session. */
+  readonly files?: readonly string[];
 }
 
 /** One who watches. */
@@ -45,6 +50,7 @@ export interface Viewer {
 /** A problem document. */
 export interface Problem {
   readonly type?: string;
+  readonly title?: string;
   readonly detail?: string;
   readonly winner_client_id?: string;
   readonly holder_client_id?: string;
@@ -52,7 +58,7 @@ export interface Problem {
 
 /** What the service tells in text, of what this page looks at. */
 export interface Told {
-  readonly hello?: { readonly viewer: Viewer; readonly media?: string };
+  readonly hello?: { readonly session_id: string; readonly viewer: Viewer; readonly media?: string };
   readonly state?: State;
   readonly viewers?: { readonly viewers: readonly Viewer[] };
   readonly heartbeat?: object;

@@ -1,4 +1,5 @@
 import type { Answer, Question } from "./messages.ts";
+import type { Transfers } from "./transfers.ts";
 import { find, nameOf, type Shown, steers } from "./view.ts";
 
 /** What is said of a question, and on its buttons: no to the left, where there is a choice. */
@@ -13,18 +14,42 @@ const wordings: Readonly<Record<string, Wording>> = {
   confirm: { heading: "asks:", yes: "OK", no: "Cancel" },
   prompt: { heading: "asks:", yes: "OK", no: "Cancel" },
   beforeunload: { heading: "is being left. What was entered may be lost.", yes: "Leave", no: "Stay" },
+  file_chooser: { heading: "asks for a file of yours.", yes: "Choose a file", no: "Cancel" },
 };
 
+const forFiles: Wording = { heading: "asks for files of yours.", yes: "Choose files", no: "Cancel" };
+
+const wordingOf = ({ kind, multiple }: Question): Wording | undefined =>
+  kind === "file_chooser" && multiple ? forFiles : wordings[kind];
+
+function messageOf({ kind, message = "", accept = "" }: Question): string {
+  if (kind === "file_chooser") return accept && `It is for ${accept}.`;
+  return kind === "beforeunload" ? "" : message;
+}
+
+export interface QuestionParts {
+  answer(answer: Answer): void;
+  readonly giveFile: Transfers["give"];
+  /** Tells the person why something did not work. */
+  complain(why: string): void;
+  /** Keys belong to the picture again. */
+  leave(): void;
+}
+
 /** Makes what shows the questions of pages, one after the other, and gives what the person who steers answers. */
-export function createQuestionPanel(answer: (answer: Answer) => void, leave: () => void) {
+export function createQuestionPanel({ answer, giveFile, complain, leave }: QuestionParts) {
   const panel = find("question", HTMLFormElement);
+  const message = find("question-message", HTMLElement);
   const field = find("question-text", HTMLInputElement);
+  const files = find("question-files", HTMLInputElement);
   const yes = find("question-yes", HTMLButtonElement);
   const no = find("question-no", HTMLButtonElement);
   let shown: Question | undefined;
   /** The question that was answered last: it stays open until the service has heard. */
   let answered: string | undefined;
   let latest: Shown | undefined;
+  /** Ends what is being sent. */
+  let sending: AbortController | undefined;
 
   function reply(given: Answer): void {
     answer(given);
@@ -34,17 +59,43 @@ export function createQuestionPanel(answer: (answer: Answer) => void, leave: () 
 
   function give(accept: boolean): void {
     if (!shown) return;
-    reply({ question_id: shown.id, accept, ...(shown.kind === "prompt" && accept && { text: field.value }) });
+    if (shown.kind === "file_chooser" && accept) files.click();
+    else reply({ question_id: shown.id, accept, ...(shown.kind === "prompt" && accept && { text: field.value }) });
   }
 
   function fill(question: Question, wording: Wording): void {
-    find("question-message", HTMLElement).textContent =
-      question.kind === "beforeunload" ? "" : (question.message ?? "");
+    message.textContent = messageOf(question);
     field.hidden = question.kind !== "prompt";
     field.value = question.default_text ?? "";
+    files.accept = question.accept ?? "";
+    files.multiple = question.multiple ?? false;
     yes.textContent = wording.yes;
     no.textContent = wording.no ?? "";
     no.hidden = wording.no === undefined;
+  }
+
+  /** Sends files one after the other, and answers by the names that they then have. */
+  async function send(question: Question, chosen: readonly File[]): Promise<void> {
+    sending = new AbortController();
+    const { signal } = sending;
+    no.focus();
+    yes.disabled = true;
+    try {
+      const names: string[] = [];
+      for (const file of chosen) {
+        message.textContent = `${file.name} is on its way, ${names.length + 1} of ${chosen.length}.`;
+        names.push(await giveFile(file, signal));
+      }
+      signal.throwIfAborted();
+      reply({ question_id: question.id, accept: true, files: names });
+    } catch (thrown) {
+      if (signal.aborted) return;
+      sending = undefined;
+      complain(`That did not work: ${thrown instanceof Error ? thrown.message : "the file was not sent"}.`);
+      message.textContent = messageOf(question);
+      yes.disabled = false;
+      yes.focus();
+    }
   }
 
   panel.addEventListener("submit", (event) => {
@@ -56,6 +107,12 @@ export function createQuestionPanel(answer: (answer: Answer) => void, leave: () 
     if (event.key !== "Escape" || event.isComposing) return;
     event.preventDefault();
     give(no.textContent === "");
+  });
+  files.addEventListener("change", () => {
+    const chosen = [...(files.files ?? [])];
+    // The same file, chosen once more, is to be a change.
+    files.value = "";
+    if (shown && chosen.length > 0) void send(shown, chosen);
   });
 
   function show(now: Shown): void {
@@ -70,10 +127,12 @@ export function createQuestionPanel(answer: (answer: Answer) => void, leave: () 
     const isOurs = steers(now);
     const isNew = question?.id !== shown?.id;
     const hadFocus = panel.contains(document.activeElement);
-    const { [question?.kind ?? ""]: wording } = wordings;
+    const wording = question && wordingOf(question);
     shown = question;
     panel.hidden = !question;
-    for (const part of [field, yes, no]) part.disabled = !isOurs;
+    if (isNew || !isOurs) sending = void sending?.abort();
+    for (const part of [field, no]) part.disabled = !isOurs;
+    yes.disabled = !isOurs || sending !== undefined;
     if (question && wording) {
       const title = pages.find(({ id }) => id === question.page_id)?.title || "The page";
       const whom = isOurs ? "" : ` ${nameOf(state?.control.holder_client_id, now)} is to answer.`;

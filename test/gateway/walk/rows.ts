@@ -134,4 +134,5 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "StatusService.ConfirmSubscription": ["nothing"],
   "StatusService.Unsubscribe": ["nothing"],
   "StatusService.UnsubscribeOneClick": ["nothing"],
+  "LiveService.Upload": ["sessions:read"],
 };
