@@ -147,7 +147,7 @@ function makeHandlers(
     },
     getFile: async function* ({ signal: caller }, { context, name }) {
       using use = sessions.find(context).useFiles(context, caller);
-      await using file = await observe("get_file", use.files.open(name));
+      await using file = await observe("get_file", use.files.open(name, context?.clientId !== ""));
       yield* sendFile(file, use.signal);
     },
     deleteFile: async ({ signal: caller }, { context, name }) => {

@@ -28,7 +28,7 @@ body { display: flex; flex-direction: column; height: 100dvh; }
 [data-is=live] #status::before { background: var(--get); }
 [data-is=paused] #status::before { background: var(--patch); }
 [data-is=over] #status::before { background: var(--delete); }
-button, #address, #question-text { min-height: 2.1rem; padding: .2rem .7rem; font: inherit; color: var(--ink); background: var(--paper);
+button, #address, #question :is(#question-text, select) { min-height: 2.1rem; padding: .2rem .7rem; font: inherit; color: var(--ink); background: var(--paper);
   border: 1px solid var(--line); border-radius: 7px; }
 button { cursor: pointer; }
 button:hover:enabled { background: var(--code); }
@@ -37,7 +37,8 @@ button:disabled { color: var(--soft); cursor: default; }
 #wheel:hover { filter: brightness(1.08); }
 [data-steers=true] #wheel { color: var(--ink); background: var(--paper); border-color: var(--ink); }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-#tabs { display: flex; gap: .3rem; margin: 0; padding: 0; list-style: none; flex: 1 1 100%; overflow-x: auto; scrollbar-width: thin; }
+.tabs { display: flex; gap: .3rem; flex: 1 1 100%; min-width: 0; }
+#tabs { display: flex; gap: .3rem; margin: 0; padding: 0; list-style: none; min-width: 0; overflow-x: auto; scrollbar-width: thin; }
 #tabs li { display: flex; flex: 0 1 15rem; min-width: 7rem; }
 #tabs button { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 #tabs button:first-child { flex: 1; border-radius: 7px 0 0 7px; text-align: left; }
@@ -56,11 +57,17 @@ button:disabled { color: var(--soft); cursor: default; }
   border-bottom: 1px solid var(--line); border-left: 4px solid var(--link); }
 #question p { margin: 0; flex: 1 1 100%; max-height: 5rem; overflow: auto; overflow-wrap: anywhere; white-space: pre-wrap; }
 #question-heading { font-weight: 600; }
-#question-text { flex: 1 1 14rem; min-width: 0; }
+#question :is(#question-text, select) { flex: 1 1 14rem; min-width: 0; }
+#question select { max-width: 30rem; padding: .2rem; }
 #question button { min-width: 5rem; }
 #question-yes { font-weight: 600; }
-body:not([data-steers=true]) #question :is(input, button) { display: none; }
+body:not([data-steers=true]) #question :is(input, select, button) { display: none; }
 #question[hidden], #question [hidden], #question p:empty { display: none; }
+#downloads { margin: 0; padding: 0; list-style: none; max-height: 8rem; overflow: auto; }
+#downloads[hidden] { display: none; }
+#downloads li { display: flex; align-items: center; gap: .4rem; padding: .4rem .9rem; border-bottom: 1px solid var(--line);
+  border-left: 4px solid var(--get); }
+#downloads span { flex: 1; min-width: 0; overflow-wrap: anywhere; }
 #notice:empty, #steering:empty, #viewers:empty { display: none; }
 [data-is=over] #notice { border-left-color: var(--delete); }
 [data-is=over] .tools { display: none; }
@@ -81,8 +88,9 @@ canvas:not([data-sequence]) { visibility: hidden; }
   #viewers { flex: 1 1 auto; }
   #wheel { margin-left: auto; }
   #speed { display: none; }
-  button, #address, #question-text { min-height: 2.5rem; }
-  #address, #question-text { font-size: 16px; }
+  button, #address, #question :is(#question-text, select) { min-height: 2.5rem; }
+  #address, #question :is(#question-text, select) { font-size: 16px; }
+  #question select { flex-basis: 100%; max-width: none; }
 }
 `;
 
@@ -95,7 +103,8 @@ const body = html`<header class="bar">
 <button id="wheel" type="button" hidden>Take control</button>
 </header>
 <section class="tools" aria-label="Browser">
-<ul id="tabs" aria-label="Tabs"></ul>
+<div class="tabs"><ul id="tabs" aria-label="Tabs"></ul>
+<button id="open" type="button" data-drives disabled aria-label="New tab">+</button></div>
 <div class="group">
 <button id="back" type="button" data-drives disabled aria-label="Back">&larr;</button>
 <button id="forward" type="button" data-drives disabled aria-label="Forward">&rarr;</button>
@@ -115,10 +124,12 @@ const body = html`<header class="bar">
 <p id="question-heading" role="status"></p>
 <p id="question-message"></p>
 <input id="question-text" aria-labelledby="question-message" autocomplete="off" maxlength="10000" hidden>
+<select id="question-option" size="6" aria-labelledby="question-heading question-message" hidden></select>
 <input id="question-files" type="file" aria-labelledby="question-heading" hidden>
 <button id="question-no" type="button"></button>
 <button id="question-yes"></button>
 </form>
+<ul id="downloads" aria-label="Downloads" aria-live="polite" hidden></ul>
 <main class="stage">
 <textarea id="keys" disabled aria-label="Keyboard of the page. Shift and Escape leave it." autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck="false"></textarea>
 <canvas id="picture" role="img" aria-label="The session, no picture yet" width="1280" height="720"></canvas></main>

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
 import { type FileService, ListFilesResponseSchema, SessionFileSchema } from "../gen/pilothouse/v1/file_pb.ts";
 import { failFields } from "../platform/errors.ts";
 import { fileNameFault } from "../platform/file-name.ts";
@@ -8,7 +7,7 @@ import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { bytesOfBody } from "../request-body.ts";
 import type { Sessions } from "../sessions/sessions.ts";
-import { announcedBytesOf, changeFile, type FileChangeParts, finishing } from "./file-changes.ts";
+import { announcedBytesOf, answerFile, changeFile, type FileChangeParts, finishing } from "./file-calls.ts";
 
 /** What the service translates to. */
 export interface FileServiceParts extends FileChangeParts {
@@ -19,9 +18,6 @@ const defaultPage = 20;
 
 /** The cursor of a list: the position of its last file in the order of changes. */
 const position = /^[1-9]\d{0,15}$/;
-
-/** No browser runs what is of this type. */
-const contentType = "application/octet-stream";
 
 function assertName(name: string): void {
   const fault = fileNameFault(name);
@@ -44,10 +40,7 @@ export function createFileService(parts: FileServiceParts): ServiceImplementatio
     },
     async *get(call, { id, name }) {
       assertName(name);
-      for await (const { file, data } of files.read(call, id, name)) {
-        if (file) call.announce(Number(file.bytes));
-        yield create(HttpBodySchema, { data, ...(file && { contentType }) });
-      }
+      yield* answerFile(call, files.read(call, id, name));
     },
     async delete(call, { id, name }) {
       assertName(name);

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../call.ts";
-import { announcedBytesOf, changeFile, finishing } from "../files/file-changes.ts";
+import { announcedBytesOf, answerFile, changeFile, finishing } from "../files/file-calls.ts";
 import { SessionFileSchema } from "../gen/pilothouse/v1/file_pb.ts";
 import {
   type JoinRequest,
@@ -170,6 +170,9 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       );
       signsOfLife.note(id, steerer.clientId, true);
       return file ?? create(SessionFileSchema);
+    },
+    async *download(call, { id, name }) {
+      yield* answerFile(call, sessions.files.read(await steererOf(parts, call, id), id, name));
     },
   };
 }

@@ -71,6 +71,8 @@ test("a download whose name at the browser is a path is not looked at", async ()
     directory: artifactsDirectory(slot.storage),
     files,
     feed: new EventFeed(() => undefined),
+    holder: () => undefined,
+    onChanged: () => undefined,
   });
   await shelf.start();
   const outside = join(slot.storage, "outside");

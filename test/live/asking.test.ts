@@ -1,8 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { noise } from "../support/fixture-site.ts";
 import { type LendScene, startLendScene } from "../support/lend-scene.ts";
-import { LiveClient } from "../support/live-client.ts";
+import { LiveClient, type LiveMessage } from "../support/live-client.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
@@ -49,7 +51,7 @@ async function join(opened: Opened, name: string, control = true): Promise<Page>
 
 /** Where the parts of the page are, from left to right. */
 const parts = [
-  ...["alert", "confirm", "prompt", "leave", "loop", "huge", "too-huge", "file", "files", "send"],
+  ...["alert", "confirm", "prompt", "leave", "loop", "huge", "too-huge", "file", "files", "send", "land", "download"],
 ] as const;
 
 /** Clicks a part of the session's page, on the picture. */
@@ -295,6 +297,7 @@ test.each(["headless-shell", "chromium"])(
     const button = await windowPoint(page, { x: 710, y: 410 });
     await page.mouse.click(button.x, button.y);
     await says(page, "title", "Asking");
+    await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
     await clickOn(page, "file");
     await asks(page, "Asking asks for a file of yours.");
     await choose(page, [{ name: "b.txt", buffer: Buffer.from("abcd") }]);
@@ -337,12 +340,15 @@ test("only who steers gives the session files, which take no other's place", asy
   const [ada, cleo] = await Promise.all([opened.link("Ada"), opened.link("Cleo", false)]);
   const viewerKey = "a secret of the viewer's";
   const tokenOf = (url: string) => new URL(url).hash.slice(1);
-  const put = async (token: string, name: string, { to = session, key = viewerKey } = {}) => {
+  const ask = (init: RequestInit, token: string, name: string, { to = session, key = viewerKey }) => {
     const headers = { authorization: `Bearer ${token}`, "x-viewer-key": key };
-    const url = `${scene.service.url}${to}/live/files/${name}`;
-    const answer = await fetch(url, { method: "PUT", headers, body: "persons" });
+    return fetch(`${scene.service.url}${to}/live/files/${name}`, { ...init, headers });
+  };
+  const put = async (token: string, name: string, others = {}) => {
+    const answer = await ask({ method: "PUT", body: "persons" }, token, name, others);
     return { status: answer.status, body: await answer.json() };
   };
+  const get = async (token: string, name: string, others = {}) => (await ask({}, token, name, others)).status;
   await scene.rest(`${session}/files/a.txt`, undefined, { method: "PUT", body: "of the program" });
   expect(await put(tokenOf(ada), "a.txt")).toMatchObject({ status: 409 });
   using viewer = await LiveClient.join(scene.service.url, tokenOf(ada), { viewer_key: viewerKey });
@@ -352,6 +358,15 @@ test("only who steers gives the session files, which take no other's place", asy
   expect(await put(tokenOf(cleo), "b.txt")).toMatchObject({ status: 403 });
   expect(await put(tokenOf(ada), "b.txt", { key: "another's" })).toMatchObject({ status: 409 });
   expect(await put(scene.service.key, "b.txt", { key: "" })).toMatchObject({ status: 409 });
+  // What a program has put is not for people, and what was downloaded for who steers alone.
+  expect(await get(tokenOf(ada), "a.txt")).toBe(404);
+  viewer.send({ input: { events: ["pointer_down", "pointer_up"].map((kind) => ({ kind, x: 1150, y: 120 })) } });
+  const isThere = (status: string) => (message: LiveMessage) => message.state?.downloads?.[0]?.status === status;
+  await viewer.hear(isThere("finished"));
+  expect(await get(tokenOf(ada), "noise.bin")).toBe(200);
+  expect(await get(tokenOf(cleo), "noise.bin")).toBe(403);
+  expect(await get(tokenOf(ada), "noise.bin", { key: "another's" })).toBe(409);
+  await scene.rest(`${session}/files/noise.bin`, undefined, { method: "DELETE" });
   const another = await scene.open();
   expect(await put(tokenOf(ada), "b.txt", { to: another })).toMatchObject({ status: 404 });
   await scene.rest(another, undefined, { method: "DELETE" });
@@ -360,4 +375,101 @@ test("only who steers gives the session files, which take no other's place", asy
     ["a (1).txt", 7],
     ["a.txt", "of the program".length],
   ]);
+}, 60_000);
+
+test.each(["headless-shell", "chromium"])(
+  "who steers %s chooses from lists that the picture does not show, by mouse and by keys",
+  async (runtime) => {
+    const opened = await open("/asking.html", { runtime });
+    const page = await join(opened, "Ada");
+    const watching = await join(opened, "Cleo", false);
+    await takeControl(page);
+    await clickOn(page, "land");
+    await asks(page, /Asking offers a choice\.\s+Country/);
+    const list = page.getByRole("listbox");
+    expect(await list.getByRole("option").allTextContents()).toEqual([
+      "Atlantis",
+      "El Dorado",
+      "Norway",
+      "Poland",
+      "Zembla",
+    ]);
+    expect(await list.getByRole("option", { name: "El Dorado" }).isDisabled()).toBe(true);
+    await asks(watching, /Ada is to answer/);
+    expect(await panel(watching).getByRole("listbox").count()).toBe(0);
+    await list.getByRole("option", { name: "Poland" }).click();
+    await titled(opened, "input true Poland, change true Poland");
+    await asksNothing(page);
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
+
+    // The list has the focus in the page, and then in the panel.
+    await page.keyboard.press("Space");
+    await asks(page, "Country");
+    expect(await list.inputValue()).toBe("4");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await titled(opened, /Poland, input true Zembla, change true Zembla$/);
+    await asksNothing(page);
+
+    await page.keyboard.press("Space");
+    await asks(page, "Country");
+    await page.keyboard.press("Escape");
+    await asksNothing(page);
+    // The page had the keys that its list takes, and no others.
+    await clickOn(page, "land");
+    await asks(page, "Country");
+    await clickOn(page, "alert");
+    await asks(page, "hello");
+    await page.keyboard.press("Enter");
+    await asksNothing(page);
+    await clickOn(page, "land");
+    await asks(page, "Country");
+    await handBack(page);
+    await asksNothing(page);
+    const tap = { action: { kind: "tap", selector: "#land" } };
+    expect(await scene.rest(`${opened.session}/interact`, tap)).toMatchObject({ status: 200 });
+    await asksNothing(page);
+  },
+  90_000,
+);
+
+test.each(["headless-shell", "chromium"])(
+  "what a page of %s downloads while a person steers is theirs to save, as it is",
+  async (runtime) => {
+    const opened = await open("/asking.html", { runtime });
+    const page = await join(opened, "Ada");
+    const list = page.getByRole("list", { name: "Downloads" });
+    const offers = (text: string) => expect.poll(() => list.allTextContents(), patient).toEqual([text]);
+    await takeControl(page);
+    await clickOn(page, "download");
+    await offers("noise.bin, 3.0 MBSave×");
+    const saving = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save noise.bin" }).press("Enter");
+    const saved = await saving;
+    expect(saved.suggestedFilename()).toBe("noise.bin");
+    expect((await readFile(await saved.path())).equals(noise(3_000_000))).toBe(true);
+    await page.getByRole("button", { name: "Dismiss noise.bin" }).press("Enter");
+    await expect.poll(() => list.isVisible(), patient).toBe(false);
+    await clickOn(page, "download");
+    await offers("noise (1).bin, 3.0 MBSave×");
+    await handBack(page);
+    await expect.poll(() => list.isVisible(), patient).toBe(false);
+  },
+  60_000,
+);
+
+test("who steers opens tabs and closes them by keys alone", async () => {
+  const opened = await open("/asking.html");
+  const page = await join(opened, "Ada");
+  await takeControl(page);
+  const tabs = page.getByRole("list", { name: "Tabs" }).getByRole("button");
+  await page.getByRole("button", { name: "New tab" }).press("Enter");
+  await expect.poll(() => tabs.allTextContents(), patient).toEqual(["Asking", "×", "Untitled page", "×"]);
+  // The address has the focus.
+  await page.keyboard.type(scene.site.url("/form.html"));
+  await page.keyboard.press("Enter");
+  await says(page, "title", "Form");
+  await page.getByRole("button", { name: "Close Form" }).press("Enter");
+  await says(page, "title", "Asking");
+  await expect.poll(() => tabs.allTextContents(), patient).toEqual(["Asking", "×"]);
 }, 60_000);

@@ -83,7 +83,22 @@ test("in all its states, sizes and schemes the page is accessible, and fits", as
   await ada.getByRole("textbox", { name: "Name?" }).waitFor();
   wrong.push(...(await look(ada, "asked")));
   wrong.push(...(await look(ben, "another-is-asked")));
-  await ada.getByRole("button", { name: "Cancel" }).click();
+  await ada.getByRole("button", { name: "Cancel", exact: true }).click();
+  const press = async (x: number) => {
+    const at = await windowPoint(ada, { x, y: 120 });
+    await ada.mouse.click(at.x, at.y);
+  };
+  await press(750);
+  await ada.getByRole("button", { name: "Choose a file" }).waitFor();
+  wrong.push(...(await look(ada, "asked-for-a-file")));
+  await ada.getByRole("button", { name: "Cancel", exact: true }).click();
+  await press(1050);
+  await ada.getByRole("listbox").waitFor();
+  wrong.push(...(await look(ada, "offered-a-choice")));
+  await ada.getByRole("button", { name: "Cancel", exact: true }).click();
+  await press(1150);
+  await ada.getByRole("button", { name: "Save noise.bin" }).waitFor();
+  wrong.push(...(await look(ada, "downloaded")));
   await ada.getByRole("textbox", { name: "Address" }).fill(scene.site.url("/check.html"));
   await ada.keyboard.press("Enter");
   await says(ada, "notice", "paused at a bot check");

@@ -8,6 +8,10 @@ const pages = new URL("pages/", import.meta.url);
 
 type Answer = (request: IncomingMessage, response: ServerResponse, url: URL) => void;
 
+/** Bytes that no compression and no decoding leaves as they are, the same each time. */
+export const noise = (bytes: number): Buffer =>
+  createHash("shake256", { outputLength: bytes }).update("noise").digest();
+
 /** What the site answers besides the files of `pages/`. */
 const answers: Readonly<Record<string, Answer>> = {
   "/auth": (_request, response) => {
@@ -37,6 +41,10 @@ const answers: Readonly<Record<string, Answer>> = {
   "/sized-download": (_request, response, url) => {
     response.writeHead(200, { "content-disposition": 'attachment; filename="sized.bin"' });
     response.end(Buffer.alloc(Number(url.searchParams.get("bytes"))));
+  },
+  "/noise": (_request, response, url) => {
+    response.writeHead(200, { "content-disposition": 'attachment; filename="noise.bin"' });
+    response.end(noise(Number(url.searchParams.get("bytes"))));
   },
   "/uploaded": (request, response) => {
     void listForm(request).then((form) => {

@@ -63,8 +63,10 @@ describe.each(["headless-shell", "chromium"])("a page of %s", { timeout: 60_000 
     expect(await close("page_3")).toMatchObject({ pageId: "page_1", title: "Popups" });
     expect((await session.state()).pages.map(({ id }) => id)).toEqual(["page_1", "page_2"]);
     await expect(close("page_3")).rejects.toMatchObject({ slug: "not-found" });
-    await close("page_2");
-    expect(await close("page_1")).toMatchObject({ pageId: "page_4", url: "about:blank" });
+    const openPage = { case: "openPage", value: {} } as const;
+    expect(await session.interact({ action: openPage })).toMatchObject({ pageId: "page_4", url: "about:blank" });
+    await Promise.all([close("page_2"), close("page_4")]);
+    expect(await close("page_1")).toMatchObject({ pageId: "page_5", url: "about:blank" });
   });
 
   test("goes back and forward in its history, and loads anew", async () => {

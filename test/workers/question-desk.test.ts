@@ -58,3 +58,12 @@ test("at most 64 questions are open", () => {
   for (let index = 0; index < 70; index++) ask(String(index));
   expect(asked().length).toBe(64);
 });
+
+test("a page that has gone when its question is given up fails nobody", async () => {
+  const { desk, asked } = open();
+  desk.hold("view:ada");
+  desk.ask({ kind: "select" }, () => Promise.reject(new Error("gone")));
+  desk.hold(undefined);
+  await vi.runAllTimersAsync();
+  expect(asked()).toEqual([]);
+});

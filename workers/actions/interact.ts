@@ -14,7 +14,10 @@ import { upload } from "./upload.ts";
 type Action = InteractRequest["action"];
 
 /** An action upon what a page shows, and none upon the page itself. */
-export type PageAction = Exclude<Action, { case: "back" | "forward" | "reload" | "activatePage" | "closePage" }>;
+export type PageAction = Exclude<
+  Action,
+  { case: "back" | "forward" | "reload" | "activatePage" | "closePage" | "openPage" }
+>;
 
 /**
  * Does the one thing that a request asks for. Gives the title of the page, where the page has told it when it had handled

@@ -44,6 +44,11 @@ export async function activatePage({ pages }: ControlScene, { pageId }: Activate
   await within(page.cdp.send("Page.bringToFront"), frontMs, undefined);
 }
 
+/** Opens a blank page, and makes it the active one. */
+export async function openPage({ pages, progress }: ControlScene): Promise<void> {
+  await pages.open(progress);
+}
+
 /** Closes a page; the one that was active before it is active then. */
 export async function closePage({ pages, progress }: ControlScene, { pageId }: ClosePage): Promise<void> {
   await pages.close(pages.find(pageId), progress);

@@ -1,5 +1,5 @@
 import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
-import { failFields } from "../../src/platform/errors.ts";
+import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { DialogDesk } from "../pages/dialog-desk.ts";
 import { CommandProgress } from "../pages/progress.ts";
 import type { QuestionDesk } from "../pages/question-desk.ts";
@@ -14,7 +14,7 @@ const giveMs = 5_000;
 
 export interface ChooserDeskParts {
   readonly dialogs: Pick<DialogDesk, "begin">;
-  readonly questions: Pick<QuestionDesk, "ask" | "isHeld">;
+  readonly questions: Pick<QuestionDesk, "ask" | "holder">;
   readonly files: Pick<SessionFiles, "pathOf">;
 }
 
@@ -76,7 +76,7 @@ export class ChooserDesk {
       this.#expected.delete(tab);
       end("accepted");
       take(chooser);
-    } else if (chooser && this.#parts.questions.isHeld) {
+    } else if (chooser && this.#parts.questions.holder !== undefined) {
       const earlier = this.#open.get(tab);
       if (earlier) this.#end(tab, earlier, "dismissed");
       const open = { committed: tab.committed, frameId, end };
@@ -117,6 +117,9 @@ export class ChooserDesk {
         await giveFiles(input, this.#pathsOf(given.files), progress);
         answer = "accepted";
       } else if (given) await giveNothing(input, progress);
+    } catch (thrown) {
+      if (thrown instanceof Failure) throw thrown;
+      throw fail("not-found", {}, { detail: "the page does not ask that any more", cause: thrown });
     } finally {
       this.#end(tab, open, answer);
     }

@@ -1,6 +1,7 @@
 import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
+import { type LiveDownload, LiveDownloadSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { type Download, DownloadSchema, SessionDownloadEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { cleanFileName } from "../../src/platform/file-name.ts";
 import type { EventFeed } from "../pages/event-feed.ts";
@@ -25,12 +26,25 @@ export interface DownloadShelfOptions {
   /** Where downloads are when they are complete. */
   readonly files: SessionFiles;
   readonly feed: EventFeed;
+  /** The person who steers. */
+  holder(): string | undefined;
+  /** Hears that there is another download, or one has come to its end. */
+  onChanged(): void;
+}
+
+/** A download that has begun while a person steered. */
+interface Offer {
+  readonly id: string;
+  readonly holder: string;
+  readonly download: Download;
 }
 
 /** Has what pages download come in a directory of the slot, within bounds, and gives it to the session's files. */
 export class DownloadShelf {
   readonly #options: DownloadShelfOptions;
   readonly #shown: Download[] = [];
+  readonly #offers: Offer[] = [];
+  #offered = 0;
   readonly #running = new Map<string, Download>();
   readonly #coming: Coming;
   #timer: NodeJS.Timeout | undefined;
@@ -43,6 +57,13 @@ export class DownloadShelf {
   /** The last 10, the newest last. */
   get downloads(): readonly Download[] {
     return this.#shown;
+  }
+
+  /** What has begun while a person steered, of the last 10 that have begun while anybody did. */
+  offeredTo(person: string | undefined): LiveDownload[] {
+    return this.#offers.flatMap(({ id, holder, download: { fileName, bytes, status } }) =>
+      holder === person ? [create(LiveDownloadSchema, { id, fileName, bytes, status })] : [],
+    );
   }
 
   /** Takes whatever pages download from now on. */
@@ -68,8 +89,18 @@ export class DownloadShelf {
     this.#shown.push(download);
     if (this.#shown.length > kept) this.#shown.shift();
     this.#running.set(guid, download);
+    this.#offer(download);
     if (this.#options.files.hasRoom) this.#timer ??= setInterval(() => void this.#measure(), measureMs);
     else this.#refuse(guid, download);
+  }
+
+  #offer(download: Download): void {
+    const holder = this.#options.holder();
+    if (holder === undefined) return;
+    this.#offered += 1;
+    this.#offers.push({ id: `dow_${this.#offered}`, holder, download });
+    if (this.#offers.length > kept) this.#offers.shift();
+    this.#options.onChanged();
   }
 
   #follow({ guid, state, receivedBytes, totalBytes }: WireEvents["Browser.downloadProgress"]): void {
@@ -118,6 +149,7 @@ export class DownloadShelf {
     download.status = status;
     const { fileName, bytes } = download;
     this.#options.feed.publish(SessionDownloadEventSchema, { fileName, bytes, status });
+    this.#options.onChanged();
   }
 
   /** What a browser says of its downloads is the page's word; how much there is on disk is not. */

@@ -123,9 +123,10 @@ export class SessionFiles {
     return undefined;
   }
 
-  /** Opens a file. */
-  async open(name: string): Promise<OpenFile> {
+  /** Opens a file; for a person only one that a page has downloaded. */
+  async open(name: string, isForPerson = false): Promise<OpenFile> {
     const { file } = this.#find(name);
+    if (isForPerson && file.source !== FileSource.DOWNLOAD) throw noFile(name);
     const handle = await open(this.#place(name), asItIs);
     return { file, handle, [Symbol.asyncDispose]: () => handle.close() };
   }
@@ -140,7 +141,7 @@ export class SessionFiles {
   #find(name: string): KeptFile {
     assertName(name);
     const kept = this.#kept.get(name);
-    if (!kept) throw fail("not-found", {}, { detail: `the session has no file ${JSON.stringify(name)}` });
+    if (!kept) throw noFile(name);
     return kept;
   }
 
@@ -210,6 +211,10 @@ export class SessionFiles {
 function assertName(name: string): void {
   const fault = fileNameFault(name);
   if (fault !== undefined) throw failFields("validation-failed", { name: fault });
+}
+
+function noFile(name: string): Error {
+  return fail("not-found", {}, { detail: `the session has no file ${JSON.stringify(name)}` });
 }
 
 function tooLarge(): Error {

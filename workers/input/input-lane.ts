@@ -1,4 +1,4 @@
-import type { InputEvent } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
+import { type InputEvent, TouchPhase } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { type PageInput, releaseAll } from "./page-input.ts";
 import { play } from "./person-input.ts";
@@ -14,6 +14,15 @@ const mostMoves = 2;
 
 /** How long a page may take to say whether it has begun to drag. */
 const dropMs = 1_000;
+
+/** Keys that may open a list of options, or close it. */
+const listKeys = new Set([" ", "Enter", "Escape", "Tab", "F4", "ArrowUp", "ArrowDown"]);
+
+/** Whether an event may open a list of options, or close it. */
+function mayOpen({ case: kind, value }: InputEvent["event"]): boolean {
+  if (kind === "keyDown") return listKeys.has(value.key);
+  return kind === "pointerDown" || kind === "pointerUp" || (kind === "touch" && value.phase === TouchPhase.END);
+}
 
 /** What a page has yet to handle. */
 interface Load {
@@ -34,15 +43,17 @@ interface Waiting {
  */
 export class InputLane {
   readonly #findInput: () => PageInput;
+  readonly #onPressed: () => void;
   readonly #loads = new WeakMap<PageInput, Load>();
   #waiting: Waiting[] = [];
   #page: PageInput | undefined;
   #holdUp: Promise<unknown> | undefined;
   #eased: PromiseWithResolvers<void> | undefined;
 
-  /** `findInput` gives what the active page is driven with. */
-  constructor(findInput: () => PageInput) {
+  /** `findInput` gives what the active page is driven with; `onPressed` hears that a page has handled what may open a list. */
+  constructor(findInput: () => PageInput, onPressed: () => void = () => undefined) {
     this.#findInput = findInput;
+    this.#onPressed = onPressed;
   }
 
   /** Resolves when a page has handled something, or the lane was cleared: there may be room. */
@@ -121,6 +132,7 @@ export class InputLane {
       if (isMove) load.moves += 1;
       void played.then(() => {
         if (isMove) load.moves -= 1;
+        if (mayOpen(event)) this.#onPressed();
         this.#ease(page, places);
         this.#pump();
       });

@@ -102,6 +102,14 @@ export class PageBook implements TargetListener {
     this.changes.tell();
   }
 
+  /** Opens a blank page, which is the active one then. Throws `conflict` when there are too many. */
+  async open(progress: Progress): Promise<void> {
+    if (this.#pages.length >= mostPages) {
+      throw fail("conflict", {}, { detail: `the session has ${mostPages} pages, which is the most` });
+    }
+    await progress.race(this.#newTab().then((tab) => this.#adopt(tab)));
+  }
+
   /** Closes a page; resolves when it is gone, with another in its place when it was the last one. */
   async close({ tab }: SessionPage, progress: Progress): Promise<void> {
     await progress.race(this.#closeTab(tab));

@@ -27,9 +27,9 @@ export class QuestionDesk {
     this.#onChanged = onChanged;
   }
 
-  /** Whether there is somebody to ask. */
-  get isHeld(): boolean {
-    return this.#holder !== undefined;
+  /** The person who is asked; undefined while nobody steers. */
+  get holder(): string | undefined {
+    return this.#holder;
   }
 
   /** What is open, the oldest first. */
@@ -41,7 +41,7 @@ export class QuestionDesk {
   hold(holder: string | undefined): void {
     if (holder === this.#holder) return;
     this.#holder = holder;
-    for (const id of [...this.#open.keys()]) void this.#settle(id, undefined);
+    for (const id of [...this.#open.keys()]) this.#giveUp(id);
   }
 
   /** Asks the person who steers; gives undefined when there is none. To dispose of it takes the question back. */
@@ -52,7 +52,7 @@ export class QuestionDesk {
     if (this.#holder === undefined || this.#open.size >= mostOpen) return undefined;
     this.#asked += 1;
     const id = `que_${this.#asked}`;
-    const timer = setTimeout(() => void this.#settle(id, undefined), patienceMs);
+    const timer = setTimeout(() => this.#giveUp(id), patienceMs);
     this.#open.set(id, { question: create(LiveQuestionSchema, { ...asked, id }), settle, timer });
     this.#onChanged();
     return { [Symbol.dispose]: () => void this.#close(id) };
@@ -63,6 +63,11 @@ export class QuestionDesk {
     if (!(await this.#settle(answer.questionId, answer))) {
       throw fail("not-found", {}, { detail: "the page does not ask that any more" });
     }
+  }
+
+  /** Settles a question without an answer. Nobody waits to hear that its page has gone, or hangs. */
+  #giveUp(id: string): void {
+    this.#settle(id, undefined).catch(() => undefined);
   }
 
   async #settle(id: string, answer: LiveAnswer | undefined): Promise<boolean> {

@@ -13,6 +13,7 @@ import { ChooserDesk } from "../files/chooser-desk.ts";
 import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
 import { ChallengeWatch } from "../harness/challenge-watch.ts";
+import { SelectDesk } from "../input/select-desk.ts";
 import { LendDesk } from "../lend/lend-desk.ts";
 import { LiveDesk } from "../live/live-desk.ts";
 import { Publication } from "../live/publication.ts";
@@ -43,6 +44,7 @@ export class SessionBrowser {
   readonly pages: PageBook;
   /** What pages ask of the person who steers. */
   readonly questionDesk = new QuestionDesk(() => this.liveDesk.changed());
+  readonly selectDesk = new SelectDesk(this.questionDesk);
   readonly dialogDesk: DialogDesk;
   readonly chooserDesk: ChooserDesk;
   readonly files: SessionFiles;
@@ -80,6 +82,8 @@ export class SessionBrowser {
       directory: artifactsDirectory(slot.storage),
       files: this.files,
       feed: this.feed,
+      holder: () => this.questionDesk.holder,
+      onChanged: () => this.liveDesk.changed(),
     });
     this.lendDesk = new LendDesk({
       wire: process.wire,
@@ -167,6 +171,7 @@ export class SessionBrowser {
     const { tab } = sessionPage;
     this.dialogDesk.attend(tab, sessionPage.id);
     this.chooserDesk.attend(tab, sessionPage.id);
+    this.selectDesk.attend(tab);
     this.challengeWatch.attend(tab);
     this.#console.attend(tab);
     tab.listen({

@@ -22,7 +22,7 @@ import { asFailure } from "../../src/platform/errors.ts";
 import { Aftermath } from "../actions/aftermath.ts";
 import { interact } from "../actions/interact.ts";
 import { navigate } from "../actions/navigate.ts";
-import { activatePage, closePage, goInHistory, reload } from "../actions/page-control.ts";
+import { activatePage, closePage, goInHistory, openPage, reload } from "../actions/page-control.ts";
 import type { Scene } from "../actions/scene.ts";
 import { readSelection } from "../actions/selection.ts";
 import { waitFor } from "../actions/wait.ts";
@@ -349,6 +349,9 @@ export class SessionCommands {
         return { page: pages.active };
       case "closePage":
         await closePage({ ...scene, pages }, action.value);
+        return { page: pages.active };
+      case "openPage":
+        await openPage({ ...scene, pages });
         return { page: pages.active };
       default: {
         const aftermath = new Aftermath(pages, scene.sessionPage);

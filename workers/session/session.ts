@@ -86,7 +86,10 @@ export class Session {
     };
     this.#pause = new ChallengePause({ onChallenge, queue: this.#queue, idleClock: this.#idleClock, onEvent });
     this.#browser.challengeWatch.listen(this.#pause);
-    this.#lane = new InputLane(() => inputOf(this.#browser.pages.active.cdp));
+    this.#lane = new InputLane(
+      () => inputOf(this.#browser.pages.active.cdp),
+      () => this.#lookForLists(),
+    );
     this.#control = new SessionControl({
       drop: (failure) => this.#queue.drop(failure),
       release: () => this.#releaseAll(),
@@ -161,8 +164,9 @@ export class Session {
         const { status, reason } = this.#pause;
         const { message: control, since } = this.#control;
         const pauseReason = reason === undefined ? {} : { pauseReason: reason };
-        const { open: questions } = this.#browser.questionDesk;
-        return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since), questions: [...questions] };
+        const { questionDesk, downloadShelf } = this.#browser;
+        const asked = { questions: [...questionDesk.open], downloads: downloadShelf.offeredTo(this.#control.holder) };
+        return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since), ...asked };
       },
       activity: () => this.#idleClock.activity(),
     });
@@ -209,6 +213,11 @@ export class Session {
     this.#browser.liveDesk.close(waiting);
     this.#browser.feed.close();
     this.#browser.challengeWatch.close();
+  }
+
+  #lookForLists(): void {
+    const { selectDesk, pages } = this.#browser;
+    if (pages.shown) selectDesk.touched(pages.shown);
   }
 
   #releaseAll(): void {

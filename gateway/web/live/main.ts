@@ -1,5 +1,6 @@
 import { createClipboard } from "./clipboard.ts";
 import { connect } from "./connection.ts";
+import { createDownloads } from "./downloads.ts";
 import { createInputQueue } from "./input-queue.ts";
 import { attachKeyboard } from "./keyboard.ts";
 import { takeToken, takeViewerKey } from "./link.ts";
@@ -41,6 +42,7 @@ const showQuestion = createQuestionPanel({
   complain,
   leave: focusKeys,
 });
+const showDownloads = createDownloads({ fetch: transfers.fetch, complain, leave: focusKeys });
 
 function focusKeys(): void {
   field.focus({ preventScroll: true });
@@ -53,6 +55,7 @@ function show(news: Partial<Shown>): void {
   const doesSteer = steers(shown);
   if (doesSteer && !didSteer) focusKeys();
   showQuestion(shown);
+  showDownloads(shown);
   if (didSteer && !doesSteer) {
     input.clear();
     // The field that had the focus takes none now.
@@ -133,6 +136,12 @@ function attach(): void {
   });
   const press = (id: string, act: () => unknown): void => find(id, HTMLButtonElement).addEventListener("click", act);
   for (const kind of ["back", "forward", "reload"] as const) press(kind, () => command({ kind }));
+  press("open", () => {
+    command({ kind: "open_page" });
+    const address = find("address", HTMLInputElement);
+    address.value = "";
+    address.focus();
+  });
   press("keyboard", focusKeys);
   press("copy", () => clipboard.copy());
   press("paste", () => clipboard.pasteFromClipboard());

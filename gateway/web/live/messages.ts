@@ -15,6 +15,16 @@ export interface State {
   readonly control_changed_at?: string;
   readonly pages?: readonly Tab[];
   readonly questions?: readonly Question[];
+  readonly downloads?: readonly Download[];
+}
+
+/** What a page has downloaded while the person steered who does. */
+export interface Download {
+  readonly id: string;
+  readonly file_name: string;
+  /** A number of 64 bits is a text. */
+  readonly bytes?: string | number;
+  readonly status: string;
 }
 
 /** What a page asks of the person who steers. */
@@ -27,6 +37,17 @@ export interface Question {
   /** Of a file chooser: it takes more files than one, and files of these types. */
   readonly multiple?: boolean;
   readonly accept?: string;
+  /** What a list has to choose from. */
+  readonly options?: readonly Choice[];
+}
+
+/** An option of a list. */
+export interface Choice {
+  readonly index?: number;
+  readonly label?: string;
+  readonly group?: string;
+  readonly disabled?: boolean;
+  readonly selected?: boolean;
 }
 
 /** What that person answers. */
@@ -36,6 +57,8 @@ export interface Answer {
   readonly text?: string;
   /** Names of files of the session. */
   readonly files?: readonly string[];
+  /** Which option of a list. */
+  readonly option?: number;
 }
 
 /** One who watches. */
@@ -114,5 +137,5 @@ export type InputEvent =
 /** What a person does with a page as a whole. */
 export type Command =
   | { readonly kind: "navigate"; readonly url: string }
-  | { readonly kind: "back" | "forward" | "reload" }
+  | { readonly kind: "back" | "forward" | "reload" | "open_page" }
   | { readonly kind: "activate_page" | "close_page"; readonly page_id: string };

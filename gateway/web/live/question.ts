@@ -1,4 +1,4 @@
-import type { Answer, Question } from "./messages.ts";
+import type { Answer, Choice, Question } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
 import { find, nameOf, type Shown, steers } from "./view.ts";
 
@@ -14,6 +14,7 @@ const wordings: Readonly<Record<string, Wording>> = {
   confirm: { heading: "asks:", yes: "OK", no: "Cancel" },
   prompt: { heading: "asks:", yes: "OK", no: "Cancel" },
   beforeunload: { heading: "is being left. What was entered may be lost.", yes: "Leave", no: "Stay" },
+  select: { heading: "offers a choice.", yes: "Choose", no: "Cancel" },
   file_chooser: { heading: "asks for a file of yours.", yes: "Choose a file", no: "Cancel" },
 };
 
@@ -25,6 +26,29 @@ const wordingOf = ({ kind, multiple }: Question): Wording | undefined =>
 function messageOf({ kind, message = "", accept = "" }: Question): string {
   if (kind === "file_chooser") return accept && `It is for ${accept}.`;
   return kind === "beforeunload" ? "" : message;
+}
+
+function optionOf({ index = 0, label = "", disabled = false, selected = false }: Choice): HTMLOptionElement {
+  const made = new Option(label, String(index), selected, selected);
+  made.disabled = disabled;
+  return made;
+}
+
+/** Options in their groups, in their order. */
+function listOf(options: readonly Choice[]): HTMLElement[] {
+  const made: HTMLElement[] = [];
+  let group: HTMLOptGroupElement | undefined;
+  for (const option of options) {
+    const name = option.group ?? "";
+    if (name === "") group = undefined;
+    else if (group?.label !== name) {
+      group = Object.assign(document.createElement("optgroup"), { label: name });
+      made.push(group);
+    }
+    if (group) group.append(optionOf(option));
+    else made.push(optionOf(option));
+  }
+  return made;
 }
 
 export interface QuestionParts {
@@ -41,6 +65,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
   const panel = find("question", HTMLFormElement);
   const message = find("question-message", HTMLElement);
   const field = find("question-text", HTMLInputElement);
+  const list = find("question-option", HTMLSelectElement);
   const files = find("question-files", HTMLInputElement);
   const yes = find("question-yes", HTMLButtonElement);
   const no = find("question-no", HTMLButtonElement);
@@ -57,16 +82,24 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     if (latest) show(latest);
   }
 
+  function enteredFor({ kind }: Question): Pick<Answer, "text" | "option"> {
+    if (kind === "select") return { option: Number(list.value) };
+    return kind === "prompt" ? { text: field.value } : {};
+  }
+
   function give(accept: boolean): void {
     if (!shown) return;
     if (shown.kind === "file_chooser" && accept) files.click();
-    else reply({ question_id: shown.id, accept, ...(shown.kind === "prompt" && accept && { text: field.value }) });
+    else if (shown.kind === "select" && accept && list.value === "") list.focus();
+    else reply({ question_id: shown.id, accept, ...(accept && enteredFor(shown)) });
   }
 
   function fill(question: Question, wording: Wording): void {
     message.textContent = messageOf(question);
     field.hidden = question.kind !== "prompt";
     field.value = question.default_text ?? "";
+    list.hidden = question.kind !== "select";
+    list.replaceChildren(...listOf(question.options ?? []));
     files.accept = question.accept ?? "";
     files.multiple = question.multiple ?? false;
     yes.textContent = wording.yes;
@@ -108,6 +141,16 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     event.preventDefault();
     give(no.textContent === "");
   });
+  list.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    give(true);
+  });
+  // One press is enough, as on a list that a browser opens.
+  list.addEventListener(
+    "click",
+    ({ target }) => void (target instanceof HTMLOptionElement && !target.disabled && give(true)),
+  );
   files.addEventListener("change", () => {
     const chosen = [...(files.files ?? [])];
     // The same file, chosen once more, is to be a change.
@@ -131,14 +174,14 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     shown = question;
     panel.hidden = !question;
     if (isNew || !isOurs) sending = void sending?.abort();
-    for (const part of [field, no]) part.disabled = !isOurs;
+    for (const part of [field, list, no]) part.disabled = !isOurs;
     yes.disabled = !isOurs || sending !== undefined;
     if (question && wording) {
       const title = pages.find(({ id }) => id === question.page_id)?.title || "The page";
       const whom = isOurs ? "" : ` ${nameOf(state?.control.holder_client_id, now)} is to answer.`;
       find("question-heading", HTMLElement).textContent = `${title} ${wording.heading}${whom}`;
       if (isNew) fill(question, wording);
-      if (isNew && isOurs) (question.kind === "prompt" ? field : yes).focus();
+      if (isNew && isOurs) (({ prompt: field, select: list })[question.kind] ?? yes).focus();
     }
     if (!question && hadFocus && isOurs) leave();
   }

@@ -11,6 +11,8 @@ export interface TransferParts {
 export interface Transfers {
   /** Gives a file to the session, and gives the name that it has there. Rejects with why not. */
   give(file: File, signal: AbortSignal): Promise<string>;
+  /** Fetches a download of the session's. Rejects with why not. */
+  fetch(name: string): Promise<Blob>;
 }
 
 export function createTransfers({ token, viewerKey, sessionId }: TransferParts): Transfers {
@@ -30,5 +32,6 @@ export function createTransfers({ token, viewerKey, sessionId }: TransferParts):
       ).json();
       return name;
     },
+    fetch: async (name) => (await ask(name, {})).blob(),
   };
 }

@@ -135,4 +135,5 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "StatusService.Unsubscribe": ["nothing"],
   "StatusService.UnsubscribeOneClick": ["nothing"],
   "LiveService.Upload": ["sessions:read"],
+  "LiveService.Download": ["sessions:read"],
 };

@@ -1,7 +1,13 @@
+import { create } from "@bufbuild/protobuf";
 import type { AuditLog, Call } from "../call.ts";
+import { type HttpBody, HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
+import type { FileChunk } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { errorTable } from "../platform/error-table.ts";
 import { asFailure } from "../platform/errors.ts";
 import type { Database } from "../platform/postgres/database.ts";
+
+/** No browser runs what is of this type. */
+const contentType = "application/octet-stream";
 
 /** What an entry of a change is written with. */
 export interface FileChangeParts {
@@ -41,6 +47,14 @@ export async function changeFile<T>(
 export function announcedBytesOf(call: Pick<Call, "body" | "header">): bigint {
   const told = call.header("content-length") ?? "";
   return call.body && /^\d{1,15}$/.test(told) ? BigInt(told) : 0n;
+}
+
+/** Answers a call by a file as it comes from its worker. */
+export async function* answerFile(call: Call, chunks: AsyncIterable<FileChunk>): AsyncGenerator<HttpBody> {
+  for await (const { file, data } of chunks) {
+    if (file) call.announce(Number(file.bytes));
+    yield create(HttpBodySchema, { data, ...(file && { contentType }) });
+  }
 }
 
 /** The bytes of a file; what is to come before its worker hears that it is whole, is done after the last of them. */

@@ -1,0 +1,93 @@
+import type { Download } from "./messages.ts";
+import type { Transfers } from "./transfers.ts";
+import { find, type Shown, steers } from "./view.ts";
+
+/** Milliseconds that a browser may take to begin with what it is to save. */
+const savingMs = 60_000;
+
+const endings: Readonly<Record<string, string>> = {
+  running: "is on its way",
+  failed: "was broken off",
+  refused: "was refused: it is too much",
+};
+
+function sizeOf(bytes: number): string {
+  const power = Math.min(3, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const digits = power > 0 && bytes / 1_000 ** power < 10 ? 1 : 0;
+  return `${(bytes / 1_000 ** power).toFixed(digits)} ${["bytes", "kB", "MB", "GB"][power]}`;
+}
+
+export interface DownloadParts {
+  readonly fetch: Transfers["fetch"];
+  /** Tells the person why something did not work. */
+  complain(why: string): void;
+  /** Keys belong to the picture again. */
+  leave(): void;
+}
+
+/** Makes what offers the person who steers what pages have downloaded meanwhile. */
+export function createDownloads({ fetch, complain, leave }: DownloadParts) {
+  const list = find("downloads", HTMLUListElement);
+  const dismissed = new Set<string>();
+  let before = "";
+  let latest: Shown | undefined;
+
+  async function save({ file_name: name }: Download, button: HTMLButtonElement): Promise<void> {
+    button.disabled = true;
+    try {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await fetch(name));
+      link.download = name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), savingMs);
+    } catch (thrown) {
+      complain(`That did not work: ${thrown instanceof Error ? thrown.message : "the file did not come"}.`);
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  function button(text: string, name: string, press: (made: HTMLButtonElement) => void): HTMLButtonElement {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = text;
+    made.setAttribute("aria-label", name);
+    made.addEventListener("click", () => press(made));
+    return made;
+  }
+
+  function item(download: Download): HTMLLIElement {
+    const { id, file_name: name, status } = download;
+    const made = document.createElement("li");
+    const text = document.createElement("span");
+    const isReady = status === "finished";
+    text.textContent = isReady
+      ? `${name}, ${sizeOf(Number(download.bytes ?? 0))}`
+      : `${name} ${endings[status] ?? status}`;
+    made.append(text);
+    if (isReady) made.append(button("Save", `Save ${name}`, (pressed) => void save(download, pressed)));
+    const dismiss = button("\u00d7", `Dismiss ${name}`, () => {
+      dismissed.add(id);
+      if (latest) show(latest);
+      leave();
+    });
+    if (status !== "running") made.append(dismiss);
+    return made;
+  }
+
+  function show(now: Shown): void {
+    latest = now;
+    const offered = steers(now) ? (now.state?.downloads ?? []) : [];
+    const open = offered.filter(({ id }) => !dismissed.has(id));
+    const told = JSON.stringify(open);
+    if (told === before) return;
+    before = told;
+    const all: (Element | null)[] = [...list.querySelectorAll("button")];
+    const focused = all.indexOf(document.activeElement);
+    list.replaceChildren(...open.map(item));
+    if (focused >= 0) list.querySelectorAll("button")[focused]?.focus();
+    list.hidden = open.length === 0;
+  }
+
+  return show;
+}
