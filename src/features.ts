@@ -9,6 +9,7 @@ import { archetypes } from "./archetypes/feature.ts";
 import { audit } from "./audit/feature.ts";
 import { auth } from "./auth/feature.ts";
 import { billing } from "./billing/feature.ts";
+import { cryptoOrders } from "./billing/order-feature.ts";
 import { brakes } from "./brakes/feature.ts";
 import { control } from "./control/feature.ts";
 import { credentials } from "./credentials/feature.ts";
@@ -73,6 +74,7 @@ export const features: readonly Feature<AppParts>[] = [
   status,
   me,
   billing,
+  cryptoOrders,
   deletion,
 ];
 

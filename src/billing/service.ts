@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { findAccount } from "../accounts/store.ts";
 import type { Call } from "../call.ts";
 import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
@@ -16,6 +16,7 @@ import {
   SubscriptionSchema,
   SubscriptionStatus,
 } from "../gen/pilothouse/v1/billing_pb.ts";
+import { listGrants } from "../limits/paid-store.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
 import { type QuotaParts, readQuotas } from "../me/quotas.ts";
 import type { Config } from "../platform/config.ts";
@@ -25,6 +26,7 @@ import { storedNames } from "../platform/rest-json/names.ts";
 import { asProcessorFailure, type CardProcessor, noProcessor, type Processors } from "../processors/processors.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { tierText } from "./mails.ts";
+import { findOpenOrder, findOrder } from "./order-store.ts";
 import { looks } from "./reconciliation.ts";
 import {
   type Customer,
@@ -175,11 +177,26 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     });
   }
 
+  /** The months of a crypto order that serve now. */
+  async function runningBlock(accountId: string): Promise<Subscription | undefined> {
+    const block = (await listGrants(db, accountId)).find(({ runningSince }) => runningSince !== null);
+    const order = block && (await findOrder(db, block.id, accountId));
+    if (!order || block.runningSince === null) return undefined;
+    return create(SubscriptionSchema, {
+      ...{ tier: toTierMessage(order.tier), status: SubscriptionStatus.ACTIVE, paymentMethod: PaymentMethod.CRYPTO },
+      ...{ amountCents: order.amount_cents, currency: order.currency },
+      periodStartedAt: timestampFromMs(block.runningSince),
+      periodEndsAt: timestampFromMs(block.runningSince + (block.leftMs ?? 0)),
+    });
+  }
+
   /** What an account pays for, or has an agreement on. */
   async function subscriptionOf(accountId: string, tier: string): Promise<Subscription | undefined> {
     const paid = await listSubscriptions(db, accountId, processors.countsSandbox);
     const live = paid.find(isLive);
     if (live) return toSubscriptionMessage(live);
+    const block = await runningBlock(accountId);
+    if (block) return block;
     if (tier === "free") return undefined;
     const agreed = { paymentMethod: PaymentMethod.INVOICE, status: SubscriptionStatus.ACTIVE };
     return create(SubscriptionSchema, { tier: toTierMessage(tier), ...agreed, currency: prices.currency });
@@ -206,13 +223,15 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     },
     async get({ principal: { accountId } }) {
       const account = await findAccount(db, accountId);
-      const [quotas, subscription] = await Promise.all([
+      const [quotas, subscription, openOrder] = await Promise.all([
         readQuotas(parts, account),
         subscriptionOf(accountId, account.tier),
+        findOpenOrder(db, accountId),
       ]);
       return create(BillingSchema, {
         ...{ tier: toTierMessage(account.tier), quotas, livemode: processors.livemode },
         ...(subscription && { subscription }),
+        ...(openOrder !== undefined && { openCryptoOrderId: openOrder }),
       });
     },
   };

@@ -4,7 +4,9 @@ import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { fail } from "../platform/errors.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import { createGreenfield, type Greenfield } from "./greenfield.ts";
 import { createSandbox, type Sandbox } from "./sandbox/sandbox.ts";
+import { sandboxCurrencies, sandboxStore } from "./sandbox/sandbox-btcpay.ts";
 import { createSandboxStore } from "./sandbox/sandbox-store.ts";
 import { createStripeClient } from "./stripe-client.ts";
 import { httpTransport } from "./transport.ts";
@@ -30,9 +32,21 @@ export interface CardProcessor {
   readonly webhookSecret: string;
 }
 
+/** Who takes payments in cryptocurrencies. */
+export interface CryptoProcessor {
+  readonly greenfield: Greenfield;
+  readonly store: string;
+  /** In lower case. */
+  readonly currencies: readonly string[];
+  readonly livemode: boolean;
+  readonly isSandbox: boolean;
+  readonly webhookSecret: string;
+}
+
 /** Who takes payments for this deployment. */
 export interface Processors {
   readonly card: CardProcessor | undefined;
+  readonly crypto: CryptoProcessor | undefined;
   /** Stands in for all of them: in embedded mode, where none is set. */
   readonly sandbox: Sandbox | undefined;
   /** Whether what a sandbox has made counts. */
@@ -90,9 +104,21 @@ export function createProcessors({ config, db, clock }: ProcessorsParts): Proces
     const livemode = /^[sr]k_live_/.test(stripe.secretKey);
     return { client, livemode, isSandbox: false, webhookSecret: stripe.webhookSecret };
   };
+  const crypto = (): CryptoProcessor | undefined => {
+    if (sandbox) {
+      const greenfield = createGreenfield({ store: sandboxStore, apiKey: "sandbox", transport: sandbox.btcPay });
+      const own = { store: sandboxStore, currencies: sandboxCurrencies, webhookSecret: secret };
+      return { ...own, greenfield, livemode: false, isSandbox: true };
+    }
+    if (!btcPay) return undefined;
+    const { url, apiKey, store, currencies, webhookSecret } = btcPay;
+    const greenfield = createGreenfield({ store, apiKey, transport: httpTransport(url) });
+    return { greenfield, store, currencies, webhookSecret, livemode: true, isSandbox: false };
+  };
   const cardProcessor = card();
   return {
     card: cardProcessor,
+    crypto: crypto(),
     sandbox,
     countsSandbox,
     livemode: cardProcessor?.livemode ?? !countsSandbox,

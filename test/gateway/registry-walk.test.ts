@@ -69,6 +69,8 @@ async function makeAll(): Promise<Made> {
     SessionService: session,
     TeamService: member.id,
     WebhookService: webhook,
+    CryptoOrderService: (await rest("/v1/billing/crypto-checkout/quote", { tier: "personal", crypto_currency: "btc" }))
+      .body.id,
     "WebhookService.ReplayDelivery": (await rest(`/v1/webhooks/${webhook}/test`, {})).body.delivery_id,
   };
   expect(Object.entries(things).filter(([, id]) => typeof id !== "string")).toEqual([]);
@@ -145,12 +147,19 @@ describe.each(walked)("over %s", (door) => {
 
   test("another account finds nothing of this one's at any method", async () => {
     const stranger = await gateway.signUp();
-    const found = await walk(door, aboutOne, stranger.accessToken, made.things);
-    expect(slugsOf(found)).toEqual(all("not-found", aboutOne));
     const forKeys = aboutOne.filter(({ needs }) => !needs.has("a login"));
     const key = await createKey(stranger.rest);
-    gateway.pass(60_000);
-    expect(slugsOf(await walk(door, forKeys, key, made.things))).toEqual(all("not-found", forKeys));
+    for (const [token, methods] of [
+      [stranger.accessToken, aboutOne],
+      [key, forKeys],
+    ] as const) {
+      // There are more methods than a free account may call at once.
+      for (let at = 0; at < methods.length; at += 50) {
+        gateway.pass(60_000);
+        const some = methods.slice(at, at + 50);
+        expect(slugsOf(await walk(door, some, token, made.things))).toEqual(all("not-found", some));
+      }
+    }
   });
 
   test("a removed member and the key that it made are revoked at every method", async () => {

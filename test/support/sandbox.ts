@@ -47,3 +47,9 @@ export async function unsubscribe(rest: Rest): Promise<void> {
   await pressPortal(rest, "end");
   await billingUntil(rest, (billing) => !byCard(billing));
 }
+
+/** Cancels the order that an account has still to pay, if there is one. */
+export async function cancelOpenOrder(rest: Rest): Promise<void> {
+  const { open_crypto_order_id: id } = (await rest("/v1/billing")).body;
+  if (id) await rest(`/v1/billing/crypto-orders/${id}/cancel`, {});
+}

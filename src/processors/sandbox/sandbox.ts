@@ -1,11 +1,13 @@
 import { randomBytes } from "node:crypto";
 import type { Transport } from "../transport.ts";
+import { createSandboxCrypto } from "./sandbox-btcpay.ts";
 import { createSandboxCard } from "./sandbox-stripe.ts";
 import type { SandboxPage, SandboxParts, SandboxTools } from "./sandbox-tools.ts";
 
 /** Stands in for both processors where no real one is set: no money moves. */
 export interface Sandbox {
   readonly stripe: Transport;
+  readonly btcPay: Transport;
   /** Describes what a page shows; undefined when there is no such thing. */
   page(id: string): Promise<SandboxPage | undefined>;
   /** Does what somebody has pressed, and gives the page as it is then. */
@@ -25,12 +27,16 @@ export function createSandbox(parts: SandboxParts): Sandbox {
     },
   };
   const card = createSandboxCard(tools);
+  const crypto = createSandboxCrypto(tools);
+  const show = async (id: string) => (await card.page(id)) ?? (await crypto.page(id));
   return {
     stripe: card.transport,
-    page: (id) => card.page(id),
+    btcPay: crypto.transport,
+    page: show,
     async act(id, action) {
       await card.act(id, action);
-      return card.page(id);
+      await crypto.act(id, action);
+      return show(id);
     },
   };
 }

@@ -52,12 +52,11 @@ export function credentialTests(scene: GetScene): void {
     // There are more endpoints than a free account may call at once.
     const keyWith = (scope: string) => addAccount(service, { tier: "enterprise", scopes: [scope] });
     const reader = { url: service.url, key: await keyWith("sessions:read") };
-    const none = { url: service.url, key: await keyWith("billing:read") };
+    const payer = { url: service.url, key: await keyWith("billing:read") };
     for (const endpoint of guarded) {
       const expected = { status: 403, slug: "forbidden", detail: `the key lacks the scope ${endpoint.scope}` };
-      expectProblem(await send(none, requestTo(endpoint)), expected);
-      const answer = await send(reader, requestTo(endpoint));
-      if (endpoint.scope !== "sessions:read") expectProblem(answer, expected);
+      if (endpoint.scope !== "billing:read") expectProblem(await send(payer, requestTo(endpoint)), expected);
+      if (endpoint.scope !== "sessions:read") expectProblem(await send(reader, requestTo(endpoint)), expected);
     }
     expect((await send(reader, { path: "/v1/sessions" })).status).toBe(200);
   });

@@ -19,6 +19,7 @@ export const doneByHand: readonly string[] = [
   ...["deleteAccount", "restoreAccount"],
   ...["createInvite", "acceptInvite", "updateMember", "leaveTeam", "getCurrentLegal", "acceptLegal"],
   ...["createWebhook", "testWebhook", "replayWebhookDelivery", "replayWebhookFailedDeliveries"],
+  ...["subscribeStatus", "confirmStatusSubscription"],
 ];
 
 const halfMinute = 30_000;
@@ -81,6 +82,10 @@ export async function carryOutByHand(
   await perform("deleteAccount", { password: goodPassword }, { bearer: leaving });
   await perform("restoreAccount", { token: await mailed(left) });
 
+  const reader = freshEmail();
+  await perform("subscribeStatus", { email: reader });
+  await perform("confirmStatusSubscription", undefined, { query: { token: await mailed(reader) } });
+
   await bringTermsIntoForce(gateway, { id: "second", url: "https://example.com/terms" });
   const { revision_id } = await perform("getCurrentLegal");
   await perform("acceptLegal", { revision_id }, { bearer: (await logIn(grace)).access_token });
@@ -91,6 +96,7 @@ export async function carryOutByHand(
 interface Performance {
   readonly bearer?: string | undefined;
   readonly id?: string | undefined;
+  readonly query?: Readonly<Record<string, string>>;
 }
 
 /** Makes what sends the request of an operation, which has to go well, and keeps its last answer. */
@@ -100,10 +106,11 @@ function performerOf(url: string, document: OpenApiDocument, answers: Map<string
   );
   const routeOf = new Map(routes);
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
-  return async (operationId: string, body?: object, { bearer, id = "" }: Performance = {}): Promise<any> => {
+  return async (operationId: string, body?: object, { bearer, id = "", query }: Performance = {}): Promise<any> => {
     const { template = "", verb = "" } = routeOf.get(operationId) ?? {};
     const isForm = body instanceof URLSearchParams;
-    const response = await fetch(`${url}${template.replace("{id}", id)}`, {
+    const asked = query ? `?${new URLSearchParams(query)}` : "";
+    const response = await fetch(`${url}${template.replace("{id}", id)}${asked}`, {
       method: verb.toUpperCase(),
       headers: {
         ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),

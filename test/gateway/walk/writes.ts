@@ -3,7 +3,7 @@ import { authenticatorOf } from "../../support/authenticator.ts";
 import type { Mailbox } from "../../support/mailbox.ts";
 import { freshEmail, goodPassword, joinTeam, type Person, signUp, tokenOfMail } from "../../support/people.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
-import { subscribe, unsubscribe } from "../../support/sandbox.ts";
+import { cancelOpenOrder, subscribe, unsubscribe } from "../../support/sandbox.ts";
 import { giveUpDelivery } from "../../webhooks/scene.ts";
 
 /** Where writes are prepared. */
@@ -93,6 +93,8 @@ async function givenUp(rest: Rest): Promise<string> {
   return giveUpDelivery(rest, String(endpoint));
 }
 const llmKey = { provider: "anthropic", api_key: "a-key-of-nobody" };
+const quoted = { tier: "personal", crypto_currency: "btc" };
+const quote = aboutOne("/v1/billing/crypto-checkout/quote", quoted);
 const profile = aboutOne("/v1/profiles", { name: "walk" });
 
 /** Enrols a second factor that is not confirmed yet, and gives the app that shows its codes. */
@@ -253,6 +255,14 @@ export const writes: Readonly<Record<string, Prepare>> = {
     await subscribe(rest);
     return {};
   }),
+  "CryptoOrderService.Quote": byKey("crypto_order.quote", async () => quoted),
+  "CryptoOrderService.Checkout": byKey("crypto_order.checkout", async (rest) => {
+    await unsubscribe(rest);
+    await cancelOpenOrder(rest);
+    return quoted;
+  }),
+  "CryptoOrderService.Update": byKey("crypto_order.update", async (rest) => ({ ...(await quote(rest)), note: "new" })),
+  "CryptoOrderService.Cancel": byKey("crypto_order.cancel", quote),
   "WebhookService.Create": byKey("webhook.create", async (rest) => {
     await webhook(rest);
     return { url: "https://hooks.example.com/" };

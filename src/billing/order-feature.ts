@@ -1,0 +1,48 @@
+import { defineService } from "../feature.ts";
+import { CryptoOrderService } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
+import { createOrderService, type OrderServiceParts } from "./order-service.ts";
+import { deleteQuotesBefore, findDueOrders, setOrderLook } from "./order-store.ts";
+import { createOrders, type OrderSyncParts, orderWork } from "./order-sync.ts";
+import { orderMigrations } from "./order-tables.ts";
+
+type OrderParts = Omit<OrderServiceParts, "orders"> & OrderSyncParts & OrderNoticeParts;
+
+const minute = 60_000;
+
+/** Milliseconds for which a quote is kept that has lapsed. */
+const quotesKeptFor = 30 * 1_440 * minute;
+
+/** Orders that are paid with a cryptocurrency. */
+export const cryptoOrders = defineService({
+  service: CryptoOrderService,
+  migrations: orderMigrations,
+  create(parts: OrderParts) {
+    const { db, clock, work, processors } = parts;
+    const { crypto, onNotice } = processors;
+    const orders = createOrders(parts);
+    if (crypto) onNotice("btcpay", (notice) => takeOrderNotice(parts, crypto, notice));
+
+    async function lookAtDue(): Promise<void> {
+      const now = clock.now();
+      for (const { id } of await findDueOrders(db, new Date(now)))
+        await db.transaction(async (tx) => {
+          setOrderLook(tx, id, new Date(now + 5 * minute));
+          work.enqueue(tx, orderWork, { lane: id, data: {} });
+        });
+    }
+
+    return {
+      methods: createOrderService({ ...parts, orders }),
+      works: orders.works,
+      jobs: [
+        { run: lookAtDue, every: 2_000, complaint: "crypto orders cannot be looked at at the moment" },
+        {
+          run: () => deleteQuotesBefore(db, new Date(clock.now() - quotesKeptFor)),
+          every: 60 * minute,
+          complaint: "old quotes cannot be deleted at the moment",
+        },
+      ],
+    };
+  },
+});

@@ -1,0 +1,52 @@
+import type { Clock } from "../platform/clock.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { CryptoProcessor, Notice } from "../processors/processors.ts";
+import { isBtcPaySigned } from "../processors/signature.ts";
+import type { Work } from "../work/work.ts";
+import { findOrderOfInvoice } from "./order-store.ts";
+import { orderWork } from "./order-sync.ts";
+import { keepNotice } from "./store.ts";
+
+export interface OrderNoticeParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly work: Work;
+}
+
+/** What a notice names, where it is one. */
+function read(body: Buffer): { readonly id: string; readonly invoiceId: string; readonly kind: string } | undefined {
+  let json: unknown;
+  try {
+    json = JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+  if (typeof json !== "object" || json === null) return undefined;
+  const textOf = (name: string): string => {
+    const value: unknown = Reflect.get(json, name);
+    return typeof value === "string" && value.length <= 200 ? value : "";
+  };
+  // A notice that is sent again keeps the identifier of the first.
+  const id = textOf("originalDeliveryId") || textOf("deliveryId");
+  const invoiceId = textOf("invoiceId");
+  return id && invoiceId ? { id, invoiceId, kind: textOf("type") } : undefined;
+}
+
+/** Takes what BTCPay Server tells of, which says only which order to look at. False when it is not signed. */
+export async function takeOrderNotice(
+  { db, clock, work }: OrderNoticeParts,
+  { webhookSecret, isSandbox }: CryptoProcessor,
+  { headers, body }: Notice,
+): Promise<boolean> {
+  if (!isBtcPaySigned(webhookSecret, body, headers["btcpay-sig"])) return false;
+  const notice = read(body);
+  if (!notice) return false;
+  const order = await findOrderOfInvoice(db, notice.invoiceId, isSandbox);
+  if (!order) return true;
+  await db.transaction(async (tx) => {
+    const kept = { id: `btcpay:${notice.id}`, processor: "btcpay", kind: notice.kind, subject: order.id };
+    if (!(await keepNotice(tx, { ...kept, now: new Date(clock.now()) }))) return;
+    work.enqueue(tx, orderWork, { lane: order.id, data: {} });
+  });
+  return true;
+}

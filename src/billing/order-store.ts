@@ -1,0 +1,100 @@
+import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import type { CryptoOrdersTable, OrderStatus } from "./order-tables.ts";
+
+/** An order as its row has it. */
+export type OrderRow = Selectable<CryptoOrdersTable>;
+
+/** What changes of an order. */
+export type OrderChanges = Updateable<CryptoOrdersTable>;
+
+/** States in which an order is paid to. */
+export const openStatuses = ["awaiting_payment", "confirming"] as const satisfies readonly OrderStatus[];
+
+const selectOrders = (db: Queryable) => db.sql.selectFrom("crypto_orders").selectAll();
+
+/** Makes an order. */
+export async function insertOrder(tx: Tx, order: Insertable<CryptoOrdersTable>): Promise<OrderRow> {
+  return tx.sql.insertInto("crypto_orders").values(order).returningAll().executeTakeFirstOrThrow();
+}
+
+/** Finds an order of an account. */
+export function findOrder(db: Queryable, id: string, accountId: string): Promise<OrderRow | undefined> {
+  return selectOrders(db).where("id", "=", id).where("account_id", "=", accountId).executeTakeFirst();
+}
+
+/** Finds an order, whosesoever it is. */
+export function findAnyOrder(db: Queryable, id: string): Promise<OrderRow | undefined> {
+  return selectOrders(db).where("id", "=", id).executeTakeFirst();
+}
+
+/** Finds the order that an invoice of the processor is for. */
+export async function findOrderOfInvoice(db: Queryable, invoiceId: string, sandbox: boolean) {
+  const select = db.sql.selectFrom("crypto_orders").select("id").where("invoice_id", "=", invoiceId);
+  return select.where("sandbox", "=", sandbox).executeTakeFirst();
+}
+
+/** Finds the order that an account has still to pay. */
+export async function findOpenOrder(db: Queryable, accountId: string): Promise<string | undefined> {
+  const select = db.sql.selectFrom("crypto_orders").select("id").where("account_id", "=", accountId);
+  return (await select.where("status", "in", openStatuses).executeTakeFirst())?.id;
+}
+
+/** Changes an order that is in one of some states; undefined when it is in another one. */
+export function changeOrder(
+  tx: Tx,
+  id: string,
+  from: readonly OrderStatus[],
+  changes: OrderChanges,
+): Promise<OrderRow | undefined> {
+  const update = tx.sql.updateTable("crypto_orders").set(changes).where("id", "=", id);
+  return update.where("status", "in", from).returningAll().executeTakeFirst();
+}
+
+/** Which orders of an account to list. */
+export interface OrderListQuery {
+  readonly accountId: string | undefined;
+  readonly status: OrderStatus | undefined;
+  /** Only orders that are older than this one. */
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** Lists orders, newest first. */
+export async function listOrders(db: Queryable, query: OrderListQuery): Promise<OrderRow[]> {
+  let select = selectOrders(db);
+  if (query.accountId !== undefined) select = select.where("account_id", "=", query.accountId);
+  if (query.status !== undefined) select = select.where("status", "=", query.status);
+  if (query.before !== undefined) select = select.where("id", "<", query.before);
+  return select.orderBy("id", "desc").limit(query.limit).execute();
+}
+
+/** Gives the number of the next receipt of an account, which is locked. */
+export async function nextReceiptNumber(tx: Tx, accountId: string, paidAt: Date): Promise<string> {
+  const { count } = await tx.sql
+    .selectFrom("crypto_orders")
+    .select(sql<number>`count(*)::int`.as("count"))
+    .where("account_id", "=", accountId)
+    .where("receipt_number", "is not", null)
+    .executeTakeFirstOrThrow();
+  return `${paidAt.getUTCFullYear()}-${String(count + 1).padStart(6, "0")}`;
+}
+
+/** Lists orders that are due to be looked at. */
+export function findDueOrders(db: Queryable, now: Date): Promise<{ id: string }[]> {
+  return db.sql.selectFrom("crypto_orders").select("id").where("look_at", "<=", now).limit(100).execute();
+}
+
+/** Says when an order is looked at next. */
+export function setOrderLook(tx: Tx, id: string, lookAt: Date | null): void {
+  tx.send(tx.sql.updateTable("crypto_orders").set({ look_at: lookAt }).where("id", "=", id));
+}
+
+/** Deletes quotes that have lapsed before a time. */
+export async function deleteQuotesBefore(db: Queryable, before: Date): Promise<void> {
+  await db.sql
+    .deleteFrom("crypto_orders")
+    .where("status", "=", "quoted")
+    .where("quote_expires_at", "<", before)
+    .execute();
+}

@@ -1,0 +1,253 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { Counter, type Registry } from "prom-client";
+import { findAccount, lockAccount } from "../accounts/store.ts";
+import type { AuditLog } from "../call.ts";
+import type { EventLog } from "../events/event-log.ts";
+import { CryptoOrderFailedEventSchema, CryptoOrderPaidEventSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import type { Arrangements } from "../limits/arrangements.ts";
+import type { Grant } from "../limits/paid-time.ts";
+import { toTierMessage } from "../limits/tier-message.ts";
+import { tiers } from "../limits/tiers.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
+import type { Log } from "../platform/log.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { compareDecimals } from "../processors/decimal.ts";
+import type { Invoice, InvoicePayment } from "../processors/greenfield.ts";
+import type { CryptoProcessor, Processors } from "../processors/processors.ts";
+import { defineWork, type WorkKind } from "../work/work-kind.ts";
+import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./mails.ts";
+import { toFailureMessage } from "./order-message.ts";
+import { moveOf, moves, type OrderMove } from "./order-states.ts";
+import {
+  changeOrder,
+  findAnyOrder,
+  nextReceiptNumber,
+  type OrderChanges,
+  type OrderRow,
+  openStatuses,
+  setOrderLook,
+} from "./order-store.ts";
+import type { Irregularity, OrderStatus } from "./order-tables.ts";
+
+/** Fetches what the processor has of an order. Lanes are orders: what was fetched last is saved last. */
+export const orderWork = { kind: "crypto-order" } as const;
+
+export interface OrderSyncParts {
+  readonly db: Database;
+  readonly config: Pick<Config, "smtpUrl" | "embedded" | "publicUrl">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Registry;
+  readonly events: EventLog;
+  readonly mailer: Mailer;
+  readonly audit: AuditLog;
+  readonly arrangements: Arrangements;
+  readonly processors: Processors;
+}
+
+/** Moves orders on, each move in one transaction with its event, its months and its mails. */
+export interface Orders {
+  /** Makes a move; undefined when the order is not where it begins. */
+  move(tx: Tx, order: OrderRow, move: OrderMove, changes?: OrderChanges): Promise<OrderRow | undefined>;
+  readonly works: readonly WorkKind<unknown>[];
+}
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+/** Milliseconds after its end for which an order that nothing was paid to is left to the processor's own clock. */
+export const expiryMargin = minute;
+
+/** Milliseconds between two looks: at one that is open, and at one of which a late payment may come. */
+const looks = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
+
+const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute];
+
+const isOpen = (status: OrderStatus): boolean => openStatuses.some((open) => open === status);
+
+/** What is wrong with what was paid. */
+function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
+  if (compareDecimals(paid, "0") === 0) return null;
+  const order_ = compareDecimals(paid, order.crypto_amount);
+  if (order.status === "paid") return order_ > 0 ? "too_much" : null;
+  if (isOpen(order.status) || order.status === "quoted") return null;
+  return order_ < 0 ? "too_little" : "too_late";
+}
+
+const irregularWords: Readonly<Record<Irregularity, string>> = {
+  too_little: "Less came in than the order costs, so that it was not paid.",
+  too_much: "More came in than the order costs.",
+  too_late: "It came in after the order had ended, so that it was not paid.",
+};
+
+const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
+  `The order ${id} was for ${tierText(tier)}, ${months === 1 ? "1 month" : `${months} months`}, at ${moneyText(amount_cents, currency)}.`;
+
+/** Makes what moves orders on. */
+export function createOrders(parts: OrderSyncParts): Orders {
+  const { db, clock, log, events, mailer, audit, arrangements, processors, config } = parts;
+  const canMail = config.smtpUrl !== undefined || config.embedded;
+  const ends = new Counter({
+    name: "pilothouse_crypto_orders_ended_total",
+    help: "Crypto orders that have ended, by state and reason.",
+    labelNames: ["status", "reason"],
+    registers: [parts.metrics],
+  });
+  const irregular = new Counter({
+    name: "pilothouse_crypto_payments_irregular_total",
+    help: "Crypto orders to which too little, too much or something too late was paid: an operator looks at each.",
+    labelNames: ["kind"],
+    registers: [parts.metrics],
+  });
+
+  const tell = (tx: Tx, accountId: string, news: MoneyNews): Promise<void> =>
+    mailManagers(mailer, canMail, tx, accountId, news);
+
+  async function tellPaid(tx: Tx, order: OrderRow, paidAt: Date): Promise<void> {
+    const { id, account_id: accountId, tier, months, amount_cents, currency } = order;
+    const data = create(CryptoOrderPaidEventSchema, {
+      ...{ orderId: id, tier: toTierMessage(tier), months, amountCents: amount_cents, currency },
+      ...{ cryptoCurrency: order.crypto_currency, cryptoAmountPaid: order.crypto_amount_paid },
+      ...{ paidAt: timestampFromDate(paidAt), livemode: order.livemode },
+    });
+    await events.append(tx, { accountId, subject: id }, CryptoOrderPaidEventSchema, data);
+    const receipt = `${config.publicUrl}/v1/billing/crypto-orders/${id}/receipt.pdf`;
+    const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. Receipt ${order.receipt_number}: ${receipt}`];
+    await tell(tx, accountId, { subject: "Your order is paid", lines });
+  }
+
+  async function tellFailed(tx: Tx, order: OrderRow, now: Date): Promise<void> {
+    const { id, account_id: accountId, failure_reason: reason, livemode } = order;
+    if (!reason) return;
+    const data = create(CryptoOrderFailedEventSchema, {
+      ...{ orderId: id, failureReason: toFailureMessage(reason), livemode, failedAt: timestampFromDate(now) },
+      ...{ cryptoCurrency: order.crypto_currency, cryptoAmountPaid: order.crypto_amount_paid },
+    });
+    await events.append(tx, { accountId, subject: id }, CryptoOrderFailedEventSchema, data);
+    const why = {
+      expired: "It was not paid in time.",
+      processor_failed: "The payment has failed.",
+      refunded: "What came in was returned.",
+    };
+    await tell(tx, accountId, { subject: "Your order was not paid", lines: [orderText(order), why[reason]] });
+  }
+
+  /** Has the months of a paid order serve. */
+  async function grant(tx: Tx, order: OrderRow, at: number): Promise<void> {
+    const { id, tier, months, sandbox } = order;
+    const fresh = { leftMs: null, runningSince: null, until: null, endedAt: null } as const;
+    const block: Grant = { id, kind: "block", tier: tiers.get(tier).name, months, createdAt: at, ...fresh };
+    await arrangements.serve(tx, order.account_id, {
+      sandbox,
+      apply: (time) => ({ ...time, grants: [...time.grants.filter((other) => other.id !== id), block] }),
+    });
+  }
+
+  async function move(tx: Tx, order: OrderRow, { from, to, failure }: OrderMove, changes: OrderChanges = {}) {
+    const { id, account_id: accountId } = order;
+    const now = new Date(clock.now());
+    const paid =
+      to === "paid"
+        ? {
+            ...{ paid_at: now, receipt_number: await nextReceiptNumber(tx, accountId, now) },
+            buyer: (await findAccount(tx, accountId)).name,
+          }
+        : {};
+    const reason = failure ?? null;
+    const moved = { ...changes, ...paid, status: to, failure_reason: reason, updated_at: now };
+    const row = await changeOrder(tx, id, from, moved);
+    if (!row) return undefined;
+    if (isOpen(to)) return row;
+    tx.afterCommit(() => ends.inc({ status: to, reason: reason ?? "" }));
+    // What a client asks for itself has its entry from there.
+    if (to !== "cancelled") {
+      const data = { status: to, crypto_amount_paid: row.crypto_amount_paid, ...(failure && { reason: failure }) };
+      audit.record(tx, { accountId, actor: { kind: "service" }, action: `crypto_order.${to}`, subject: id, data });
+    }
+    if (to === "paid") {
+      await grant(tx, row, now.getTime());
+      await tellPaid(tx, row, now);
+    }
+    if (to === "failed") await tellFailed(tx, row, now);
+    return row;
+  }
+
+  /** Keeps what was paid, whatever became of the order, and tells once of what is wrong with it. */
+  async function keepPayment(tx: Tx, order: OrderRow, { paid, transactionIds }: InvoicePayment): Promise<OrderRow> {
+    const irregularity = irregularityOf(order, paid) ?? order.irregularity;
+    const isNew = paid !== order.crypto_amount_paid || irregularity !== order.irregularity;
+    if (!isNew) return order;
+    const changes = { crypto_amount_paid: paid, transaction_ids: [...transactionIds], irregularity };
+    const row = await changeOrder(tx, order.id, [order.status], { ...changes, updated_at: new Date(clock.now()) });
+    if (!row) return order;
+    if (irregularity && irregularity !== order.irregularity) {
+      const { id, account_id: accountId, crypto_currency: coin } = row;
+      const data = { irregularity, crypto_amount_paid: paid };
+      audit.record(tx, { accountId, actor: { kind: "service" }, action: "crypto_order.irregular", subject: id, data });
+      tx.afterCommit(() => irregular.inc({ kind: irregularity }));
+      // The operator is told by the metric and the log: of this every one is looked at.
+      log.warn({ order: id, irregularity }, "a crypto order was paid otherwise than it should have been");
+      const lines = [
+        orderText(row),
+        irregularWords[irregularity],
+        `${paid} ${coin.toUpperCase()} came in. We look at it.`,
+      ];
+      await tell(tx, accountId, { subject: "A payment needs a look", lines });
+    }
+    return row;
+  }
+
+  /** The move that what the processor has asks for; our own end where it says nothing. */
+  function nextMove(order: OrderRow, invoice: Invoice, payment: InvoicePayment): OrderMove | undefined {
+    const said = moveOf(invoice.status);
+    if (said) return said;
+    const isOver = (order.expires_at?.getTime() ?? Number.POSITIVE_INFINITY) + expiryMargin <= clock.now();
+    return isOver && compareDecimals(payment.paid, "0") === 0 ? moves.Expired : undefined;
+  }
+
+  function nextLook({ status, created_at }: OrderRow): Date | null {
+    const now = clock.now();
+    if (isOpen(status)) return new Date(now + looks.open);
+    return now < created_at.getTime() + looks.until ? new Date(now + looks.ended) : null;
+  }
+
+  async function sync({ greenfield, store }: CryptoProcessor, id: string): Promise<void> {
+    const known = await findAnyOrder(db, id);
+    if (!known || known.invoice_id === null) return;
+    const invoice = await greenfield.invoice(known.invoice_id);
+    if (known.status === "cancelled" && invoice.status === "New") await greenfield.invalidate(invoice.id);
+    const payment = await greenfield.payment(known.invoice_id, known.crypto_currency);
+    const isOurs =
+      invoice.storeId === store &&
+      invoice.currency === known.crypto_currency.toUpperCase() &&
+      compareDecimals(invoice.amount, known.crypto_amount) === 0;
+    if (!isOurs) {
+      log.error({ order: id }, "an invoice is not for what its order is, and counts for nothing");
+      return;
+    }
+    await db.transaction(async (tx) => {
+      await lockAccount(tx, known.account_id);
+      const before = await findAnyOrder(tx, id);
+      if (!before) return;
+      // What was paid is known before the move: its event says it.
+      const order = await keepPayment(tx, before, payment);
+      const wanted = nextMove(order, invoice, payment);
+      const moved = (wanted && (await move(tx, order, wanted))) ?? order;
+      const kept = await keepPayment(tx, moved, payment);
+      setOrderLook(tx, id, nextLook(kept));
+    });
+  }
+
+  const work = defineWork<Record<string, never>>({
+    ...{ ...orderWork, width: 1, schedule, timeout: minute },
+    async run({ lane }) {
+      if (processors.crypto) await sync(processors.crypto, lane);
+    },
+  });
+  // The boundary at which kinds of work forget what their jobs say.
+  return { move, works: [work as WorkKind<unknown>] };
+}

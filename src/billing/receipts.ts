@@ -1,0 +1,114 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { create } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import PdfDocument from "pdfkit";
+import { type CryptoReceipt, CryptoReceiptSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import { moneyText, tierText } from "./mails.ts";
+import type { OrderRow } from "./order-store.ts";
+
+/** The receipt of an order; undefined for one that is not paid. Text and PDF are written from it alone. */
+export function receiptOf(order: OrderRow): CryptoReceipt | undefined {
+  const { receipt_number: number, paid_at: paidAt, months, tier } = order;
+  if (number === null || !paidAt) return undefined;
+  return create(CryptoReceiptSchema, {
+    ...{ number, orderId: order.id, seller: "Pilothouse", buyer: order.buyer ?? "", invoiceLines: order.invoice_lines },
+    description: `${tierText(tier)}, ${months === 1 ? "1 month" : `${months} months`}`,
+    ...{ amountCents: order.amount_cents, currency: order.currency, cryptoCurrency: order.crypto_currency },
+    ...{ cryptoAmountPaid: order.crypto_amount_paid, exchangeRate: order.exchange_rate },
+    ...{ transactionIds: order.transaction_ids, paidAt: timestampFromDate(paidAt), livemode: order.livemode },
+    revision: order.receipt_revision,
+    ...(order.refunded_at && { refundedCents: order.refunded_cents }),
+  });
+}
+
+const paidOn = ({ paidAt }: CryptoReceipt): Date => (paidAt ? timestampDate(paidAt) : new Date(0));
+
+/** What a receipt says below its heading: a name, and lines. */
+function partsOf(receipt: CryptoReceipt): readonly (readonly [string, readonly string[]])[] {
+  const { currency, amountCents, refundedCents, livemode } = receipt;
+  const coin = receipt.cryptoCurrency.toUpperCase();
+  return [
+    ["Seller", [receipt.seller]],
+    ["Buyer", [receipt.buyer, ...receipt.invoiceLines]],
+    ["Order", [receipt.orderId]],
+    ["For", [receipt.description]],
+    ["Amount", [`${moneyText(amountCents, currency)}, tax included`]],
+    [
+      "Paid",
+      [`${receipt.cryptoAmountPaid} ${coin} on ${paidOn(receipt).toISOString().slice(0, 19).replace("T", " ")} UTC`],
+    ],
+    ["Rate", [`${receipt.exchangeRate} ${currency.toUpperCase()} for 1 ${coin}`]],
+    ["Transactions", receipt.transactionIds],
+    ...(refundedCents === undefined ? [] : [["Refunded", [moneyText(refundedCents, currency)]] as const]),
+    ...(livemode ? [] : [["Note", ["A sandbox has made this: no money moved."]] as const]),
+  ];
+}
+
+const headingOf = ({ number, revision }: CryptoReceipt): string =>
+  `Receipt ${number}${revision > 1 ? `, revision ${revision}` : ""}`;
+
+/** Writes a receipt as plain text. */
+export function receiptText(receipt: CryptoReceipt): string {
+  const heading = headingOf(receipt);
+  const lines = partsOf(receipt).flatMap(([name, values]) =>
+    values.map((value, at) => `${(at === 0 ? name : "").padEnd(14)}${value}`),
+  );
+  return `${heading}\n${"=".repeat(heading.length)}\n\n${lines.join("\n")}\n`;
+}
+
+/** Files of fonts: of Latin, Greek and Cyrillic, and of Chinese. What both lack is shown as a box, and the text says it. */
+const fontFiles = {
+  plain: "dejavu-fonts-ttf/ttf/DejaVuSans.ttf",
+  chinese: "@expo-google-fonts/noto-sans-sc/400Regular/NotoSansSC_400Regular.ttf",
+};
+
+let fonts: Promise<Record<keyof typeof fontFiles, Buffer>> | undefined;
+
+/** Once: 11 MB. */
+function readFonts(): NonNullable<typeof fonts> {
+  const read = (name: string) => readFile(fileURLToPath(import.meta.resolve(name)));
+  fonts ??= Promise.all([read(fontFiles.plain), read(fontFiles.chinese)]).then(([plain, chinese]) => ({
+    plain,
+    chinese,
+  }));
+  return fonts;
+}
+
+/** Stretches of text that one font shows. */
+const stretches =
+  /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+|[^\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+/gu;
+const isChinese = (stretch: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(stretch);
+
+/** Points. */
+const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8 };
+
+/** Writes a receipt as PDF. Of one revision it is the same bytes each time: all its times are that of the payment. */
+export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
+  const heading = headingOf(receipt);
+  const info = { Title: heading, Author: receipt.seller, CreationDate: paidOn(receipt) };
+  const document = new PdfDocument({ size: "A4", margin: layout.margin, info, lang: "en" });
+  const parts: Buffer[] = [];
+  const ended = new Promise<void>((resolve, reject) => document.once("end", resolve).once("error", reject));
+  document.on("data", (part: Buffer) => parts.push(part));
+  const files = await readFonts();
+  document.registerFont("plain", files.plain).registerFont("chinese", files.chinese).font("plain");
+  document.fontSize(layout.heading).text(heading).moveDown().fontSize(layout.text);
+  const left = layout.margin + layout.name;
+  const width = document.page.width - left - layout.margin;
+  for (const [name, values] of partsOf(receipt)) {
+    const { y } = document;
+    document.fillColor("#5a6577").text(name, layout.margin, y, { width: layout.name });
+    document.fillColor("#1c2330").text("", left, y, { width });
+    for (const value of values) {
+      const parts = value.match(stretches) ?? [" "];
+      for (const [at, part] of parts.entries())
+        document.font(isChinese(part) ? "chinese" : "plain").text(part, { width, continued: at < parts.length - 1 });
+    }
+    document.font("plain");
+    document.y += layout.gap;
+  }
+  document.end();
+  await ended;
+  return Buffer.concat(parts);
+}

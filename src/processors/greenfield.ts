@@ -1,0 +1,125 @@
+import { plainDecimal } from "./decimal.ts";
+import type { Transport } from "./transport.ts";
+
+/** Minutes for which an invoice can be paid, and for which the processor looks for payments that come late. */
+const minutes = { open: 60, monitored: 1_440 };
+
+/** An invoice as BTCPay Server has it. */
+export interface Invoice {
+  readonly id: string;
+  readonly storeId: string;
+  readonly status: "New" | "Processing" | "Settled" | "Expired" | "Invalid";
+  readonly amount: string;
+  /** In upper case. */
+  readonly currency: string;
+  readonly checkoutLink: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly expiresAt: number;
+}
+
+/** How it is paid, and what was. */
+export interface InvoicePayment {
+  readonly address: string;
+  readonly uri: string;
+  /** Confirmed or not. */
+  readonly paid: string;
+  readonly transactionIds: readonly string[];
+}
+
+/** As much of BTCPay Server's Greenfield interface as we use. */
+export interface Greenfield {
+  /** The price of one unit of a cryptocurrency. */
+  rate(crypto: string, currency: string): Promise<string>;
+  createInvoice(order: { id: string; amount: string; crypto: string; redirectUrl: string }): Promise<Invoice>;
+  /** The invoice that was made for an order. */
+  findInvoice(orderId: string): Promise<Invoice | undefined>;
+  invoice(id: string): Promise<Invoice>;
+  payment(id: string, crypto: string): Promise<InvoicePayment>;
+  /** Has an invoice take no payment any more. */
+  invalidate(id: string): Promise<void>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the boundary at which another's JSON is read field by field.
+type Json = any;
+
+const longest = 2_048;
+
+function text(value: unknown, name: string): string {
+  if (typeof value === "string" && value.length <= longest) return value;
+  throw new Error(`the payment processor has given no ${name}`);
+}
+
+/** Amounts are text; older servers write numbers. */
+const decimal = (value: unknown, name: string): string => plainDecimal(text(value, name));
+
+const statuses = ["New", "Processing", "Settled", "Expired", "Invalid"] as const;
+
+function toInvoice(json: Json): Invoice {
+  const status = statuses.find((known) => known === json?.status);
+  const seconds: unknown = json?.expirationTime;
+  if (!status || typeof seconds !== "number") throw new Error("the payment processor has given no invoice");
+  return {
+    ...{ id: text(json.id, "id"), storeId: text(json.storeId, "store"), status },
+    ...{ amount: decimal(json.amount, "amount"), currency: text(json.currency, "currency") },
+    ...{ checkoutLink: text(json.checkoutLink, "checkout link"), expiresAt: seconds * 1_000 },
+  };
+}
+
+/** A payment is `<transaction>-<output>`. */
+const transactionOf = (id: string): string => id.replace(/-\d+$/, "");
+
+function toPayment(json: Json, crypto: string): InvoicePayment {
+  const wanted = `${crypto.toUpperCase()}-CHAIN`;
+  const method: Json = Array.isArray(json) ? json.find(({ paymentMethodId }) => paymentMethodId === wanted) : undefined;
+  if (!method) throw new Error(`the payment processor does not take ${crypto}`);
+  const payments: Json[] = Array.isArray(method.payments) ? method.payments.slice(0, 100) : [];
+  const ids = payments.map(({ id }) => transactionOf(text(id, "payment")));
+  return {
+    ...{ address: text(method.destination, "address"), uri: text(method.paymentLink, "link") },
+    ...{ paid: decimal(method.paymentMethodPaid, "sum"), transactionIds: [...new Set(ids)] },
+  };
+}
+
+/** Makes a client of a store. */
+export function createGreenfield(options: { store: string; apiKey: string; transport: Transport }): Greenfield {
+  const { store, apiKey, transport } = options;
+  const base = `/api/v1/stores/${encodeURIComponent(store)}`;
+  const headers = { authorization: `token ${apiKey}`, "content-type": "application/json", accept: "application/json" };
+
+  async function ask(method: string, path: string, body?: object): Promise<Json> {
+    const sent = body === undefined ? "" : JSON.stringify(body);
+    const answer = await transport({ method, path: `${base}${path}`, headers, body: sent });
+    if (answer.status < 200 || answer.status > 299)
+      throw new Error(`the payment processor has answered ${method} with ${answer.status}`);
+    return answer.body === "" ? undefined : JSON.parse(answer.body);
+  }
+
+  const pathOf = (id: string): string => `/invoices/${encodeURIComponent(id)}`;
+  return {
+    async rate(crypto, currency) {
+      const pair = `${crypto}_${currency}`.toUpperCase();
+      const rates = await ask("GET", `/rates?currencyPair=${pair}`);
+      const found: Json = Array.isArray(rates) ? rates.find(({ currencyPair }) => currencyPair === pair) : undefined;
+      return decimal(found?.rate, "rate");
+    },
+    createInvoice: async ({ id, amount, crypto, redirectUrl }) =>
+      toInvoice(
+        await ask("POST", "/invoices", {
+          ...{ amount, currency: crypto.toUpperCase(), metadata: { orderId: id } },
+          checkout: {
+            ...{ expirationMinutes: minutes.open, monitoringMinutes: minutes.monitored, paymentTolerance: 0 },
+            ...{ paymentMethods: [`${crypto.toUpperCase()}-CHAIN`], redirectURL: redirectUrl },
+          },
+        }),
+      ),
+    async findInvoice(orderId) {
+      const found = await ask("GET", `/invoices?orderId=${encodeURIComponent(orderId)}&take=1`);
+      return Array.isArray(found) && found.length > 0 ? toInvoice(found[0]) : undefined;
+    },
+    invoice: async (id) => toInvoice(await ask("GET", pathOf(id))),
+    payment: async (id, crypto) => toPayment(await ask("GET", `${pathOf(id)}/payment-methods`), crypto),
+    async invalidate(id) {
+      await ask("POST", `${pathOf(id)}/status`, { status: "Invalid" });
+    },
+  };
+}

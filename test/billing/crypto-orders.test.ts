@@ -1,0 +1,212 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { addMonths } from "../../src/limits/paid-time.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { mailAbout, type Person } from "../support/people.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { billingUntil, press, subscribe } from "../support/sandbox.ts";
+
+const minute = 60_000;
+const wish = { tier: "api_builder", months: 2, crypto_currency: "btc" };
+
+let gateway: PeopleGateway;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+type Order = any;
+
+async function open({ rest }: Person, request: object = wish): Promise<Order> {
+  const { status, body } = await rest("/v1/billing/crypto-checkout", request);
+  expect(status).toBe(201);
+  return body;
+}
+
+async function orderUntil({ rest }: Person, id: string, status: string): Promise<Order> {
+  let order: Order;
+  await waitUntil(
+    async () => {
+      order = (await rest(`/v1/billing/crypto-orders/${id}`)).body;
+      return order.status === status;
+    },
+    { timeout: 10_000, every: 20 },
+  );
+  return order;
+}
+
+async function eventsOf({ rest }: Person, id: string): Promise<string[]> {
+  const { data } = (await rest("/v1/events?limit=100")).body;
+  return data.filter(({ data: about }: Order) => about.order_id === id).map(({ type }: Order) => type);
+}
+
+test("an order is quoted, opened, paid and settled, and its months serve", async () => {
+  const ada = await gateway.signUp({ accountName: "Ψηφιακή Ελ 数据公司" });
+  const { body: quoted } = await ada.rest("/v1/billing/crypto-checkout/quote", wish);
+  expect(quoted).toMatchObject({ status: "quoted", amount_cents: 9_800, crypto_amount: "0.00104268", livemode: false });
+  const order = await open(ada, { order_id: quoted.id });
+  expect(order).toMatchObject({ id: quoted.id, status: "awaiting_payment", crypto_amount_paid: "0" });
+  expect((await ada.rest("/v1/billing")).body.open_crypto_order_id).toBe(order.id);
+  expect(await ada.rest("/v1/billing/crypto-checkout", wish)).toMatchObject({ status: 409 });
+  expect(await ada.rest(`/v1/billing/crypto-orders/${order.id}/receipt`)).toMatchObject({ status: 409 });
+  await press(order.checkout_url, "pay");
+  await orderUntil(ada, order.id, "confirming");
+  expect(await ada.rest(`/v1/billing/crypto-orders/${order.id}/cancel`, {})).toMatchObject({ status: 409 });
+  await press(order.checkout_url, "settle");
+  const paid = await orderUntil(ada, order.id, "paid");
+  expect(paid).toMatchObject({ crypto_amount_paid: "0.00104268", paid_at: expect.any(String) });
+  const { tier, subscription } = await billingUntil(ada.rest, (billing) => billing.tier === "api_builder");
+  expect([tier, subscription.payment_method]).toEqual(["api_builder", "crypto"]);
+  expect(Date.parse(subscription.period_ends_at)).toBe(addMonths(Date.parse(subscription.period_started_at), 2));
+  await waitUntil(async () => (await eventsOf(ada, order.id)).length > 0, { timeout: 10_000, every: 20 });
+  expect(await eventsOf(ada, order.id)).toEqual(["crypto.order.paid"]);
+  await mailAbout(gateway.mailbox, ada.email, "Your order is paid");
+});
+
+test("a receipt says the same as JSON, text and PDF, and each revision has its bytes", async () => {
+  const ada = await gateway.signUp({ accountName: "Ада 数据公司" });
+  const order = await open(ada);
+  await press(order.checkout_url, "pay");
+  await press(order.checkout_url, "settle");
+  await orderUntil(ada, order.id, "paid");
+  const path = `/v1/billing/crypto-orders/${order.id}`;
+  const pdf = async () => {
+    const answer = await fetch(`${gateway.url}${path}/receipt.pdf`, {
+      headers: { authorization: `Bearer ${ada.accessToken}` },
+    });
+    expect(answer.headers.get("content-type")).toBe("application/pdf");
+    return Buffer.from(await answer.arrayBuffer());
+  };
+  const { body: receipt } = await ada.rest(`${path}/receipt`);
+  expect(receipt).toMatchObject({
+    buyer: "Ада 数据公司",
+    amount_cents: 9_800,
+    revision: 1,
+    transaction_ids: [expect.any(String)],
+  });
+  const { body: text } = await ada.rest(`${path}/receipt.txt`);
+  for (const said of [receipt.number, "Ада 数据公司", "98.00 USD", "0.00104268 BTC", order.id])
+    expect(text).toContain(said);
+  const first = await pdf();
+  expect(first.subarray(0, 5).toString()).toBe("%PDF-");
+  expect((await pdf()).equals(first)).toBe(true);
+  const lines = { invoice_lines: ["VAT ATU12345678"] };
+  expect((await ada.rest(path, lines, { method: "PATCH" })).status).toBe(200);
+  expect((await ada.rest("/v1/account/me", { account_name: "Another" }, { method: "PATCH" })).status).toBe(200);
+  expect((await ada.rest(`${path}/receipt`)).body).toMatchObject({ revision: 2, buyer: "Ада 数据公司", ...lines });
+  expect((await pdf()).equals(first)).toBe(false);
+  const late = await ada.rest(path, { refund_address: "bc1q" }, { method: "PATCH" });
+  expect(late).toMatchObject({ status: 409 });
+});
+
+test("what is paid too little, too late or too much is kept and told, and changes no state", async () => {
+  const ada = await gateway.signUp();
+  const little = await open(ada);
+  await press(little.checkout_url, "little");
+  await press(little.checkout_url, "expire");
+  const failed = await orderUntil(ada, little.id, "failed");
+  expect(failed).toMatchObject({ failure_reason: "expired", crypto_amount_paid: "0.00000001" });
+  await mailAbout(gateway.mailbox, ada.email, "A payment needs a look");
+  await press(little.checkout_url, "pay");
+  await waitUntil(
+    async () => (await ada.rest(`/v1/billing/crypto-orders/${little.id}`)).body.crypto_amount_paid !== "0.00000001",
+    { timeout: 10_000, every: 20 },
+  );
+  const late = await orderUntil(ada, little.id, "failed");
+  expect(late.crypto_amount_paid).toBe("0.00104269");
+  const over = await open(ada);
+  await press(over.checkout_url, "over");
+  await press(over.checkout_url, "settle");
+  expect(await orderUntil(ada, over.id, "paid")).toMatchObject({ crypto_amount_paid: "0.00208536" });
+  expect(await eventsOf(ada, little.id)).toEqual(["crypto.order.failed"]);
+});
+
+test("an order is cancelled only where nothing was paid, and fires no event", async () => {
+  const ada = await gateway.signUp();
+  const order = await open(ada);
+  const cancelled = await ada.rest(`/v1/billing/crypto-orders/${order.id}/cancel`, {});
+  expect(cancelled).toMatchObject({ status: 200, body: { status: "cancelled" } });
+  await waitUntil(async () => (await (await fetch(order.checkout_url)).text()).includes("Invalid"), {
+    timeout: 10_000,
+    every: 20,
+  });
+  expect(await orderUntil(ada, order.id, "cancelled")).toMatchObject({ failure_reason: null });
+  expect(await eventsOf(ada, order.id)).toEqual([]);
+  const another = await open(ada);
+  await press(another.checkout_url, "little");
+  expect(await ada.rest(`/v1/billing/crypto-orders/${another.id}/cancel`, {})).toMatchObject({ status: 409 });
+});
+
+test("races of cancel and payment end in one state with one event at most", async () => {
+  const people = await Promise.all([0, 1, 2, 3].map(() => gateway.signUp()));
+  await Promise.all(
+    people.map(async (ada) => {
+      const order = await open(ada);
+      const [, cancelled] = await Promise.all([
+        press(order.checkout_url, "pay").then(() => press(order.checkout_url, "settle")),
+        ada.rest(`/v1/billing/crypto-orders/${order.id}/cancel`, {}),
+      ]);
+      const end = await orderUntil(ada, order.id, cancelled.status === 200 ? "cancelled" : "paid");
+      const { tier } = await billingUntil(ada.rest, (billing) => billing.tier !== "free" || end.status === "cancelled");
+      expect(tier).toBe(end.status === "paid" ? "api_builder" : "free");
+      if (end.status === "paid")
+        await waitUntil(async () => (await eventsOf(ada, order.id)).length === 1, { timeout: 10_000, every: 20 });
+      else expect(await eventsOf(ada, order.id)).toEqual([]);
+    }),
+  );
+});
+
+test("who pays by card opens no order", async () => {
+  const ada = await gateway.signUp();
+  await subscribe(ada.rest, "personal");
+  expect(await ada.rest("/v1/billing/crypto-checkout", wish)).toMatchObject({ status: 409 });
+});
+
+test("an order that nobody pays and nobody tells of ends by our own clock; a lapsed quote is not opened", async () => {
+  const ada = await gateway.signUp();
+  const order = await open(ada);
+  const grace = await gateway.signUp();
+  const { body: quoted } = await grace.rest("/v1/billing/crypto-checkout/quote", wish);
+  gateway.pass(14 * minute);
+  expect((await grace.rest(`/v1/billing/crypto-orders/${quoted.id}`)).body.status).toBe("quoted");
+  const keys = await Promise.all([ada, grace].map(({ rest }) => rest("/v1/api-keys", { name: "later" })));
+  const [later, graceLater] = keys.map(({ body }) => ({ rest: ada.rest, key: body.key }));
+  const as = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
+  gateway.pass(60 * minute);
+  expect(await grace.rest("/v1/billing/crypto-checkout", { order_id: quoted.id }, as(graceLater?.key))).toMatchObject({
+    status: 409,
+  });
+  await waitUntil(
+    async () =>
+      (await ada.rest(`/v1/billing/crypto-orders/${order.id}`, undefined, as(later?.key))).body.status === "failed",
+    { timeout: 10_000, every: 50 },
+  );
+});
+
+test("a notice that is not signed, or is of nothing of ours, changes nothing", async () => {
+  const body = JSON.stringify({ deliveryId: "1", invoiceId: "inv_1", type: "InvoiceSettled" });
+  const send = (headers: Record<string, string>) =>
+    fetch(`${gateway.url}/processors/btcpay`, { method: "POST", body, headers });
+  expect((await send({})).status).toBe(400);
+  expect((await send({ "btcpay-sig": `sha256=${"0".repeat(64)}` })).status).toBe(400);
+});
+
+test("the operator lists orders, extends their months and notes refunds, which end them", async () => {
+  const ada = await gateway.signUp();
+  const order = await open(ada);
+  await press(order.checkout_url, "pay");
+  await press(order.checkout_url, "settle");
+  await orderUntil(ada, order.id, "paid");
+  const { subscription } = await billingUntil(ada.rest, ({ tier }) => tier === "api_builder");
+  await gateway.admin("extend", "--order", order.id, "--days", "3");
+  const { body } = await ada.rest("/v1/billing");
+  const added = Date.parse(body.subscription.period_ends_at) - Date.parse(subscription.period_ends_at);
+  expect(added).toBe(3 * 1_440 * minute);
+  await gateway.admin("refund", "--order", order.id);
+  await billingUntil(ada.rest, ({ tier }) => tier === "free");
+  expect(await orderUntil(ada, order.id, "paid")).toMatchObject({
+    refunded_cents: 9_800,
+    refunded_at: expect.any(String),
+  });
+  expect(JSON.parse(await gateway.admin("orders", "--account", ada.accountId))).toMatchObject({ id: order.id });
+});
