@@ -4,7 +4,6 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const slowest = [
   "e2e/hostile",
   "start/start",
-  "contract/check-refuses",
   "tools/admin",
   "chaos/gateway",
   "e2e/bad-input",
