@@ -12,6 +12,7 @@ import { endOverride, setOverride } from "./admin/override.ts";
 import { publishTerms } from "./admin/publish-terms.ts";
 import { removeMfa } from "./admin/remove-mfa.ts";
 import { setTier } from "./admin/set-tier.ts";
+import { complain, print } from "./run-command.ts";
 
 const commands: Readonly<Record<string, AdminCommand>> = {
   "create-key": createKey,
@@ -58,13 +59,7 @@ async function run([first = "--help", ...others]: readonly string[]): Promise<st
 }
 
 try {
-  process.stdout.write(`${await run(process.argv.slice(2))}\n`);
+  print(await run(process.argv.slice(2)));
 } catch (error) {
-  const isForeseen = error instanceof StartRefused || (error instanceof TypeError && "code" in error);
-  // What node:util refuses it explains at length: its first line says what is wrong.
-  const [sentence = ""] = isForeseen
-    ? error.message.split("\n")
-    : [error instanceof Error ? error.stack : String(error)];
-  process.stderr.write(`pilothouse: ${sentence}\n`);
-  process.exitCode = 1;
+  complain(error);
 }

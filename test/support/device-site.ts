@@ -1,6 +1,6 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { TestSite } from "./test-site.ts";
 
 /** What one document or worker says of its device; what it has no word for is absent. */
 export interface DeviceWord {
@@ -80,25 +80,10 @@ const page = (other: string) => `<!DOCTYPE html><meta name=viewport content="wid
 })()</script>`;
 
 /** A site of two origins whose page has everything that it opens say what device it is on, with what requests told. */
-export class DeviceSite {
-  readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
+export class DeviceSite extends TestSite {
   #words = Promise.withResolvers<Readonly<Record<string, DeviceWord>>>();
   /** Headers by path, as far as something sent them. */
   readonly headers = new Map<string, DeviceHeaders>();
-
-  /** Begins to listen. */
-  async start(): Promise<this> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
-    return this;
-  }
-
-  /** `host:port` of both origins. */
-  get hosts(): readonly [string, string] {
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("the site does not listen");
-    return [`127.0.0.1:${address.port}`, `localhost:${address.port}`];
-  }
 
   /** Forgets what was said; the promise gives what is said next. */
   expect(): Promise<Readonly<Record<string, DeviceWord>>> {
@@ -107,14 +92,7 @@ export class DeviceSite {
     return this.#words.promise;
   }
 
-  /** Ends every connection. */
-  async stop(): Promise<void> {
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await once(this.#server, "close");
-  }
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = "/", headers } = request;
     const script = scripts[url];
     this.headers.set(url, Object.fromEntries(headerNames.map((name) => [name, headers[name]?.toString()])));

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
+import { TestSite } from "./test-site.ts";
 
 const pages = new URL("pages/", import.meta.url);
 
@@ -111,38 +111,16 @@ async function listForm(request: IncomingMessage): Promise<[name: string, ...val
 }
 
 /** A small web site on loopback with everything awkward that a page can do. */
-export class FixtureSite {
-  readonly #server: Server = createServer((request, response) => this.#answer(request, response));
+export class FixtureSite extends TestSite {
   /** `METHOD path` of every request, in order. */
   readonly requests: string[] = [];
-
-  /** Begins to listen. */
-  async start(): Promise<this> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
-    return this;
-  }
-
-  /** `host:port` of the site. */
-  get host(): string {
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("the site does not listen");
-    return `127.0.0.1:${address.port}`;
-  }
 
   /** Gives the address of a page. */
   url(path: string): string {
     return `http://${this.host}${path}`;
   }
 
-  /** Ends every connection. */
-  async stop(): Promise<void> {
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await once(this.#server, "close");
-  }
-
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  protected answer(request: IncomingMessage, response: ServerResponse): void {
     const url = new URL(request.url ?? "/", "http://fixture");
     this.requests.push(`${request.method} ${url.pathname}`);
     const answer = answers[url.pathname];

@@ -1,5 +1,6 @@
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { ownWorld } from "../pages/own-world.ts";
+import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 
@@ -13,11 +14,8 @@ export interface FileChooser {
   readonly backendNodeId: number;
 }
 
-/** A file input of a document, in a world that is not the page's. */
-export interface FileInput {
-  readonly cdp: CdpSession;
-  readonly objectId: string;
-}
+/** A file input of a document. */
+export type FileInput = PageElement<HTMLInputElement>;
 
 /** The input that a file chooser was opened for: it need not be in the document. */
 export async function inputOfChooser(
@@ -50,19 +48,6 @@ export async function giveFiles(
   const fault = await callOn({ cdp, objectId }, emptyInput, [paths.length], progress);
   if (fault) throw failFields("validation-failed", fault);
   await progress.race(cdp.send("DOM.setFileInputFiles", { objectId, files: [...paths] }));
-}
-
-async function callOn<Args extends readonly number[], Value>(
-  { cdp, objectId }: FileInput,
-  act: (this: HTMLInputElement, ...args: Args) => Value,
-  args: Args,
-  progress: Progress,
-): Promise<Value> {
-  const values = args.map((value) => ({ value }));
-  const call = { objectId, functionDeclaration: String(act), arguments: values, returnByValue: true };
-  const { result } = await progress.race(cdp.send("Runtime.callFunctionOn", call));
-  // The boundary where what our own function gives gets its type.
-  return result.value as Value;
 }
 
 /**

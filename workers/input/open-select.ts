@@ -1,7 +1,7 @@
 import { ownWorld } from "../pages/own-world.ts";
+import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { Tab } from "../pages/tab.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
 
 /** How deep in frames a list of options is looked for. */
 const deepest = 8;
@@ -11,11 +11,8 @@ const mostOptions = 1_000;
 const labelLength = 100;
 const nameLength = 1_000;
 
-/** A `<select>` whose list of options is open, in a world that is not the page's. */
-export interface OpenSelect {
-  readonly cdp: CdpSession;
-  readonly objectId: string;
-}
+/** A `<select>` whose list of options is open. */
+export type OpenSelect = PageElement<HTMLSelectElement>;
 
 /** An option that the list shows. */
 interface ShownOption {
@@ -67,19 +64,6 @@ export const stepsTo = (
 /** Lets go of what is held of it in the page. */
 export function forget({ cdp, objectId }: OpenSelect): void {
   cdp.send("Runtime.releaseObject", { objectId }).catch(() => undefined);
-}
-
-async function callOn<Args extends readonly (number | string)[], Value>(
-  { cdp, objectId }: OpenSelect,
-  act: (this: HTMLSelectElement, ...args: Args) => Value,
-  args: Args,
-  progress: Progress,
-): Promise<Value> {
-  const values = args.map((value) => ({ value }));
-  const call = { objectId, functionDeclaration: String(act), arguments: values, returnByValue: true };
-  const { result } = await progress.race(cdp.send("Runtime.callFunctionOn", call));
-  // The boundary where what our own function gives gets its type.
-  return result.value as Value;
 }
 
 /** Runs in the page: gives a `<select>` whose list is open but not drawn by the page itself, else the frame that has the focus. */
