@@ -11,6 +11,8 @@ export default defineConfig({
     setupFiles: "test/support/no-leaks.ts",
     // Tests drive real browsers and a real database: two files at a time are what two cores carry.
     maxWorkers: 2,
+    // Of the tests of a file that may run at once.
+    maxConcurrency: 2,
     sequence: { sequencer: SlowestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { hostileCases } from "../support/hostile-cases.ts";
 import { runHostileCase } from "../support/hostile-runner.ts";
@@ -22,7 +22,8 @@ afterAll(async () => {
 });
 
 describe.each(["headless-shell", "chromium"])("a page in %s", (runtime) => {
-  test.each(hostileCases)("$name", { timeout: 60_000 }, async (hostileCase) => {
+  // Most wait for the time of a command to be up, and so do not disturb each other.
+  test.for(hostileCases)("$name", { timeout: 60_000, concurrent: true }, async (hostileCase, { onTestFinished }) => {
     const { status, body } = await rest("/v1/sessions", { ...hostileCase.session, runtime });
     expect(status, JSON.stringify(body)).toBe(201);
     const session = `/v1/sessions/${body.id}`;
