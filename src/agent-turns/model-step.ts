@@ -1,6 +1,6 @@
 import { type ModelMessage, streamText } from "ai";
 import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
-import type { LlmCredential, Models } from "../llm/models.ts";
+import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts";
 import type { LlmUsage } from "../llm/spending.ts";
 import { rolePrompt, tools } from "./tools.ts";
 
@@ -18,9 +18,6 @@ export type ModelAnswer =
   | { readonly messages: readonly ModelMessage[]; readonly text: string; readonly usage: LlmUsage }
   /** `isCharged`: it had begun to answer, and its provider charges for that. */
   | { readonly fault: ModelFault; readonly isCharged: boolean };
-
-/** Tokens of an answer at most. */
-export const longestAnswer = 4_096;
 
 /** Only its last step is new: the ones before are read from the provider's cache. */
 const cachePoint = { anthropic: { cacheControl: { type: "ephemeral" as const } } };
@@ -40,7 +37,7 @@ export async function askModel(models: Models, question: Question, signal: Abort
   let hasBegun = false;
   try {
     const stream = streamText({
-      model: models.of(credential, model),
+      model: await models.of(credential, model),
       instructions: instructions === null ? rolePrompt : `${rolePrompt}\n\nThe person has told you:\n${instructions}`,
       messages: withCachePoint(messages),
       ...{ tools, maxOutputTokens: longestAnswer, maxRetries: 0, abortSignal: signal, providerOptions: callOptions },

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import type { ModelFault } from "../llm/model-fault.ts";
-import type { Models } from "../llm/models.ts";
+import { longestAnswer, type Models } from "../llm/models.ts";
 import { credentialOf, type Payer } from "../llm/payer.ts";
 import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
 import { noteUse } from "../llm/store.ts";
@@ -13,7 +13,7 @@ import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { addEntry } from "../transcript/transcript.ts";
 import { openCalls, openMessages, sealMessage, toPrompt } from "./conversation.ts";
-import { askModel, longestAnswer, type ModelAnswer, type Question } from "./model-step.ts";
+import type { ModelAnswer, Question } from "./model-step.ts";
 import {
   hasWaitingMessages,
   insertMessage,
@@ -100,6 +100,8 @@ interface Asked {
 /** Asks again while the provider is busy or away. */
 async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: Question): Promise<Asked> {
   const { db, clock, config, models } = parts;
+  // With it comes the machinery of models, which no start waits for.
+  const { askModel } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
   const input = Math.ceil(Buffer.byteLength(JSON.stringify(question.messages)) / bytesPerToken);
   const most = price && costOf({ input, cached: 0, output: longestAnswer }, price);

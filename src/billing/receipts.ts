@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { create } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import PdfDocument from "pdfkit";
 import { type CryptoReceipt, CryptoReceiptSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import { moneyText, tierText } from "./mails.ts";
 import type { OrderRow } from "./order-store.ts";
@@ -85,6 +84,8 @@ const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8 };
 
 /** Writes a receipt as PDF. Of one revision it is the same bytes each time: all its times are that of the payment. */
 export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
+  // It takes as long to load as a start has time for, and few ask for it.
+  const { default: PdfDocument } = await import("pdfkit");
   const heading = headingOf(receipt);
   const info = { Title: heading, Author: receipt.seller, CreationDate: paidOn(receipt) };
   const document = new PdfDocument({ size: "A4", margin: layout.margin, info, lang: "en" });

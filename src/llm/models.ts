@@ -1,7 +1,3 @@
-import { createAnthropic } from "@ai-sdk/anthropic";
-import { createGoogle } from "@ai-sdk/google";
-import { createOpenAI } from "@ai-sdk/openai";
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { LanguageModel } from "ai";
 import type { Config } from "../platform/config.ts";
 import { failFields } from "../platform/errors.ts";
@@ -21,7 +17,7 @@ export interface LlmCredential {
 /** The models of all providers, which are reached by the safe fetch alone. */
 export interface Models {
   /** Gives a model of whoever the credential is for. */
-  of(credential: LlmCredential, model: string): LanguageModel;
+  of(credential: LlmCredential, model: string): Promise<LanguageModel>;
   /** Throws `validation-failed` for a base address that may not be asked. */
   check(baseUrl: string): Promise<void>;
   /** Ends all connections. */
@@ -43,6 +39,9 @@ export const defaultModels: Readonly<Record<StoredProvider, string | undefined>>
   openai_compatible: undefined,
 };
 
+/** Tokens of an answer at most. */
+export const longestAnswer = 4_096;
+
 export interface ModelsOptions extends Pick<SafeFetchOptions, "resolve"> {
   readonly config: Pick<Config, "llmAllow" | "llmAddresses">;
 }
@@ -54,12 +53,23 @@ export function createModels({ config, ...options }: ModelsOptions): Models {
   // Each package would otherwise look for an address in the environment.
   const at = { ...addresses, ...config.llmAddresses };
   return {
-    of({ provider, apiKey, baseUrl }, model) {
+    // The packages are loaded by the first who asks: a start waits for none of them.
+    async of({ provider, apiKey, baseUrl }, model) {
       const settings = { apiKey, fetch };
-      if (provider === "anthropic") return createAnthropic({ ...settings, baseURL: at.anthropic })(model);
-      if (provider === "openai") return createOpenAI({ ...settings, baseURL: at.openai })(model);
-      if (provider === "google") return createGoogle({ ...settings, baseURL: at.google })(model);
+      if (provider === "anthropic") {
+        const { createAnthropic } = await import("@ai-sdk/anthropic");
+        return createAnthropic({ ...settings, baseURL: at.anthropic })(model);
+      }
+      if (provider === "openai") {
+        const { createOpenAI } = await import("@ai-sdk/openai");
+        return createOpenAI({ ...settings, baseURL: at.openai })(model);
+      }
+      if (provider === "google") {
+        const { createGoogle } = await import("@ai-sdk/google");
+        return createGoogle({ ...settings, baseURL: at.google })(model);
+      }
       if (baseUrl === null) throw new Error("a compatible provider has no address");
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       return createOpenAICompatible({ ...settings, name: provider, baseURL: baseUrl, includeUsage: true })(model);
     },
     async check(baseUrl) {

@@ -17,7 +17,6 @@ import type { Database } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { openLlmKey, sealLlmKey } from "./credentials.ts";
-import { testKey } from "./key-test.ts";
 import { capOf, toKeyMessage, toSettingsMessage, toStoredProvider } from "./llm-message.ts";
 import type { Models } from "./models.ts";
 import {
@@ -97,6 +96,8 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
 
   async function test(call: Call) {
     const row = await findKey(call);
+    // With it comes the machinery of models, which no start waits for.
+    const { testKey } = await import("./key-test.ts");
     const { model, durationMs, fault } = await testKey(models, openLlmKey(sealer, row), row.model, call.signal);
     await noteTest(db, row, new Date(clock.now()), !fault);
     return create(TestByokLlmKeyResponseSchema, {
