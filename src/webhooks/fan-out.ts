@@ -42,8 +42,12 @@ const mostAtOnce = { ofAccount: 16, inAll: 100 };
 /** The deliveries that were put off. Its lanes are accounts: they have their turns, and each keeps the order of its events. */
 const laterWork = { kind: "webhook-fan-out" } as const;
 
-/** Milliseconds before each of them is queued: what many accounts cause at once is spread, and leaves time to the rest. */
-const restBeforeLater = 20;
+/**
+ * Milliseconds for which they are put off, and between two of them: what many accounts cause at once is spread, and comes when
+ * the rest of what was caused with it has been sent.
+ */
+const putOffFor = 300;
+const restBetween = 20;
 
 /** Events of an account, in their order, each with the endpoints that are told of it. */
 interface Notices {
@@ -51,6 +55,11 @@ interface Notices {
   readonly events: readonly (Pick<NewDelivery, "eventId" | "eventType" | "subject"> & {
     readonly endpointIds: readonly string[];
   })[];
+}
+
+/** Notices that were put off until a time, in milliseconds since the Unix epoch. */
+interface PutOff extends Notices {
+  readonly until: number;
 }
 
 export interface FanOutParts {
@@ -89,13 +98,15 @@ function queueNotices({ work, ids, clock }: FanOutParts, tx: Tx, all: readonly N
 }
 
 /** Makes the work that queues what was put off. It has all that it needs, and cannot fail: the order would be lost by that. */
-export function createLaterFanOut(parts: FanOutParts): WorkKind<Notices> {
+export function createLaterFanOut(parts: FanOutParts): WorkKind<PutOff> {
   return defineWork({
     ...laterWork,
     // One at once: more would take PostgreSQL from the rest.
     ...{ lanes: 1, width: 1, timeout: 60_000, schedule: [] },
     async run({ data }, signal) {
-      await sleep(restBeforeLater, signal);
+      // A clock that was set back makes it no longer.
+      const rest = Math.min(data.until - parts.clock.now(), putOffFor);
+      await sleep(Math.max(rest, restBetween), signal);
       return { write: (tx) => queueNotices(parts, tx, [data]) };
     },
   });
@@ -126,8 +137,9 @@ export function createFanOut(parts: FanOutParts): Part {
     }
     tx.sendNamed(commitAsynchronously, []);
     queueNotices(parts, tx, now);
-    const jobs = later.map((data) => ({ lane: data.accountId, data }));
-    work.enqueueAll(tx, laterWork, jobs);
+    const until = parts.clock.now() + putOffFor;
+    const jobs = later.map((data) => ({ lane: data.accountId, data: { ...data, until } }));
+    work.enqueueAll<PutOff>(tx, laterWork, jobs);
   }
 
   async function run(): Promise<void> {

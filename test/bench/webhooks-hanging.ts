@@ -26,7 +26,8 @@ export const webhooksHanging: Bench = {
       await begins;
       return samples;
     };
-    await measure(site, sound, 5);
+    // The first storm takes the service twice as long as those that follow.
+    await Promise.all([measure(site, sound, 5), ...hanging.map((account) => account.cause(3))]);
     const alone = await measureBeside();
     for (const [index, account] of hanging.entries())
       await account.register(numbersTo(10).map((place) => `/hang/${index}/${place}`));
