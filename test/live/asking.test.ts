@@ -72,7 +72,6 @@ const asks = (page: Page, text: string | RegExp) =>
       patient,
     )
     .toMatch(text);
-/** What a script makes the title is not news for viewers. */
 const titled = (opened: Opened, title: string | RegExp) =>
   expect.poll(async () => (await opened.state()).title, patient).toMatch(title);
 const asksNothing = (page: Page) => expect.poll(() => panel(page).isVisible(), patient).toBe(false);

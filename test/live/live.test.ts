@@ -53,6 +53,13 @@ test("a viewer hears of the session, of who watches, and of the end", async () =
   expect(viewer.heard.at(-1)).toEqual({ ended: { reason: "destroyed" } });
 }, 60_000);
 
+test("a viewer hears of the titles that a script sets", async () => {
+  const { key } = await openLinked("/counting-title.html");
+  using viewer = await join(key);
+  const { state: first } = await viewer.hear(({ state }) => state?.pages[0].title);
+  await viewer.hear(({ state }) => Number(state?.pages[0].title) > Number(first.pages[0].title) + 10);
+}, 60_000);
+
 test("who joins on a still page gets the picture that the others have", async () => {
   const { key } = await openLinked("/plain.html");
   using first = await join(key);

@@ -22,6 +22,9 @@ const mostViewers = 32;
 /** Milliseconds from a change of the session to its being told: a page that loads changes a hundred times a second. */
 const stateDelay = 100;
 
+/** Milliseconds between two looks for what nobody tells: the title that a script sets. */
+const lookEvery = 1_000;
+
 /** The browser that is shown. */
 export interface LiveBrowser {
   readonly pages: PageBook;
@@ -56,6 +59,7 @@ export class LiveDesk {
   #unlisten: (() => void) | undefined;
   #activity: Disposable | undefined;
   #stateTimer: NodeJS.Timeout | undefined;
+  #looks: NodeJS.Timeout | undefined;
   #state: LiveState | undefined;
   #isChanged = false;
 
@@ -151,9 +155,11 @@ export class LiveDesk {
         this.#publication?.follow();
         this.changed();
       });
+      this.#looks ??= setInterval(() => this.changed(), lookEvery);
       if (!this.#state) this.changed();
       return;
     }
+    this.#looks = void clearInterval(this.#looks);
     this.#unlisten = void this.#unlisten?.();
     this.#stateTimer = void clearTimeout(this.#stateTimer);
     this.#state = undefined;
