@@ -30,6 +30,7 @@ import { mfa } from "./mfa/feature.ts";
 import { oauth } from "./oauth/feature.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
+import { recipes } from "./recipes/feature.ts";
 import { sessions } from "./sessions/feature.ts";
 import { status } from "./status/feature.ts";
 import { teams } from "./teams/feature.ts";
@@ -61,6 +62,7 @@ export const features: readonly Feature<AppParts>[] = [
   sessions,
   control,
   llm,
+  recipes,
   agentSessions,
   agentInput,
   transcript,

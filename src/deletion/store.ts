@@ -45,6 +45,7 @@ const belongings = [
   { rows: "audit_entries where", batch: 1_000 },
   { rows: "webhook_endpoints where", batch: 1_000 },
   { rows: "webhook_deliveries where", batch: 1_000 },
+  { rows: "recipes where", batch: 100 },
   { rows: "llm_keys where", batch: 1_000 },
   { rows: "llm_settings where", batch: 1_000 },
   { rows: "invites where", batch: 1_000 },

@@ -260,6 +260,7 @@ export const errorTable = {
       current_profiles: { type: "integer", optional: true, about: "Profiles that the account has." },
       current_api_keys: { type: "integer", optional: true, about: "Keys that the account has, and that count." },
       current_webhooks: { type: "integer", optional: true, about: "Webhooks that the account has, and that count." },
+      current_recipes: { type: "integer", optional: true, about: "Recipes that the account has." },
       current_streams: {
         type: "integer",
         optional: true,

@@ -1,11 +1,15 @@
 import { failFields } from "../platform/errors.ts";
 
-/** Throws `bad-request` for an address that a session may not be sent to: only http, https and `about:blank`. */
+/** Says why a session may not be sent to an address; undefined when it may: only to http, https and `about:blank`. */
+export function addressFault(url: string): string | undefined {
+  if (url === "about:blank") return undefined;
+  if (!URL.canParse(url)) return "is not an absolute URL";
+  const { protocol } = new URL(url);
+  return protocol === "http:" || protocol === "https:" ? undefined : "must be http, https or about:blank";
+}
+
+/** Throws `bad-request` for such an address. */
 export function assertNavigable(url: string): void {
-  if (url === "about:blank") return;
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (!parsed) throw failFields("bad-request", { url: "is not an absolute URL" });
-  if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
-    throw failFields("bad-request", { url: "must be http, https or about:blank" });
-  }
+  const fault = addressFault(url);
+  if (fault !== undefined) throw failFields("bad-request", { url: fault });
 }

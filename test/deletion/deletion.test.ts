@@ -8,6 +8,7 @@ import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { smallRecipe } from "../support/small-recipe.ts";
 import { causeEvent, register, startEndpoints } from "../webhooks/scene.ts";
 
 const { deleteAccount, restoreAccount: restore } = DeletionService.method;
@@ -115,6 +116,10 @@ test("after a week it is gone with those who belong to no other account, and its
   // Who joins a team keeps an account of one's own.
   const member = await joinTeam(gateway.url, gateway.mailbox, owner.rest);
   expect((await owner.rest("/v1/profiles", { name: "Shop" })).status).toBe(201);
+  expect((await owner.rest("/v1/recipes", smallRecipe)).status).toBe(201);
+  const recipesLeft = () =>
+    gateway.app.db.sql.selectFrom("recipes").select("id").where("account_id", "=", owner.accountId).execute();
+  expect(await recipesLeft()).toHaveLength(1);
   const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;
   const token = await close(owner);
   gateway.pass(7 * day);
@@ -125,6 +130,7 @@ test("after a week it is gone with those who belong to no other account, and its
   gateway.pass(hour);
   await sweepDeleted(gateway.app);
   expect(await use(key)).toBe("invalid-key");
+  expect(await recipesLeft()).toEqual([]);
   expect((await call(logIn, again)).slug).toBe("invalid-credentials");
   expect((await call(signUp, again)).slug).toBe("");
   const { email, password } = member;

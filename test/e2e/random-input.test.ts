@@ -8,6 +8,7 @@ import { fromOwnNetwork, joinTeam, type Person } from "../support/people.ts";
 import { startPeopleGateway } from "../support/people-gateway.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
+import { smallRecipe } from "../support/small-recipe.ts";
 import { carryOutByHand, doneByHand } from "./support/by-hand.ts";
 import { type Answered, Described } from "./support/described.ts";
 import { createRandom } from "./support/random.ts";
@@ -109,7 +110,9 @@ test(`random requests (SEED=${seed}) get no answer that the OpenAPI document doe
   );
   const { body: apiKey } = await rest("/v1/api-keys", { name: "Kept" });
   const { body: webhook } = await rest("/v1/webhooks", { url: "https://hooks.example.com/" });
-  const known = { sessions: session.id, profiles: profile.id, "api-keys": apiKey.id, webhooks: webhook.id };
+  const { body: recipe } = await rest("/v1/recipes", smallRecipe);
+  const own = { sessions: session.id, profiles: profile.id, recipes: recipe.id };
+  const known = { ...own, "api-keys": apiKey.id, webhooks: webhook.id };
   const requests = new RandomRequests(document, createRandom(seed), known, urls);
   const seen = new Set<string>();
   const failures: unknown[] = [];

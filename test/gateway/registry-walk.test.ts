@@ -9,6 +9,7 @@ import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, type Person } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Rest, restClient } from "../support/rest.ts";
+import { smallRecipe } from "../support/small-recipe.ts";
 import { bringTermsIntoForce } from "../support/terms.ts";
 import { methodsAt, requestTo, type Things, type WalkedMethod, walkedMethods } from "./walk/methods.ts";
 import { rows } from "./walk/rows.ts";
@@ -66,6 +67,7 @@ async function makeAll(): Promise<Made> {
     ViewLinkService: session,
     LoginService: login.id,
     ProfileService: (await rest("/v1/profiles", { name: "Shop" })).body.id,
+    RecipeService: (await rest("/v1/recipes", smallRecipe)).body.id,
     SessionService: session,
     TeamService: member.id,
     WebhookService: webhook,

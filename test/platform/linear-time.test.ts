@@ -13,6 +13,7 @@ import { readCursor } from "../../src/platform/list-page.ts";
 import { normaliseHost, parseTarget } from "../../src/platform/outgoing/address-rules.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { validate } from "../../src/platform/validation.ts";
+import { fillText, namesIn } from "../../src/recipes/placeholders.ts";
 import { urlGlob } from "../../workers/actions/url-glob.ts";
 import { checkFrameOf } from "../../workers/harness/vendors.ts";
 import { builtServices } from "../contract/described-services.ts";
@@ -37,6 +38,8 @@ const fillings = [
   "%2",
   ":1",
   "[(",
+  "{{a",
+  "{{a}}",
   "🚢",
   "ü",
   "\u0301",
@@ -58,6 +61,7 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "a cursor": (text) => readCursor(text, /^ses_[0-9a-z]{26}$/),
   "an If-None-Match header": (text) => isKnown('"tag"', text),
   "a form": (text) => formParser(TokenRequestSchema)(Buffer.from(text)),
+  "the places of a recipe": (text) => [namesIn(text), fillText(text, new Map([["a", text.slice(0, 100)]]))],
   "the name of a file": fileNameFault,
   "the name that a page gives to a download": cleanFileName,
   "a host": normaliseHost,

@@ -128,7 +128,7 @@ export function requestTests(scene: GetScene): void {
     ["GET", "/v2/sessions"],
     ["GET", "/v1/sessions/a/b/c"],
     ["POST", "/v1/crypto-orders"],
-    ["GET", "/v1/recipes"],
+    ["GET", "/v1/recipe"],
     ["GET", "/v1/sessions/x/drive"],
     ["POST", "/v1/SESSIONS"],
     ["POST", "/pilothouse.v1.SessionService/Nothing"],

@@ -4,6 +4,7 @@ import type { Mailbox } from "../../support/mailbox.ts";
 import { freshEmail, goodPassword, joinTeam, type Person, signUp, tokenOfMail } from "../../support/people.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
 import { cancelOpenOrder, subscribe, unsubscribe } from "../../support/sandbox.ts";
+import { smallRecipe } from "../../support/small-recipe.ts";
 import { giveUpDelivery } from "../../webhooks/scene.ts";
 
 /** Where writes are prepared. */
@@ -96,6 +97,7 @@ const llmKey = { provider: "anthropic", api_key: "a-key-of-nobody" };
 const quoted = { tier: "personal", crypto_currency: "btc" };
 const quote = aboutOne("/v1/billing/crypto-checkout/quote", quoted);
 const profile = aboutOne("/v1/profiles", { name: "walk" });
+const recipe = aboutOne("/v1/recipes", smallRecipe);
 
 /** Enrols a second factor that is not confirmed yet, and gives the app that shows its codes. */
 async function beginEnrolment({ rest, password }: Person) {
@@ -244,6 +246,8 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "LlmSettingsService.UpdateBundledLlmSettings": byKey("bundled_llm_settings.update", async () => ({
     monthly_cap_cents: 1_000,
   })),
+  "RecipeService.Create": byKey("recipe.create", async () => smallRecipe),
+  "RecipeService.Delete": byKey("recipe.delete", recipe),
   "ProfileService.Create": byKey("profile.create", async () => ({ name: "walk" })),
   "ProfileService.Update": byKey("profile.update", async (rest) => ({ ...(await profile(rest)), description: "new" })),
   "ProfileService.Delete": byKey("profile.delete", profile),
