@@ -43,6 +43,26 @@ export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
     .filter(({ id }) => !done.has(id));
 }
 
+const textsOf = ({ role, content }: ModelMessage): string[] => {
+  if (typeof content === "string") return [content];
+  if (role !== "tool") return [];
+  return content.flatMap((part) =>
+    part.type === "tool-result" && part.output.type === "text" ? part.output.value : [],
+  );
+};
+
+/** What the last look that has shown an element says that it is: its role and its name, and never its value. */
+export function elementOf(messages: readonly ModelMessage[], ref: string): string | undefined {
+  if (!/^s\d+e\d+$/.test(ref)) return undefined;
+  const line = new RegExp(`^ *[-*] (\\w+(?: "(?:[^"\\\\]|\\\\.)*")?) ref=${ref}\\b`, "m");
+  for (const message of messages.toReversed()) {
+    const element = textsOf(message).map((text) => line.exec(text)?.[1]);
+    const found = element.find((each) => each !== undefined);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** Writes the result of a call. */
 export function resultMessage({ id, name }: ToolCall, text: string): ToolModelMessage {
   const output = { type: "text" as const, value: text };

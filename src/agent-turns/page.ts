@@ -1,79 +1,135 @@
 import { create } from "@bufbuild/protobuf";
+import type { ListedFile } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import {
-  CaptureKind,
-  CaptureRequestSchema,
   type InteractRequest,
   InteractRequestSchema,
+  type InteractResponse,
   NavigateRequestSchema,
+  type Observation,
+  ObserveOptionsSchema,
+  ObserveRequestSchema,
+  ObserveScope,
+  type SessionState,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { type FieldFault, failFaults } from "../platform/errors.ts";
 import { compileReader } from "../platform/rest-json/reader.ts";
-import { validate } from "../platform/validation.ts";
-import { collectCapture } from "../sessions/capture-file.ts";
+import { ruleFaults } from "../platform/validation.ts";
 import type { SessionCaller } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { lookMark } from "./conversation.ts";
 
 /** The page of a session, for an agent: it is looked at, and acted upon. */
 export interface Page {
-  /** Shows the page in words, marked as what a page says. */
-  look(caller: SessionCaller): Promise<string>;
-  navigate(caller: SessionCaller, url: string): Promise<void>;
-  /** Does an action in the JSON of REST. Throws `validation-failed` for what is none. */
-  act(caller: SessionCaller, action: unknown): Promise<void>;
+  /** Shows the page in words, marked as what a page says: as it was seen, else as it is now. */
+  look(caller: SessionCaller, seen?: Observation): Promise<string>;
+  observe(caller: SessionCaller, wish: LookWish): Promise<Observation>;
+  navigate(caller: SessionCaller, url: string): Promise<Done>;
+  /** Does actions in the JSON of REST. Throws `validation-failed` for what is none. */
+  act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
 }
 
-/** Characters of a look at most: 24 kB of what is mostly ASCII. */
-const longestLook = 24_000;
+/** What was done, in words. */
+export interface Done {
+  readonly outcome: string;
+  /** The page as it has come to rest; undefined where it could not be looked at. */
+  readonly seen: Observation | undefined;
+}
 
-/** Milliseconds that an action may take. */
-const actionPatience = 5_000;
+/** How much of the page to show: what is in view, the whole, or what has a text. */
+export interface LookWish {
+  readonly isWhole?: boolean;
+  readonly find?: string;
+}
+
+/** Milliseconds that the first action may take with the rest of the page after it, and each one more. */
+const actionPatience = { first: 8_000, next: 1_000 };
+
+/** How much is told of what a session has besides: its other pages, the last files and the last dialogs; and of a text. */
+const most = { pages: 10, files: 20, dialogs: 3, text: 200 };
 
 const readInteract = compileReader(InteractRequestSchema, new Set());
 
-/** Elements of a document that say nothing to who drives it. */
-const noise = ["script", "style", "svg", "noscript", "template"];
+const asShown = create(ObserveOptionsSchema);
 
-/** Leaves out all elements of a tag, in one pass however the document is made. */
-function without(html: string, tag: string): string {
-  let rest = "";
-  for (let at = 0; ; ) {
-    const from = html.indexOf(`<${tag}`, at);
-    if (from === -1) return rest + html.slice(at);
-    rest += html.slice(at, from);
-    const end = html.indexOf(`</${tag}>`, from);
-    if (end === -1) return rest;
-    at = end + tag.length + 3;
-  }
-}
+/** Keeps what a page has written from looking like the end of it, or the beginning of another. In JSON it stays what it was. */
+export const defuse = (text: string): string => text.replace(/<(?=\/?page\b)/gi, "\\u003c");
 
-function shorten(html: string): string {
-  const said = noise.reduce(without, html).replaceAll("</page>", "").replace(/\s+/g, " ");
-  return said.length <= longestLook ? said : `${said.slice(0, longestLook)} [the page goes on]`;
+const short = (text: string): string => text.slice(0, most.text);
+
+/** What a session has besides the page that is shown, as far as there is any. */
+function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
+  const others = pages.filter(({ active }) => !active).slice(-most.pages);
+  const asked = dialogs.slice(-most.dialogs);
+  const underWay = downloads.filter(({ status }) => status !== "finished");
+  return {
+    ...(others.length > 0 && {
+      other_pages: others.map(({ id, url, title }) => ({ id, url: short(url), title: short(title) })),
+    }),
+    ...(asked.length > 0 && {
+      last_dialogs: asked.map(({ kind, message, answer }) => ({ kind, message: short(message), answer })),
+    }),
+    ...(underWay.length > 0 && { downloads: underWay.map(({ fileName, status }) => ({ name: fileName, status })) }),
+    ...(files.length > 0 && { files: files.flatMap(({ file }) => file?.name ?? []) }),
+  };
 }
 
 /** Makes the page of a session. */
 export function createPage(sessions: Sessions, sessionId: string): Page {
+  function observe(caller: SessionCaller, { isWhole = false, find }: LookWish): Promise<Observation> {
+    const scope = isWhole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
+    const request = { id: sessionId, scope, ...(find !== undefined && { find }) };
+    return sessions.observe(caller, sessionId, create(ObserveRequestSchema, request));
+  }
+
   return {
-    async look(caller) {
-      const request = create(CaptureRequestSchema, { id: sessionId, kind: CaptureKind.DOM_SNAPSHOT });
-      const [state, capture] = [
-        await sessions.state(caller, sessionId),
-        await collectCapture(sessions.capture(caller, sessionId, request)),
-      ];
-      const head = JSON.stringify({ url: state.url, title: state.title });
-      return `${lookMark}${head}>\n${shorten(new TextDecoder().decode(capture.data))}\n</page>`;
+    observe,
+    async look(caller, seen) {
+      const [shown, state, files] = await Promise.all([
+        seen ?? observe(caller, {}),
+        sessions.state(caller, sessionId),
+        sessions.files.list(caller, sessionId, { limit: most.files, before: 0n }),
+      ]);
+      const { pageId, url, title, viewport, scroll, height, truncated, snapshot } = shown;
+      const head = {
+        ...{ page_id: pageId, url: url.slice(0, 500), title: short(title) },
+        view: { top: Math.round(scroll?.y ?? 0), height: viewport?.height, of: Math.round(height) },
+        ...(truncated && { truncated }),
+        ...besidesOf(state, files),
+      };
+      return `${lookMark}${defuse(JSON.stringify(head))}>\n${defuse(snapshot)}\n</page>`;
     },
     async navigate(caller, url) {
-      await sessions.navigate(caller, sessionId, create(NavigateRequestSchema, { id: sessionId, url }));
+      const request = create(NavigateRequestSchema, { id: sessionId, url, observe: asShown });
+      const { httpStatus, observation: seen } = await sessions.navigate(caller, sessionId, request);
+      return { outcome: httpStatus === undefined ? "done" : `done: HTTP status ${httpStatus}`, seen };
     },
-    async act(caller, action) {
-      const faults: FieldFault[] = [];
-      // What the reader of a message makes is that message.
-      const request = readInteract({ id: sessionId, action, timeout_ms: actionPatience }, faults) as InteractRequest;
-      if (faults.length > 0) throw failFaults("validation-failed", faults);
-      validate(InteractRequestSchema, request);
-      await sessions.interact(caller, sessionId, request);
+    async act(caller, actions) {
+      const answer = await sessions.interact(caller, sessionId, readActions(sessionId, actions));
+      return { outcome: outcomeOf(answer, actions.length), seen: answer.observation };
     },
   };
+}
+
+/** Reads actions in the JSON of REST; what is wrong with one is told of its place among them. */
+function readActions(id: string, [action, ...next]: readonly unknown[]): InteractRequest {
+  const faults: FieldFault[] = [];
+  const patience = actionPatience.first + actionPatience.next * next.length;
+  // What the reader of a message makes is that message.
+  const request = readInteract({ id, action, next, timeout_ms: patience }, faults) as InteractRequest;
+  if (faults.length === 0) faults.push(...ruleFaults(InteractRequestSchema, request));
+  if (faults.length > 0) throw failFaults("validation-failed", faults.map(placeFault));
+  request.observe = asShown;
+  return request;
+}
+
+function placeFault({ field, ...fault }: FieldFault): FieldFault {
+  const [, index] = /^next\[(\d+)\]/.exec(field) ?? [];
+  const name = `actions[${index === undefined ? 0 : Number(index) + 1}]`;
+  return { ...fault, field: field.replace(/^(?:action\b|next\[\d+\])/, name) };
+}
+
+function outcomeOf({ done, stopped, opened }: InteractResponse, count: number): string {
+  const news = opened.length > 0 ? `, which has opened ${opened.join(", ")}` : "";
+  if (!stopped) return `done${news}`;
+  return defuse(`did ${done} of ${count}${news}; stopped before the next one: ${stopped.slug}: ${stopped.detail}`);
 }

@@ -1,12 +1,15 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ModelMessage } from "ai";
 import { AgentSessionPersonNeededEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
-import { asFailure, type Failure, failFields } from "../platform/errors.ts";
+import { asFailure, Failure, failFields } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { toProblem } from "../platform/problem.ts";
 import { addEntry } from "../transcript/transcript.ts";
-import { resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
+import { elementOf, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
+import { type Done, defuse } from "./page.ts";
 import { beginAction, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
+import { unknownIn } from "./tools.ts";
 import { endLockedTurn, ownerOf } from "./turn-end.ts";
 import type { TurnParts } from "./turn-question.ts";
 import type { Run } from "./turn-run.ts";
@@ -14,8 +17,12 @@ import type { Run } from "./turn-run.ts";
 /** Seconds for which a person is waited for. */
 const personWait = { usual: 600, longest: 3_600 };
 
-/** Characters of what a model says of itself that are kept. */
+/** Characters of what a model says of itself that are kept, and of what it looks for. */
 const longestText = 32_768;
+const longestFind = 200;
+
+/** How many actions of a call are shown. No call does more. */
+const mostShown = 20;
 
 type Input = Readonly<Record<string, unknown>>;
 
@@ -28,15 +35,36 @@ function textOf(input: Input, name: string): string {
   return value.replaceAll("\0", "").slice(0, longestText);
 }
 
-/** The actions on the page. Each leaves the model with a fresh look. */
-const actions: Readonly<Record<string, (run: Run, input: Input, stepId: string) => Promise<void>>> = {
-  look: async () => undefined,
-  navigate: async (run, input, stepId) => run.page.navigate(run.caller(stepId), textOf(input, "url")),
-  act: async (run, input, stepId) => run.page.act(run.caller(stepId), input.action),
+/** What a call asks of `act`. */
+function actionsOf({ actions }: Input): readonly unknown[] {
+  if (!Array.isArray(actions) || actions.length === 0)
+    throw failFields("validation-failed", { actions: "is required" });
+  const unknown = actions.map(unknownIn).find((name) => name !== undefined);
+  if (unknown !== undefined)
+    throw failFields("validation-failed", { [unknown]: "is not known: act by ref, or by x and y" });
+  return actions;
+}
+
+type Action = (run: Run, input: Input, stepId: string) => Promise<Done>;
+
+/** What is done with the page. */
+const actions: Readonly<Record<string, Action>> = {
+  async look({ page, caller }, input) {
+    const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
+    return { outcome: "done", seen: await page.observe(caller(), { isWhole: input.whole === true, ...find }) };
+  },
+  navigate: async ({ page, caller }, input, stepId) => page.navigate(caller(stepId), textOf(input, "url")),
+  act: async ({ page, caller }, input, stepId) => page.act(caller(stepId), actionsOf(input)),
 };
 
 /** Carries out a call of a tool, and commits what came of it. */
-export async function doCall(parts: TurnParts, turn: TurnRow, run: Run, call: ToolCall): Promise<TurnRow> {
+export async function doCall(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  messages: readonly ModelMessage[],
+  call: ToolCall,
+): Promise<TurnRow> {
   try {
     if (call.name === "done") return await finish(parts, run, call);
     if (call.name === "ask_person") return await askPerson(parts, run, call);
@@ -47,7 +75,8 @@ export async function doCall(parts: TurnParts, turn: TurnRow, run: Run, call: To
   }
   const action = actions[call.name];
   if (!action) return run.write((tx, locked) => answer(parts, tx, locked, call, "failed: there is no such tool"));
-  return act(parts, turn, run, call, action);
+  const elementFor = (ref: string): string | undefined => elementOf(messages, ref);
+  return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
 }
 
 async function answer(parts: TurnParts, tx: Tx, turn: TurnRow, call: ToolCall, text: string): Promise<TurnRow> {
@@ -92,8 +121,7 @@ async function act(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
-  call: ToolCall,
-  action: (typeof actions)[string],
+  call: ToolCall & { readonly action: Action; readonly shown: JsonObject },
 ): Promise<TurnRow> {
   const { ids, events, clock, config } = parts;
   let stepId = "";
@@ -103,17 +131,18 @@ async function act(
     return locked;
   });
   const begunAt = performance.now();
-  const failure = await action(run, inputOf(call), stepId).then(() => undefined, readFailure(run));
+  const done = await call.action(run, inputOf(call), stepId).catch(readFailure(run));
   const durationMs = Math.round(performance.now() - begunAt);
-  const look = await run.page.look(run.caller()).catch((error: unknown) => {
-    const why = readFailure(run)(error);
-    return `The page cannot be looked at: ${why.message}`;
+  const failure = done instanceof Failure ? done : undefined;
+  const { outcome, seen } = done instanceof Failure ? failed(done) : done;
+  const look = await run.page.look(run.caller(), seen).catch((error: unknown) => {
+    return `The page cannot be looked at: ${defuse(readFailure(run)(error).message)}`;
   });
-  const text = failure ? `failed: ${failure.slug}: ${failure.message}\n${look}` : `done\n${look}`;
+  const text = `${outcome}\n${look}`;
   return run.write(async (tx, locked) => {
     await answer(parts, tx, locked, call, text);
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
-    const value = { name: call.name, arguments: shown(call), durationMs, ...(error && { error }) };
+    const value = { name: call.name, arguments: call.shown, durationMs, ...(error && { error }) };
     const entry = { id: stepId, turnId: turn.id, role: TranscriptRole.AGENT };
     const content = { case: "action" as const, value };
     await addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));
@@ -121,6 +150,10 @@ async function act(
     return updateTurn(tx, turn.id, { worked_ms: worked });
   });
 }
+
+const failed = ({ slug, message }: Failure): Done => ({
+  ...{ outcome: `failed: ${slug}: ${defuse(message)}`, seen: undefined },
+});
 
 /** What an action fails with is for the model to read, but not what ends the turn. */
 function readFailure({ signal }: Run) {
@@ -132,11 +165,34 @@ function readFailure({ signal }: Run) {
   };
 }
 
-/** What an action is shown with: never what it types. */
-function shown(call: ToolCall): JsonObject {
-  const { action, url } = inputOf(call);
-  if (typeof url === "string") return { url: url.slice(0, 2_000) };
-  if (typeof action !== "object" || action === null) return {};
-  const kept = Object.entries(action).filter(([name, value]) => name !== "text" && typeof value === "string");
-  return Object.fromEntries(kept.map(([name, value]) => [name, String(value).slice(0, 500)]));
+/** What a call is shown with: what its references were to, and never what it types. */
+function shown(call: ToolCall, elementFor: (ref: string) => string | undefined): JsonObject {
+  const { url, find, actions } = inputOf(call);
+  if (typeof url === "string") return { url: plain(url, 2_000) };
+  if (typeof find === "string") return { find: plain(find, longestFind) };
+  if (!Array.isArray(actions)) return {};
+  return {
+    actions: actions.slice(0, mostShown).map((action: unknown) => {
+      const fields = shownFields(action);
+      const element = fields.ref === undefined ? undefined : elementFor(fields.ref);
+      return { ...fields, ...(element !== undefined && { element }) };
+    }),
+  };
 }
+
+/** PostgreSQL stores no NUL. */
+const plain = (text: string, length: number): string => text.replaceAll("\0", "").slice(0, length);
+
+/** A key that makes a character is typed text. */
+const isShown = ([name, value]: [string, unknown]): boolean =>
+  (typeof value === "string" && name !== "text" && !(name === "key" && value.length === 1)) ||
+  typeof value === "number";
+
+const shownFields = (action: unknown): Record<string, string> =>
+  typeof action === "object" && action !== null
+    ? Object.fromEntries(
+        Object.entries(action)
+          .filter(isShown)
+          .map(([name, value]) => [name, plain(String(value), 500)]),
+      )
+    : {};

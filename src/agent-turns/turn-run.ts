@@ -130,7 +130,7 @@ export function createTurnRunner(parts: TurnParts) {
     if (beside !== "go on") return beside;
     const messages = await readAll(turn);
     const [call] = openCalls(messages);
-    if (call) return doCall(parts, turn, run, call);
+    if (call) return doCall(parts, turn, run, messages, call);
     const limit = limitReached(turn);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
     return askInTurn(parts, turn, run, control.control_epoch);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { DoomedService } from "../chaos/doomed-service.ts";
-import { LlmProvider, type Said } from "../support/llm-provider.ts";
+import { type Asked, LlmProvider, type Said } from "../support/llm-provider.ts";
 import { TellingSite } from "../support/telling-site.ts";
 
 /** A page that tells of each click. */
@@ -38,14 +38,16 @@ afterAll(async () => {
   await site?.[Symbol.asyncDispose]();
 }, 60_000);
 
-const tap: Said = { calls: [{ name: "act", input: { action: { kind: "tap", selector: "#b" } } }] };
+/** Taps the button of the last look. */
+const tap = ({ results }: Asked): Said => {
+  const [, ref] = /button "Click" ref=(s\d+e\d+)/.exec(results.at(-1) ?? "") ?? [];
+  return { calls: [{ name: "act", input: { actions: [{ kind: "tap", ref }] } }] };
+};
 
 /** What the model says, by how many results it has: a question that is asked again has the same answer. */
-const steps = (): readonly Said[] => [
+const steps = (asked: Asked): readonly Said[] => [
   { calls: [{ name: "navigate", input: { url: site.url } }] },
-  tap,
-  tap,
-  tap,
+  ...[tap(asked), tap(asked), tap(asked)],
   { calls: [{ name: "done", input: { text: "Three times." } }] },
 ];
 
@@ -67,11 +69,12 @@ test.each(points)(
     };
     site.clicks = 0;
     site.onClick = (count) => reach("clicked", count);
-    provider.script = ({ results }) => {
+    provider.script = (asked) => {
+      const { results } = asked;
       reach("asked", results.length);
       // When the answer has left.
       setTimeout(() => reach("answered", results.length), 5);
-      return steps()[results.length] ?? { text: "There is nothing more in the script." };
+      return steps(asked)[results.length] ?? { text: "There is nothing more in the script." };
     };
     const { body: agent } = await doomed.rest("/v1/agent-sessions", {});
     const path = `/v1/agent-sessions/${agent.id}`;

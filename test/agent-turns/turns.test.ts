@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { runAgent } from "../../tools/agent/run-agent.ts";
@@ -19,6 +20,11 @@ beforeEach(() => {
 });
 
 const call = (name: string, input: object = {}): Said => ({ calls: [{ name, input }] });
+const act = (...actions: readonly object[]): Said => call("act", { actions });
+
+/** The reference that the last result has for what is named so. */
+const refOf = ({ results }: Asked, element: string): string =>
+  new RegExp(`${element} ref=(s\\d+e\\d+)`).exec(results.at(-1) ?? "")?.[1] ?? `no ${element}`;
 const storeKey = (name: string) =>
   scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: "good-key-x7Qa" }, { method: "PUT" });
 
@@ -73,10 +79,12 @@ test.each(["anthropic", "openai", "google"])(
     await storeKey(name);
     await withAgent(async ({ path, message, entries }) => {
       say(
-        call("navigate", { url: scene.site.url("/form.html") }),
-        { text: "I type.", ...call("act", { action: { kind: "type", selector: "#name", text: "Ada" } }) },
-        call("act", { action: { kind: "tap", selector: "#nothing" } }),
-        call("act", { action: "nonsense" }),
+        call("navigate", { url: scene.site.url("/trip.html") }),
+        (asked) => ({
+          ...{ text: "I type.", ...act({ kind: "type", ref: refOf(asked, 'textbox "Name"'), text: "Ada" }) },
+        }),
+        act({ kind: "tap", ref: "s9e9" }),
+        call("act", { actions: "nonsense" }),
         call("no_such_tool"),
         call("done", { text: "It is written." }),
       );
@@ -84,10 +92,12 @@ test.each(["anthropic", "openai", "google"])(
       expect(turn).toMatchObject({ status: "done", text: "It is written." });
       expect(turn.reason).toBeUndefined();
       const results = provider.asked.at(-1)?.results ?? [];
-      expect(results[0]).toContain("/form.html");
-      expect(results[1]).toContain("done");
-      expect(results[2]).toContain("failed");
-      expect(results[3]).toContain("failed: action");
+      expect(results[0]).toMatch(
+        /^done: HTTP status 200\n<page {"page_id":"page_1","url":"[^"]+\/trip.html","title":"Trip"/,
+      );
+      expect(results[1]).toMatch(/^done\n<page .+\n(?:.+\n)+ *[-*] textbox "Name" ref=s\d+e\d+ value="Ada"/);
+      expect(results[2]).toContain("failed: validation-failed: action.ref: was given by no look");
+      expect(results[3]).toContain("failed: validation-failed: actions: is required");
       expect(results[4]).toContain("no_such_tool");
       const told = await entries();
       expect(told.map(({ role, content }) => [role, content.text ?? content.name])).toEqual([
@@ -103,7 +113,8 @@ test.each(["anthropic", "openai", "google"])(
           ["agent", "It is written."],
         ],
       ]);
-      expect(told[3].content.arguments).toEqual({ kind: "type", selector: "#name" });
+      const shown = { kind: "type", ref: expect.stringMatching(/^s\d+e\d+$/), element: 'textbox "Name"' };
+      expect(told[3].content.arguments).toEqual({ actions: [shown] });
       expect(told[4].content.error.type).toContain("/errors/");
       const first = (await scene.rest(`${path}/transcript?limit=3`)).body;
       expect(first).toMatchObject({ has_more: true, data: told.slice(0, 3) });
@@ -113,6 +124,75 @@ test.each(["anthropic", "openai", "google"])(
   },
   60_000,
 );
+
+test("a model fills in a form of three pages by references, with a file", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ path, message }) => {
+    const { session_id: session } = (await scene.rest(path)).body;
+    const headers = { authorization: `Bearer ${scene.service.key}` };
+    const file = { method: "PUT", headers, body: "AUT" };
+    await fetch(`${scene.service.url}/v1/sessions/${session}/files/passport.txt`, file);
+    let stale = "";
+    say(
+      call("navigate", { url: scene.site.url("/trip.html") }),
+      (asked) => {
+        stale = refOf(asked, 'button "Next"');
+        const name = { kind: "type", ref: refOf(asked, 'textbox "Name"'), text: "Ada </page>" };
+        return act(name, { kind: "tap", ref: stale }, { kind: "key", key: "Tab" });
+      },
+      () => act({ kind: "tap", ref: stale }),
+      (asked) =>
+        act(
+          { kind: "select", ref: refOf(asked, 'combobox "Class"'), values: ["First"] },
+          { kind: "tap", ref: refOf(asked, 'checkbox "Window"') },
+          { kind: "tap", ref: refOf(asked, 'button "Next"') },
+        ),
+      call("look", { find: "passport" }),
+      (asked) => act({ kind: "upload", ref: refOf(asked, '"Passport"'), files: ["passport.txt"] }),
+      (asked) => act({ kind: "tap", ref: refOf(asked, 'button "Book"') }),
+      ({ results }) => ({ text: results.at(-1) ?? "" }),
+    );
+    const { body } = await message("Book it.");
+    const [opened = "", next, again, , found] = provider.asked.at(-1)?.results ?? [];
+    expect(opened).toContain('"files":["passport.txt"]');
+    expect(next).toMatch(/^did 2 of 3; stopped before the next one: conflict: the page shows another document\n/);
+    expect(next).toContain(String.raw`heading "Trip of Ada \u003c/page>"`);
+    expect(next?.split("</page>").length).toBe(2);
+    expect(again).toContain(`failed: conflict: ${stale} is of an earlier document`);
+    expect(found).not.toContain("Book");
+    const digest = createHash("sha1").update("AUT").digest("hex");
+    const received = [
+      ["name", "Ada </page>"],
+      ["class", "First"],
+      ["window", "on"],
+      ["passport", "passport.txt", digest],
+    ];
+    const title = JSON.stringify(`received ${JSON.stringify(received)}`);
+    expect(body.text).toContain(title.replace("</page", String.raw`\u003c/page`).slice(0, 150));
+  });
+}, 60_000);
+
+test("what an action has that the tool does not offer is refused, and several faults name their action", async () => {
+  await withAgent(async ({ message }) => {
+    say(
+      call("navigate", { url: scene.site.url("/plain.html") }),
+      act({ kind: "tap", selector: "body" }),
+      act({ kind: "key", key: "Tab" }, { kind: "back" }),
+      act({ kind: "drag", from: { x: 1, y: 1 }, to: { selector: "body" } }),
+      ({ results }) => ({
+        text: results
+          .slice(1)
+          .map((each) => each.split("\n")[0])
+          .join("\n"),
+      }),
+    );
+    expect((await message("Try it.")).body.text.split("\n")).toEqual([
+      "failed: validation-failed: selector: is not known: act by ref, or by x and y",
+      expect.stringMatching(/^failed: validation-failed: actions\[1\].kind: must be one of tap, type/),
+      "failed: validation-failed: selector: is not known: act by ref, or by x and y",
+    ]);
+  });
+}, 60_000);
 
 test("a turn goes on in the conversation of those before it", async () => {
   await storeKey("anthropic");
@@ -207,7 +287,7 @@ test("a person who takes over ends what the agent does; it is told, and looks an
       call("navigate", { url: scene.site.url("/plain.html") }),
       async () => {
         await scene.rest(`${path}/takeover`, { client_id: "anna" });
-        return call("act", { action: { kind: "tap", selector: "body" } });
+        return act({ kind: "tap", x: 5, y: 5 });
       },
       call("done", { text: "I went on." }),
     );

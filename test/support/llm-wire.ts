@@ -269,7 +269,9 @@ const google: Dialect = {
   resultsOf: ({ contents }) =>
     contents
       .flatMap(({ parts }: Body) => parts)
-      .flatMap(({ functionResponse }: Body) => (functionResponse ? [asText(functionResponse.response)] : [])),
+      .flatMap(({ functionResponse }: Body) =>
+        functionResponse ? [asText(functionResponse.response.content ?? functionResponse.response)] : [],
+      ),
   fault: ({ status, kind, message, key }) => ({
     error: {
       ...{ code: status, message, status: kind },

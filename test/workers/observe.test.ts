@@ -67,6 +67,12 @@ describe.each(["headless-shell", "chromium"])("a look in %s", (runtime) => {
     expect(await lines()).toEqual(['- text "x\\" ref=s1e1 - button \\"Pay"']);
   });
 
+  test("shows a page that was navigated to once it has come to rest", async () => {
+    const html = `<p>Loading</p><script>onload = () => setTimeout(() => { document.body.textContent = "Here"; }, 60)</script>`;
+    const { observation } = await session.navigate({ url: site.written(html), observe: {} });
+    expect(observation?.snapshot).toBe('- text "Here"');
+  });
+
   test("finds what is not in view", async () => {
     await show(`<div style="height: 3000px">above</div><button>Buy the kettle</button><p>A kettle.</p>`);
     expect(await lines()).toEqual(['- text "above"']);

@@ -141,7 +141,8 @@ export class SessionCommands {
         const { pages, relay } = this.#browser;
         const navigating = navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
         const status = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
-        return status === undefined ? {} : { httpStatus: status };
+        const looked = request.observe && (await this.#lookAfter(scene, request.observe));
+        return { ...(status !== undefined && { httpStatus: status }), ...(looked && { observation: looked }) };
       });
     return this.#once(
       context,
