@@ -50,6 +50,7 @@ export function toAgentSessionMessage(row: AgentSessionRow): AgentSession {
     control: toControlMessage(row),
     archetype: row.archetype,
     labels: row.labels,
+    allowedDomains: row.allowed_domains,
     createdAt: timestampFromDate(row.created_at),
     expiresAt: timestampFromDate(row.expires_at),
     ...(row.profile_id !== null && { profileId: row.profile_id }),

@@ -5,6 +5,7 @@ import type { AgentSession, CreateAgentSessionRequest } from "../gen/pilothouse/
 import { CreateSessionRequestSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Bus } from "../platform/bus.ts";
 import { Failure, fail, failFields } from "../platform/errors.ts";
+import { readDomain } from "../platform/outgoing/domain-list.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { SessionMaker } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
@@ -33,7 +34,6 @@ function assertServed(request: CreateAgentSessionRequest): void {
     recipe_parameters: Object.keys(request.recipeParameters).length > 0,
     variables: Object.keys(request.variables).length > 0,
     "limits.cost_cents": request.limits?.costCents !== undefined,
-    allowed_domains: request.allowedDomains.length > 0,
   };
   for (const [name, isWanted] of Object.entries(wanted)) {
     if (isWanted)
@@ -41,9 +41,17 @@ function assertServed(request: CreateAgentSessionRequest): void {
   }
 }
 
+/** Refuses what is no host's, and so would allow nothing. */
+function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
+  const wrong = allowedDomains.flatMap((domain, index) => (readDomain(domain) ? [] : [`allowed_domains[${index}]`]));
+  const what = "must be a host, such as example.com, or *.example.com for all below it";
+  if (wrong.length > 0) throw failFields("validation-failed", Object.fromEntries(wrong.map((name) => [name, what])));
+}
+
 function assertNoBrowser(request: CreateAgentSessionRequest): void {
   const chosen = Object.entries(browserFields).filter(([key]) => Reflect.get(request, key) !== undefined);
   const faults = Object.fromEntries(chosen.map(([, name]) => [name, "makes a browser: leave it out with session_id"]));
+  if (request.allowedDomains.length > 0) faults.allowed_domains = "is of the browser: leave it out with session_id";
   if (request.onChallenge) faults.on_challenge = "makes a browser: leave it out with session_id";
   if (Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
 }
@@ -57,9 +65,9 @@ export function createCreation({ sessions, controls, bus }: CreationParts) {
     session: { readonly id: string; readonly sessionId: string; readonly ownsSession: boolean },
   ): Promise<AgentSession> {
     const { accountId } = call.principal;
-    const { mode, instructions, model, labels, limits } = request;
+    const { mode, instructions, model, labels, limits, allowedDomains } = request;
     const row = await insertAgentSession(tx, {
-      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, labels },
+      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, labels, allowedDomains },
       limits: limits && toStoredLimits(limits),
     });
     tx.afterCommit(() => bus.publish("session-changed", session.sessionId));
@@ -87,7 +95,8 @@ export function createCreation({ sessions, controls, bus }: CreationParts) {
         return made;
       },
     };
-    await sessions.launch(maker, create(CreateSessionRequestSchema, { ...browserOf(request), runtime }));
+    const browser = create(CreateSessionRequestSchema, { ...browserOf(request), runtime });
+    await sessions.launch(maker, browser, request.allowedDomains);
     if (!answer) throw new Error("a session was launched and not committed");
     return answer;
   }
@@ -113,6 +122,7 @@ export function createCreation({ sessions, controls, bus }: CreationParts) {
 
   return async (call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> => {
     assertServed(request);
+    assertDomains(request);
     const { sessionId } = request;
     return sessionId === undefined ? launch(call, request) : attach(call, request, sessionId);
   };

@@ -14,6 +14,7 @@ export interface NewAgentSession {
   readonly model: string | undefined;
   readonly limits: Partial<StoredTurnLimits> | undefined;
   readonly labels: Readonly<Record<string, string>>;
+  readonly allowedDomains: readonly string[];
 }
 
 /** Inserts an agent session, and has its browser session point to it. */
@@ -27,6 +28,7 @@ export async function insertAgentSession(tx: Tx, session: NewAgentSession): Prom
       model: session.model ?? null,
       limits: session.limits ? JSON.stringify(session.limits) : null,
       labels: JSON.stringify(session.labels),
+      allowed_domains: JSON.stringify(session.allowedDomains),
       created_at: sql<Date>`date_trunc('milliseconds', clock_timestamp())`,
     })
     .execute();
@@ -49,6 +51,7 @@ function select(db: Queryable) {
       "a.instructions",
       "a.model",
       "a.limits",
+      "a.allowed_domains",
     ] as const),
     ...([
       "a.labels",

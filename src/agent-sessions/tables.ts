@@ -24,6 +24,8 @@ export interface AgentSessionsTable {
   labels: JSONColumnType<Record<string, string>, string, string>;
   /** What a turn may take, as far as it was said. */
   limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
+  /** The only hosts that its browser may reach; none for all. */
+  allowed_domains: JSONColumnType<string[], string, string>;
   created_at: Stamp;
   /** When it ended before its browser session. */
   ended_at: ColumnType<Date | null, undefined, Date>;
@@ -47,6 +49,7 @@ export const agentSessionMigrations: Migrations = {
     "create index agent_sessions_session on agent_sessions (session_id)",
   ],
   "083-agent-limits": ["alter table agent_sessions add column limits jsonb"],
+  "088-agent-domains": ["alter table agent_sessions add column allowed_domains jsonb not null default '[]'"],
 };
 
 declare module "../platform/postgres/schema.ts" {

@@ -68,6 +68,8 @@ export interface SessionLaunchParts extends SessionEndParts {
 export interface LaunchOrder {
   readonly caller: SessionMaker;
   readonly plan: SessionPlan;
+  /** The only hosts that its pages may reach; none for all. */
+  readonly allowedDomains: readonly string[];
 }
 
 /** A session that has its slot. */
@@ -184,7 +186,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  async function runCreate({ caller, plan }: LaunchOrder, placed: Placed): Promise<void> {
+  async function runCreate({ caller, plan, allowedDomains }: LaunchOrder, placed: Placed): Promise<void> {
     const { row, worker, profileVersion } = placed;
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
@@ -205,6 +207,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       lifetimeMs: Math.max(1, Math.round(plan.timeoutSeconds * 1_000 - (now - placed.placedAt))),
       egressAllow: [...parts.egressAllow],
       proxyCheck: parts.proxyCheck,
+      allowedDomains: [...allowedDomains],
     });
     const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };
     await callUnary(link.client, WorkerService.method.create, command, options);

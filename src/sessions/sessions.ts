@@ -34,8 +34,8 @@ export interface SessionsParts extends SessionLaunchParts {
 
 /** The sessions of all accounts, for SessionService and for every feature that works with them. */
 export interface Sessions extends SessionCommands {
-  /** Launches a session; it is live then. */
-  launch(caller: SessionMaker, request: CreateSessionRequest): Promise<Session>;
+  /** Launches a session, whose pages may reach all hosts or `allowedDomains` alone; it is live then. */
+  launch(caller: SessionMaker, request: CreateSessionRequest, allowedDomains?: readonly string[]): Promise<Session>;
   /** Reads a session. Throws `not-found`, or `session-destroyed` with how it ended. */
   find(caller: SessionCaller, id: string): Promise<SessionRow>;
   /** Throws the same, from what this gateway knew at most 5 s ago. */
@@ -101,8 +101,8 @@ export function createSessions(parts: SessionsParts): Sessions {
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     quotaJob: parts.quota.job,
-    async launch(caller, request) {
-      return launch({ caller, plan: planSession(request, await limitsFor(caller, request)) });
+    async launch(caller, request, allowedDomains = []) {
+      return launch({ caller, plan: planSession(request, await limitsFor(caller, request)), allowedDomains });
     },
     async find({ principal }, id) {
       const row = sessionId.test(id) ? await findSession(db, id, principal.accountId) : undefined;

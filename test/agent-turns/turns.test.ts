@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { runAgent } from "../../tools/agent/run-agent.ts";
@@ -9,7 +11,7 @@ let provider: LlmProvider;
 let scene: LendScene;
 beforeAll(async () => {
   provider = await new LlmProvider().start();
-  scene = await startLendScene(provider.env);
+  scene = await startLendScene({ ...provider.env, EGRESS_ALLOW: "127.0.0.0/8" });
 }, 120_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
@@ -173,6 +175,7 @@ test("a model fills in a form of three pages by references, with a file", async 
 }, 60_000);
 
 test("what an action has that the tool does not offer is refused, and several faults name their action", async () => {
+  await storeKey("anthropic");
   await withAgent(async ({ message }) => {
     say(
       call("navigate", { url: scene.site.url("/plain.html") }),
@@ -193,6 +196,66 @@ test("what an action has that the tool does not offer is refused, and several fa
     ]);
   });
 }, 60_000);
+
+test("a model that obeys a hostile page does not leave the allowed domains", async () => {
+  await storeKey("anthropic");
+  let heard = 0;
+  const outside = createServer((socket) => {
+    heard += 1;
+    socket.destroy();
+  });
+  await once(outside.listen(0, "127.0.0.2"), "listening");
+  const host = `127.0.0.2:${(outside.address() as AddressInfo).port}`;
+  const to = `http://${host}`;
+  const hostile = call("navigate", { url: scene.site.url(`/leave.html?to=${to}`) });
+  const obey = (element: string) => [hostile, (asked: Asked) => act({ kind: "tap", ref: refOf(asked, element) })];
+  try {
+    const allowed_domains = ["127.0.0.1", "*.inside.test"];
+    await withAgent(
+      async ({ path, message }) => {
+        say(
+          call("navigate", { url: to }),
+          call("navigate", { url: scene.site.url(`/redirect-to?to=${to}`) }),
+          ...obey('button "Popup"'),
+          ...obey('link "Link"'),
+          ...obey('button "Send"'),
+          call("done", { text: "I have tried." }),
+        );
+        expect((await message("Look around.")).body.text).toBe("I have tried.");
+        const results = provider.asked.at(-1)?.results ?? [];
+        const refused = `failed: driver-error: ${host} is none of the hosts that this session may reach`;
+        for (const result of results.slice(0, 2)) expect(result).toContain(refused);
+        for (const index of [3, 5, 7])
+          expect(results[index]).toContain("is none of the hosts that this session may reach");
+        const { body: agent } = await scene.rest(path);
+        expect(agent.allowed_domains).toEqual(allowed_domains);
+        const { egress } = (await scene.rest(`/v1/sessions/${agent.session_id}/state`)).body;
+        expect(egress.refused).toContain(host);
+      },
+      { allowed_domains },
+    );
+    expect(heard).toBe(0);
+    provider.asked.length = 0;
+    await withAgent(async ({ message }) => {
+      say(call("navigate", { url: to }), call("done", { text: "I was there." }));
+      await message("Look around.");
+    });
+    expect(heard).toBeGreaterThan(0);
+  } finally {
+    outside.close();
+  }
+}, 60_000);
+
+test("allowed domains are hosts, of a browser that is made for them", async () => {
+  const faulty = ["https://example.com", "example.com:443", "*", "*.com", "a b"];
+  const { body } = await scene.rest("/v1/agent-sessions", { allowed_domains: faulty });
+  expect(slugOf({ body })).toBe("validation-failed");
+  expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(
+    [0, 1, 2, 4].map((index) => `allowed_domains[${index}]`),
+  );
+  const attached = await scene.rest("/v1/agent-sessions", { session_id: "ses_1", allowed_domains: ["example.com"] });
+  expect(attached.body.errors).toMatchObject([{ field: "allowed_domains" }]);
+});
 
 test("a turn goes on in the conversation of those before it", async () => {
   await storeKey("anthropic");

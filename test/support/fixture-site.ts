@@ -23,6 +23,8 @@ const answers: Readonly<Record<string, Answer>> = {
   "/redirect-loop": (_request, response) => void response.writeHead(302, { location: "/redirect-loop" }).end(),
   "/to-private": (_request, response) => void response.writeHead(302, { location: "http://127.0.0.2:8765/" }).end(),
   "/redirect": (_request, response) => void response.writeHead(302, { location: "/plain.html" }).end(),
+  "/redirect-to": (_request, response, url) =>
+    void response.writeHead(302, { location: url.searchParams.get("to") ?? "/" }).end(),
   "/not-found": (_request, response) =>
     void response.writeHead(404, { "content-type": "text/html" }).end("<title>Nowhere</title>"),
   "/download": (_request, response) => {

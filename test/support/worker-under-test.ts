@@ -174,6 +174,7 @@ export class WorkerUnderTest {
     placementEpoch = 1n,
     proxyCheck = "",
     sessionId = `ses_${randomUUID()}`,
+    allowedDomains: readonly string[] = [],
   ): Promise<DrivenSession> {
     const context = create(CommandContextSchema, { sessionId, placementEpoch, timeoutMs: 30_000 });
     const session = new DrivenSession(this.#client, this.#metadata, { sessionId, placementEpoch });
@@ -182,6 +183,7 @@ export class WorkerUnderTest {
       plan: planSession(create(CreateSessionRequestSchema, request), tiers.get("enterprise")).browser,
       lifetimeMs: (request.timeoutSeconds ?? 3_600) * 1_000,
       proxyCheck,
+      allowedDomains: [...allowedDomains],
     });
     await session.call(WorkerService.method.create, command);
     return session;

@@ -28,7 +28,7 @@ export interface NavigateScene {
   readonly pages: PageBook;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
-  readonly relay: Pick<Relay, "wasRefused" | "failureOf">;
+  readonly relay: Pick<Relay, "wasRefused" | "failureOf" | "isOutside">;
   /** Refusals say how the operator lets an address through. */
   readonly showRemedy: boolean;
 }
@@ -195,9 +195,13 @@ function failureOf({ relay }: NavigateScene, url: string, since: number): Egress
   return place && relay.failureOf(place.host, place.port, since);
 }
 
-function refused({ showRemedy }: NavigateScene, url: string): Failure {
+function refused({ relay, showRemedy }: NavigateScene, url: string): Failure {
   const place = placeOf(url);
   const target = place ? `${place.host}:${place.port}` : url;
+  if (place && relay.isOutside(place.host)) {
+    const detail = `${target} is none of the hosts that this session may reach`;
+    return fail("driver-error", { blocked_by: "egress" }, { detail });
+  }
   const isAdvisable = showRemedy && !(place && isMetadataHost(place.host));
   const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to let it through` : "";
   const detail = `${target} is not on the public internet, and pages may reach nothing else${remedy}`;

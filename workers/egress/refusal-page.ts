@@ -4,16 +4,20 @@ import { formatTarget, isMetadataHost, type Target } from "../../src/platform/ou
 export const blockedHeader = "x-pilothouse-blocked";
 
 /** Makes the page that a browser shows instead of a refused address, with the operator's remedy where that is the reader. */
-export function refusalPage(target: Target, showRemedy: boolean): string {
+export function refusalPage(target: Target, why: "private" | "outside", showRemedy: boolean): string {
   const name = escapeHtml(formatTarget(target));
+  const reason =
+    why === "outside"
+      ? "is none of the hosts that this session may reach."
+      : "is not on the public internet. Pages in a session may not reach private addresses.";
   const remedy =
-    showRemedy && !isMetadataHost(target.host)
+    why === "private" && showRemedy && !isMetadataHost(target.host)
       ? `<p>To let pages reach it, start Pilothouse with <code>EGRESS_ALLOW=${name}</code>.</p>`
       : "";
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Blocked: ${name}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em}</style></head>
 <body><h1>This address is blocked</h1>
-<p><strong>${name}</strong> is not on the public internet. Pages in a session may not reach private addresses.</p>
+<p><strong>${name}</strong> ${reason}</p>
 ${remedy}</body></html>
 `;
 }

@@ -11,6 +11,7 @@ import {
   parseTarget,
   type Target,
 } from "../../src/platform/outgoing/address-rules.ts";
+import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
 import { pinnedLookup, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { Log } from "../log.ts";
 import { DirectWay } from "./direct-way.ts";
@@ -66,6 +67,7 @@ export class Relay {
   /** Made-up addresses, and what each of them leads to. */
   readonly #standIns = new Map<string, Target>();
   #way: WayOut;
+  #domains: DomainList | undefined;
   #refused = 0;
   #isClosed = false;
 
@@ -107,6 +109,16 @@ export class Relay {
     if (!target) throw failFields("validation-failed", { proxy_check: "is not host:port" });
     const upstream = new Upstream(proxy, this.#guard, (socket) => this.#tally.add(socket));
     this.#way = new ProxiedWay({ upstream, guard: this.#guard, check: target, onChange });
+  }
+
+  /** Lets pages reach hosts of these domains alone from now on. */
+  keepTo(domains: readonly string[]): void {
+    this.#domains = new DomainList(domains);
+  }
+
+  /** Whether a host is none of those that the session is kept to. */
+  isOutside(host: string): boolean {
+    return this.#domains !== undefined && !this.#domains.has(host);
   }
 
   /** Takes over a connection of the browser's. */
@@ -217,6 +229,8 @@ export class Relay {
   }
 
   async #open(target: Target): Promise<Exit | "refused" | undefined> {
+    // Before its name is resolved: a name can carry what is not to get out.
+    if (this.isOutside(target.host)) return "refused";
     // What a session may reach besides is ours and beside us: a proxy would look for it in its own network.
     const way = this.#isAllowed(target) ? this.#direct : this.#way;
     try {
@@ -235,7 +249,9 @@ export class Relay {
       "cache-control": "no-store",
       connection: "close",
     });
-    response.end(refusalPage(target, this.#options.showRemedy ?? false));
+    response.end(
+      refusalPage(target, this.isOutside(target.host) ? "outside" : "private", this.#options.showRemedy ?? false),
+    );
   }
 
   #noteRefusal(target: Target): void {

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type SessionState, SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
+import { formatTarget } from "../../src/platform/outgoing/address-rules.ts";
 import { summarizePages } from "../pages/page-summary.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
@@ -9,6 +10,9 @@ import type { SessionControl } from "./session-control.ts";
 
 /** How long a page may take to say how far it is scrolled; one that hangs says nothing. */
 const lookMs = 500;
+
+/** How many places are told that pages were refused. */
+const mostRefused = 10;
 
 /** Reads what a session shows, paused or not. Takes about half a second at most, whatever its pages do. */
 export async function describeSession(
@@ -35,10 +39,16 @@ export async function describeSession(
     ...(scroll && { scroll }),
     pages: summaries,
     control: control.message,
-    egress: { state: relay.state, bytesSent: BigInt(sent), bytesReceived: BigInt(received) },
+    egress: { state: relay.state, bytesSent: BigInt(sent), bytesReceived: BigInt(received), refused: refusedBy(relay) },
     dialogs: [...dialogDesk.dialogs],
     downloads: [...downloadShelf.downloads],
   });
+}
+
+/** Where pages were refused to go, each place once. */
+function refusedBy({ refusals }: SessionBrowser["relay"]): string[] {
+  const places = new Set(refusals.toReversed().map(formatTarget));
+  return [...places].slice(0, mostRefused).reverse();
 }
 
 async function scrollOf({ isCrashed, cdp }: SessionPage): Promise<{ x: number; y: number } | undefined> {

@@ -119,6 +119,7 @@ export class SessionTable {
       const wish = { runtime: runtime.name, device, makeProfile: this.#profileMaker(command, runtime.major) };
       browser = await this.#takeBrowser(wish, entry, context.timeoutMs || launchMs);
       for (const target of command.egressAllow) browser.relay.allow.add(target);
+      if (command.allowedDomains.length > 0) browser.relay.keepTo(command.allowedDomains);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
       if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: command.proxyCheck, onChange });
       entry.session = this.#makeSession(plan, command.lifetimeMs, browser, entry);
