@@ -20,11 +20,12 @@ export const toModeMessage = (mode: StoredAgentMode): AgentMode =>
   mode === "agent" ? AgentMode.AGENT : AgentMode.PAIR;
 
 /** What was said of what a turn may take. */
-export function toStoredLimits({ steps, seconds, tokens }: TurnLimits): Partial<StoredTurnLimits> {
+export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits): Partial<StoredTurnLimits> {
   return {
     ...(steps !== undefined && { steps }),
     ...(seconds !== undefined && { seconds }),
     ...(tokens !== undefined && { tokens }),
+    ...(costCents !== undefined && { costCents }),
   };
 }
 

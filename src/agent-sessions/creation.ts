@@ -33,7 +33,6 @@ function assertServed(request: CreateAgentSessionRequest): void {
     recipe_id: request.recipeId !== undefined,
     recipe_parameters: Object.keys(request.recipeParameters).length > 0,
     variables: Object.keys(request.variables).length > 0,
-    "limits.cost_cents": request.limits?.costCents !== undefined,
   };
   for (const [name, isWanted] of Object.entries(wanted)) {
     if (isWanted)

@@ -9,6 +9,8 @@ export interface StoredTurnLimits {
   readonly steps: number;
   readonly seconds: number;
   readonly tokens: number;
+  /** US cents. */
+  readonly costCents?: number;
 }
 
 /** Agent sessions. One whose browser session has ended has ended with it. */

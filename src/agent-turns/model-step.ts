@@ -54,10 +54,10 @@ export async function askModel(models: Models, question: Question, signal: Abort
     // A stream that ends before its last event was cut.
     if (finish === "other" || finish === "error") throw new Error("the answer broke off");
     const input = usage.inputTokens ?? 0;
-    const cached = usage.inputTokenDetails?.cacheReadTokens ?? 0;
+    const { cacheReadTokens: cached = 0, cacheWriteTokens: written = 0 } = usage.inputTokenDetails ?? {};
     // PostgreSQL stores no NUL, and nobody needs one.
     const text = said.replaceAll("\0", "");
-    return { messages: response.messages, text, usage: { input, cached, output: usage.outputTokens ?? 0 } };
+    return { messages: response.messages, text, usage: { input, cached, written, output: usage.outputTokens ?? 0 } };
   } catch (thrown) {
     signal.throwIfAborted();
     return { fault: readModelFault(fault ?? thrown, credential.apiKey), isCharged: hasBegun };

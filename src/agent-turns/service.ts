@@ -12,8 +12,9 @@ import {
   type Turn,
 } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import { choosePayer, type PayerParts } from "../llm/payer.ts";
+import { priceOf } from "../llm/prices.ts";
 import { sleep } from "../platform/bounded-wait.ts";
-import { type Failure, fail } from "../platform/errors.ts";
+import { type Failure, fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Tx } from "../platform/postgres/database.ts";
@@ -21,7 +22,7 @@ import type { ServiceImplementation } from "../registry.ts";
 import { addEntry, readEntries } from "../transcript/transcript.ts";
 import { sealMessage } from "./conversation.ts";
 import { findTurn, insertTurn, insertWaitingMessage, lockRunningTurn, lockTurn, type TurnRow } from "./store.ts";
-import { endLockedTurn, ownerOf, type TurnEndParts } from "./turn-end.ts";
+import { endLockedTurn, entryOf, ownerOf, type TurnEndParts } from "./turn-end.ts";
 import { toTurnMessage } from "./turn-message.ts";
 import type { Turns } from "./turns.ts";
 
@@ -67,7 +68,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     const sealed = sealMessage(sealer, turn.account_id, { role: "user", content: text });
     await insertWaitingMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
     const content = { case: "text" as const, value: { text } };
-    const entry = { id: ids.next("evt"), turnId: turn.id, role: TranscriptRole.USER, content };
+    const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.USER, content };
     await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
   }
 
@@ -89,9 +90,15 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
         return toTurnMessage(running);
       }
       const payer = await choosePayer(tx, parts, { accountId, named: agent.model ?? undefined, header });
+      const isPriced = priceOf(payer, parts.config.bundledLlm) !== undefined;
+      if (agent.limits?.costCents !== undefined && !isPriced) {
+        const what = `holds for models whose price is known, and that of ${payer.model} is not`;
+        throw failFields("validation-failed", { "limits.cost_cents": what });
+      }
       const now = new Date(clock.now());
       const row = await insertTurn(tx, {
         ...{ id: turnId, agent_session_id: id, account_id: accountId, session_id: agent.session_id },
+        cost: isPriced ? "0" : null,
         ...{ status: "queued", credential: payer.source, provider: payer.provider, model: payer.model },
         ...{
           limits: JSON.stringify({ ...limits, ...agent.limits }),

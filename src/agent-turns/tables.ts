@@ -33,6 +33,8 @@ export interface AgentTurnsTable {
   limits: JSONColumnType<StoredTurnLimits, string, string>;
   steps: Generated<number>;
   tokens: Generated<string>;
+  /** In millionths of a US dollar; null where the price of the model is not known. */
+  cost: string | null;
   /** Milliseconds of work, without those in which it waited for a person. */
   worked_ms: Generated<string>;
   /** The control epoch of the browser session that the model knows of. */
@@ -113,4 +115,5 @@ export const turnMigrations: Migrations = {
       unique (turn_id, call_id)
     )`,
   ],
+  "089-agent-costs": ["alter table agent_turns add column cost bigint"],
 };

@@ -10,7 +10,7 @@ import { elementOf, resultMessage, sealMessage, type ToolCall } from "./conversa
 import { type Done, defuse } from "./page.ts";
 import { beginAction, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
 import { unknownIn } from "./tools.ts";
-import { endLockedTurn, ownerOf } from "./turn-end.ts";
+import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
 import type { TurnParts } from "./turn-question.ts";
 import type { Run } from "./turn-run.ts";
 
@@ -110,7 +110,7 @@ function askPerson(parts: TurnParts, run: Run, call: ToolCall): Promise<TurnRow>
     const owner = { accountId: turn.account_id, subject: turn.session_id };
     await events.append(tx, owner, AgentSessionPersonNeededEventSchema, event);
     const content = { case: "text" as const, value: { text: instructions } };
-    const entry = { id: ids.next("evt"), turnId: turn.id, role: TranscriptRole.AGENT, content };
+    const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.AGENT, content };
     await addEntry(tx, events, ownerOf(turn), entry, new Date(now));
     const changes = { status: "waiting_for_person" as const, reason: "person_needed", waits_until: new Date(until) };
     return updateTurn(tx, turn.id, changes);
@@ -143,7 +143,7 @@ async function act(
     await answer(parts, tx, locked, call, text);
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const value = { name: call.name, arguments: call.shown, durationMs, ...(error && { error }) };
-    const entry = { id: stepId, turnId: turn.id, role: TranscriptRole.AGENT };
+    const entry = { id: stepId, ...entryOf(locked), role: TranscriptRole.AGENT };
     const content = { case: "action" as const, value };
     await addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));
     const worked = String(Number(locked.worked_ms) + run.takeTime());

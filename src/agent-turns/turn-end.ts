@@ -10,7 +10,7 @@ import { problemJson, toProblem } from "../platform/problem.ts";
 import { addEntry } from "../transcript/transcript.ts";
 import { lockTurn, type TurnRow, updateTurn } from "./store.ts";
 import type { StoredTurnStatus } from "./tables.ts";
-import { toTurnMessage } from "./turn-message.ts";
+import { takenBy, toTurnMessage } from "./turn-message.ts";
 
 export interface TurnEndParts {
   readonly db: Database;
@@ -35,6 +35,9 @@ export const ownerOf = (turn: TurnRow) => ({
   ...{ accountId: turn.account_id, sessionId: turn.session_id, agentSessionId: turn.agent_session_id },
 });
 
+/** What each entry of a turn says of it. */
+export const entryOf = (turn: TurnRow) => ({ turnId: turn.id, ...takenBy(turn) });
+
 /** Ends a turn that is locked. */
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
   const { events, bus, ids, clock, config } = parts;
@@ -47,7 +50,7 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
   });
   if (text !== null && text !== "") {
     const content = { case: "text" as const, value: { text } };
-    const entry = { id: ids.next("evt"), turnId: turn.id, role: TranscriptRole.AGENT, content };
+    const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.AGENT, content };
     await addEntry(tx, events, ownerOf(turn), entry, now);
   }
   const data = { agentSessionId: turn.agent_session_id, turn: toTurnMessage(ended) };

@@ -3,6 +3,7 @@ import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../gen/pilot
 import type { ModelFault } from "../llm/model-fault.ts";
 import { longestAnswer, type Models } from "../llm/models.ts";
 import { credentialOf, type Payer } from "../llm/payer.ts";
+import { priceOf } from "../llm/prices.ts";
 import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
 import { noteUse } from "../llm/store.ts";
 import type { StoredProvider } from "../llm/tables.ts";
@@ -23,7 +24,7 @@ import {
   takeWaitingMessages,
   updateTurn,
 } from "./store.ts";
-import { endLockedTurn, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
+import { endLockedTurn, entryOf, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
 import type { Run } from "./turn-run.ts";
 
 /** What turns are made of. */
@@ -56,10 +57,13 @@ const withoutCredential: TurnEnd = {
   failure: fail("byok-llm-required", {}, { detail: "the LLM key that the turn ran on is gone" }),
 };
 
+const payerOf = ({ credential: source, provider, model }: TurnRow): Payer => ({
+  ...{ source, provider: provider as StoredProvider, model },
+});
+
 /** Asks the model for the next step, and commits what it answers. */
 export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
-  const payer: Payer = { source: turn.credential, provider: turn.provider as StoredProvider, model: turn.model };
-  const credential = await credentialOf(parts.db, parts, payer, turn.account_id, run.header);
+  const credential = await credentialOf(parts.db, parts, payerOf(turn), turn.account_id, run.header);
   if (!credential) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, withoutCredential));
   await begin(parts, run, epoch);
   const sealed = await readMessages(parts.db, turn.agent_session_id);
@@ -104,7 +108,7 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
   const { askModel } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
   const input = Math.ceil(Buffer.byteLength(JSON.stringify(question.messages)) / bytesPerToken);
-  const most = price && costOf({ input, cached: 0, output: longestAnswer }, price);
+  const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
   const gaveUpAt = performance.now() + patience.whole;
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
     const reservation = most === undefined ? undefined : await reserve(db, clock, turn.account_id, most);
@@ -127,7 +131,9 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
   const { usage, messages, text } = answer;
   const now = new Date(clock.now());
   return run.write(async (tx, turn) => {
-    if (reservation && config.bundledLlm) await settle(tx, reservation, costOf(usage, config.bundledLlm.price));
+    const price = priceOf(payerOf(turn), config.bundledLlm, usage.input);
+    const cost = price && costOf(usage, price);
+    if (reservation && cost !== undefined) await settle(tx, reservation, cost);
     if (turn.credential === "byok") noteUse(tx, turn.account_id, now);
     for (const message of messages) {
       const sealed = sealMessage(sealer, turn.account_id, message);
@@ -136,6 +142,7 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
     const changed = await updateTurn(tx, turn.id, {
       steps: turn.steps + 1,
       tokens: String(Number(turn.tokens) + usage.input + usage.output),
+      cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost),
       worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
     });
     const isAnswer = openCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
@@ -143,7 +150,7 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
       return endLockedTurn(parts, tx, changed, { status: "done", text });
     if (text !== "") {
       const content = { case: "text" as const, value: { text } };
-      const entry = { id: ids.next("evt"), turnId: turn.id, role: TranscriptRole.AGENT, content };
+      const entry = { id: ids.next("evt"), ...entryOf(changed), role: TranscriptRole.AGENT, content };
       await addEntry(tx, events, ownerOf(turn), entry, now);
     }
     return changed;

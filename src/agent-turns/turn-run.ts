@@ -10,6 +10,7 @@ import { createPage, type Page } from "./page.ts";
 import { findTurn, insertMessage, lockTurn, readMessages, type TurnRow, updateTurn } from "./store.ts";
 import { doCall } from "./tool-call.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
+import { takenBy } from "./turn-message.ts";
 import { askInTurn, type TurnParts } from "./turn-question.ts";
 
 /** The turn has ended, or is another gateway's. */
@@ -172,8 +173,11 @@ export function endOfSession(reason: string | null | undefined): TurnEnd {
   return { status: isOrderly ? "cancelled" : "failed", reason: isOrderly ? "session_ended" : reason };
 }
 
-function limitReached({ limits, steps, tokens, worked_ms: worked }: TurnRow): string | undefined {
+function limitReached(turn: TurnRow): string | undefined {
+  const { limits, steps, worked_ms: worked } = turn;
+  const { tokens, costCents = 0 } = takenBy(turn);
   if (steps >= limits.steps) return "steps";
-  if (Number(tokens) >= limits.tokens) return "tokens";
+  if (tokens >= limits.tokens) return "tokens";
+  if (limits.costCents !== undefined && costCents >= limits.costCents) return "cost_cents";
   return Number(worked) >= limits.seconds * 1_000 ? "seconds" : undefined;
 }

@@ -12,14 +12,21 @@ export interface LlmUsage {
   /** All that went in, those from the provider's cache included. */
   readonly input: number;
   readonly cached: number;
+  /** Those that the provider has put into its cache. */
+  readonly written: number;
   readonly output: number;
 }
 
 const perCent = 10_000;
 
 /** What a call costs in millionths of a US dollar, which is what a token costs at a dollar for a million. */
-export const costOf = ({ input, cached, output }: LlmUsage, price: LlmPrice): number =>
-  Math.ceil((input - cached) * price.input + cached * price.cachedInput + output * price.output);
+export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmPrice): number =>
+  Math.ceil(
+    (input - cached - written) * price.input +
+      cached * price.cachedInput +
+      written * price.cacheWrite +
+      output * price.output,
+  );
 
 /** What was put aside for a call. */
 export interface Reservation {

@@ -11,6 +11,8 @@ export type LlmAddresses = Readonly<Partial<Record<LlmAddressed, string>>>;
 export interface LlmPrice {
   readonly input: number;
   readonly cachedInput: number;
+  /** What goes in and is kept in the cache of the provider. */
+  readonly cacheWrite: number;
   readonly output: number;
 }
 
@@ -45,11 +47,11 @@ export function readBundledLlm(read: EnvironmentReader): BundledLlmConfig | unde
   if ((provider === "openai_compatible") !== (baseUrl !== null))
     throw new ConfigError("BUNDLED_LLM_BASE_URL", "is needed for `openai_compatible`, and for no other provider");
   const prices = (read.text("BUNDLED_LLM_PRICE") ?? "").split("/").map(Number);
-  const [input = Number.NaN, cachedInput = Number.NaN, output = Number.NaN] = prices;
-  if (prices.length !== 3 || prices.some((price) => !(price >= 0 && price < 10_000)))
+  const [input = Number.NaN, cachedInput = Number.NaN, output = Number.NaN, cacheWrite = input] = prices;
+  if (prices.length < 3 || prices.length > 4 || prices.some((price) => !(price >= 0 && price < 10_000)))
     throw new ConfigError(
       "BUNDLED_LLM_PRICE",
-      "accepts US dollars for a million tokens in, in from the cache, and out, such as `3/0.3/15`",
+      "accepts US dollars for a million tokens in, in from the cache, out, and into the cache, such as `3/0.3/15/3.75`",
     );
-  return { provider, apiKey, model, baseUrl, price: { input, cachedInput, output } };
+  return { provider, apiKey, model, baseUrl, price: { input, cachedInput, output, cacheWrite } };
 }

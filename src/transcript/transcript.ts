@@ -17,7 +17,10 @@ export interface TranscriptOwner {
 }
 
 /** What is to be added. */
-export type NewEntry = Pick<MessageInitShape<typeof TranscriptEntrySchema>, "id" | "turnId" | "role" | "content"> & {
+export type NewEntry = Pick<
+  MessageInitShape<typeof TranscriptEntrySchema>,
+  "id" | "turnId" | "role" | "content" | "tokens" | "costCents"
+> & {
   readonly id: string;
 };
 

@@ -344,6 +344,34 @@ test("a turn ends at its limit of steps, and when it is cancelled", async () => 
   );
 }, 120_000);
 
+test("a turn tells what it has cost, and ends at its limit of that", async () => {
+  await storeKey("anthropic");
+  const usage = { input: 20_000, cached: 10_000, output: 1_000 };
+  await withAgent(
+    async ({ message, entries }) => {
+      say({ ...call("look"), usage }, { ...call("look"), usage });
+      const { body } = await message("Look around.");
+      // A cent and a half a step, and something.
+      expect(body).toMatchObject({
+        status: "limit_reached",
+        reason: "cost_cents",
+        steps: 2,
+        tokens: 42_000,
+        cost_cents: 4,
+      });
+      const told = (await entries()).map(({ tokens, cost_cents: cost }) => [tokens, cost]);
+      expect(told).toEqual([0, 21_000, 42_000].map((tokens, step) => [tokens, 2 * step]));
+    },
+    { limits: { cost_cents: 3 } },
+  );
+  await withAgent(
+    async ({ message }) => {
+      expect((await message("Hi")).body.errors).toMatchObject([{ field: "limits.cost_cents" }]);
+    },
+    { limits: { cost_cents: 3 }, model: "anthropic/claude-of-tomorrow" },
+  );
+}, 60_000);
+
 test("a person who takes over ends what the agent does; it is told, and looks anew", async () => {
   await withAgent(async ({ path, message, entries }) => {
     say(

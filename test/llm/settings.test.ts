@@ -134,8 +134,8 @@ test("of calls beside each other one alone passes the cap, and each costs what i
   const refused = calls.flatMap((call) => (call.status === "rejected" ? call.reason.slug : []));
   expect([reserved.length, new Set(refused)]).toEqual([2, new Set(["bundled-llm-budget-exhausted"])]);
   now += 1;
-  const usage = { input: 1_000, cached: 900, output: 100 };
-  const price = { input: 3, cachedInput: 0.3, output: 15 };
+  const usage = { input: 1_000, cached: 900, written: 0, output: 100 };
+  const price = { input: 3, cachedInput: 0.3, cacheWrite: 3, output: 15 };
   for (const each of reserved) await db.transaction((tx) => settle(tx, each, costOf(usage, price)));
   const months = ["2026-11", "2026-12"].map(monthNamed);
   expect(await Promise.all(months.map((month) => readSpending(db, id, month)))).toEqual([2 * 2_070, 0]);
