@@ -25,9 +25,12 @@ import {
 /** Fetches what the processor has of a customer. Lanes are customers: what was fetched last is saved last. */
 export const cardWork = { kind: "card-customer" } as const;
 
-/** A look at a customer; a charge that was returned may end its subscription. */
+/** A look at a customer. */
 export interface CardJob {
+  /** A charge that was returned: that may end a subscription. */
   readonly charge?: string;
+  /** Whether to look for such charges, because no notice may have come of one. */
+  readonly reconciles?: boolean;
 }
 
 export interface CardSyncParts {
@@ -54,6 +57,8 @@ const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 60 *
 
 type Status = SubscriptionRow["status"];
 
+const rankOf = (tier: string): number => tiers.names.indexOf(tiers.get(tier).name);
+
 /** Where a subscription is, by the processor's word; undefined for one that was never paid. */
 function statusOf({ status, cancel_at_period_end, cancel_at }: Stripe.Subscription): Status | undefined {
   if (status === "active" || status === "trialing") return cancel_at_period_end || cancel_at ? "cancelling" : "active";
@@ -61,10 +66,21 @@ function statusOf({ status, cancel_at_period_end, cancel_at }: Stripe.Subscripti
   return status === "incomplete" || status === "incomplete_expired" ? undefined : "ended";
 }
 
+/** A higher tier serves when its invoice is paid: until then the subscription is what it was. */
+function isUnpaidRaise(
+  { latest_invoice: invoice }: Stripe.Subscription,
+  price: CardPrice | undefined,
+  before: SubscriptionRow,
+): boolean {
+  const isRaise = price !== undefined && rankOf(price.tier) > rankOf(before.tier) && before.status !== "ended";
+  return isRaise && typeof invoice === "object" && invoice !== null && invoice.status !== "paid";
+}
+
 const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
   left.status === right.status &&
   left.tier === right.tier &&
   left.interval === right.interval &&
+  left.amount_cents === right.amount_cents &&
   left.period_ends_at.getTime() === right.period_ends_at.getTime();
 
 /** What people are told when a subscription has become what it is. */
@@ -72,6 +88,11 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
   const [tier, until] = [tierText(now.tier), dayText(now.period_ends_at)];
   const cost = `${moneyText(now.amount_cents, now.currency)} a ${now.interval}`;
   if (now.status === before?.status) {
+    if (now.tier !== before.tier)
+      return {
+        subject: "Your subscription has changed",
+        lines: [`It is ${tier} now, for ${cost}, paid until ${until}.`],
+      };
     if (now.period_ends_at <= before.period_ends_at) return undefined;
     const lines = [`The payment of ${cost} for ${tier} has come in. It is paid until ${until}.`];
     return { subject: "Your payment has come in", lines };
@@ -129,6 +150,14 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     if (found && statusOf(found) !== "ended") await client.subscriptions.cancel(subscription);
   }
 
+  /** Lists the charges of a customer that were returned, or may have been. */
+  async function listReturned({ client, isSandbox }: CardProcessor, customerId: string, accountId: string) {
+    const known = await listSubscriptions(db, accountId, isSandbox);
+    if (known.every(({ status }) => status === "ended")) return [];
+    const { data } = await client.charges.list({ customer: customerId, limit: 100 });
+    return data.filter(({ refunded, disputed }) => refunded || disputed).map(({ id }) => id);
+  }
+
   /** What the processor has of a subscription as a row; undefined for one that is none of ours. */
   function toRow(
     { livemode, isSandbox }: CardProcessor,
@@ -139,9 +168,15 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
   ): SubscriptionRow | undefined {
     const status = statusOf(found);
     const item = found.items.data[0];
-    const price = prices.find(({ id }) => id === item?.price.id);
+    const named = prices.find(({ id }) => id === item?.price.id);
     if (!status || !item || found.customer !== owner.customerId || found.livemode !== livemode) return undefined;
-    if (!price || item.price.unit_amount !== price.amount_cents || item.price.currency !== price.currency) {
+    // What has ended has, whatever its price became before.
+    const keepsPrice = before && (status === "ended" || isUnpaidRaise(found, named, before));
+    const price = keepsPrice ? before : named;
+    if (
+      !price ||
+      (price === named && (item.price.unit_amount !== price.amount_cents || item.price.currency !== price.currency))
+    ) {
       log.warn({ subscription: found.id }, "a subscription has a price that is none of ours, and counts for nothing");
       return undefined;
     }
@@ -179,12 +214,15 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     await mailManagers(mailer, canMail, tx, accountId, news);
   }
 
-  async function sync(card: CardProcessor, customerId: string, { charge }: CardJob): Promise<void> {
+  async function sync(card: CardProcessor, customerId: string, { charge, reconciles = false }: CardJob): Promise<void> {
     const owner = await findOwner(db, customerId, card.isSandbox);
     if (!owner) return;
-    if (charge !== undefined) await endReturned(card, customerId, charge);
-    const { data } = await card.client.subscriptions.list({ customer: customerId, status: "all", limit: 100 });
     const accountId = owner.account_id;
+    const returned = reconciles ? await listReturned(card, customerId, accountId) : [];
+    for (const id of charge === undefined ? returned : [charge]) await endReturned(card, customerId, id);
+    const { data } = await card.client.subscriptions.list({
+      ...{ customer: customerId, status: "all", limit: 100, expand: ["data.latest_invoice"] },
+    });
     await db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       const [known, prices] = [

@@ -6,7 +6,7 @@ import type { Database } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
 import type { Processors } from "../processors/processors.ts";
 import type { Work } from "../work/work.ts";
-import { cardWork } from "./card-sync.ts";
+import { type CardJob, cardWork } from "./card-sync.ts";
 import { deleteNoticesBefore, findDueCheckouts, setLookAt, takeUnchecked } from "./store.ts";
 
 export interface ReconciliationParts {
@@ -59,7 +59,7 @@ export function reconciliationJobs(parts: ReconciliationParts): RepeatedWork[] {
       work.enqueueAll(
         tx,
         cardWork,
-        sorted.map((lane) => ({ lane, data: {} })),
+        sorted.map((lane) => ({ lane, data: { reconciles: true } satisfies CardJob })),
       );
     });
     await deleteNoticesBefore(db, new Date(now - 60 * day));

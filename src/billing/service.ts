@@ -25,17 +25,15 @@ import { priceOf } from "../platform/prices.ts";
 import { storedNames } from "../platform/rest-json/names.ts";
 import { asProcessorFailure, type CardProcessor, noProcessor, type Processors } from "../processors/processors.ts";
 import type { ServiceImplementation } from "../registry.ts";
-import { tierText } from "./mails.ts";
+import { createCardCatalog } from "./card-catalog.ts";
 import { findOpenOrder, findOrder } from "./order-store.ts";
 import { looks } from "./reconciliation.ts";
 import {
   type Customer,
   closeCheckout,
   findCustomer,
-  findPrice,
   insertCheckout,
   keepCustomer,
-  keepPrice,
   listOpenCheckouts,
   listSubscriptions,
   type SubscriptionRow,
@@ -79,6 +77,7 @@ function toSubscriptionMessage(row: SubscriptionRow): Subscription {
 export function createBillingService(parts: BillingServiceParts): ServiceImplementation<typeof BillingService> {
   const { db, clock, config, processors } = parts;
   const { prices, publicUrl } = config;
+  const catalog = createCardCatalog({ db, prices });
 
   function needCard(): CardProcessor {
     if (!processors.card) throw noProcessor();
@@ -105,29 +104,6 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     return kept;
   }
 
-  /** Finds our price by its lookup key, or makes it. */
-  async function ensurePrice(card: CardProcessor, tier: string, interval: "month" | "year", cents: number) {
-    const { client, isSandbox } = card;
-    const wanted = { tier, interval, amount_cents: cents, currency: prices.currency, sandbox: isSandbox };
-    const known = await findPrice(db, wanted);
-    if (known) return known.id;
-    const lookupKey = `pilothouse_${tier}_${interval}`;
-    const { data } = await client.prices.list({ lookup_keys: [lookupKey], active: true, limit: 10 });
-    const same = data.find(
-      ({ unit_amount, currency, recurring }) =>
-        unit_amount === cents && currency === prices.currency && recurring?.interval === interval,
-    );
-    const made =
-      same ??
-      (await client.prices.create({
-        ...{ currency: prices.currency, unit_amount: cents, recurring: { interval }, tax_behavior: "inclusive" },
-        ...{ lookup_key: lookupKey, transfer_lookup_key: true },
-        product_data: { name: `Pilothouse ${tierText(tier)}` },
-      }));
-    await keepPrice(db, { ...wanted, id: made.id });
-    return made.id;
-  }
-
   /** Of several pages that are open at once two could be paid. */
   async function closeOthers({ client }: CardProcessor, { id }: Customer): Promise<void> {
     for (const open of await listOpenCheckouts(db, id, new Date(clock.now()))) {
@@ -146,7 +122,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     const cancelUrl = readUrl("cancel_url", request.cancelUrl, `${publicUrl}/billing/back`);
     const session = await (async () => {
       const customer = await ensureCustomer(card, accountId);
-      const price = await ensurePrice(card, tier, interval, cents);
+      const price = await catalog.price(card, tier, interval, cents);
       if (!call.resumes) await closeOthers(card, customer);
       const wanted = { mode: "subscription" as const, customer: customer.id, line_items: [{ price, quantity: 1 }] };
       const urls = { success_url: successUrl, cancel_url: cancelUrl };
@@ -211,8 +187,15 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
       const paid = await listSubscriptions(db, accountId, card.isSandbox);
       if (!customer || paid.length === 0) throw fail("conflict", {}, { detail: "the account has never paid by card" });
       const back = readUrl("return_url", returnUrl, `${publicUrl}/billing/back`);
-      const session = await card.client.billingPortal.sessions
-        .create({ customer: customer.id, return_url: back }, { idempotencyKey: call.ids.next("bps") })
+      const wanted = { customer: customer.id, return_url: back };
+      const session = await catalog
+        .portal(card)
+        .then((configuration) =>
+          card.client.billingPortal.sessions.create(
+            { ...wanted, configuration },
+            { idempotencyKey: call.ids.next("bps") },
+          ),
+        )
         .catch((error: unknown) => {
           throw asProcessorFailure(error);
         });

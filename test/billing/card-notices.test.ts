@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { Person } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type ProcessorServer, type SentNotice, startProcessorServer } from "../support/processor-server.ts";
@@ -71,6 +72,51 @@ test("a notice with an old or a wrong signature is refused, and one of a strange
   gateway.pass(301_000);
   expect(await deliver(notice)).toBe(400);
   expect(processor.asked).toEqual([]);
+});
+
+/** Subscribes, and gives the page on which the subscription is changed at the processor. */
+async function subscribed({ rest }: Person): Promise<string> {
+  const { body } = await rest("/v1/billing/checkout-session", { tier: "personal" });
+  await processor.sandbox.act(body.id, "pay");
+  await deliverAll();
+  await billingUntil(rest, ({ tier }) => tier === "personal");
+  return (await rest("/v1/billing/portal-session", {})).body.id;
+}
+
+async function deliverAll(): Promise<void> {
+  for (const notice of processor.notices()) expect(await deliver(notice)).toBe(200);
+}
+
+test("a higher tier serves when its own invoice is paid, and a lower one with the next period", async () => {
+  const ada = await gateway.signUp();
+  const portal = await subscribed(ada);
+  const looks = async (action: string, tier: string, cents: number) => {
+    await processor.sandbox.act(portal, action);
+    await deliverAll();
+    const isDone = async () => (await gateway.app.db.sql.selectFrom("work_jobs").select("id").execute()).length === 0;
+    await waitUntil(isDone, { timeout: 10_000, every: 20 });
+    const { body } = await ada.rest("/v1/billing");
+    expect([action, body.tier, body.subscription.amount_cents]).toEqual([action, tier, cents]);
+  };
+  await looks("raise_declined", "personal", 1_900);
+  await looks("settle", "api_builder", 4_900);
+  await looks("raise", "api_scale", 49_900);
+  await looks("lower", "api_scale", 49_900);
+  await looks("renew", "api_builder", 4_900);
+  expect(await countOf(ada, "subscription.change")).toBe(3);
+});
+
+test("a subscription ends whose price became none of ours", async () => {
+  const ada = await gateway.signUp();
+  const portal = await subscribed(ada);
+  await processor.sandbox.act(portal, "end");
+  const ended = processor.notices();
+  // Somebody has changed the price by hand, at the processor, before.
+  processor.answer = (path, body) =>
+    path.startsWith("/v1/subscriptions") ? body.replaceAll(/"price_test_\w+"/g, '"price_other"') : body;
+  for (const notice of ended) await deliver(notice);
+  expect(await billingUntil(ada.rest, ({ tier }) => tier === "free")).toMatchObject({ tier: "free" });
+  processor.answer = (_, body) => body;
 });
 
 test("no sandbox is there beside a real processor", async () => {

@@ -21,6 +21,8 @@ export interface ProcessorServer extends AsyncDisposable {
   readonly asked: string[];
   /** Takes the notices since the last time. */
   notices(): SentNotice[];
+  /** Changes what it answers at a path: the body of an answer. */
+  answer: (path: string, body: string) => string;
 }
 
 /** Starts it. */
@@ -37,18 +39,20 @@ export async function startProcessorServer(now: () => number): Promise<Processor
     asked.push(`${method} ${path.split("?", 1)[0]}`);
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
     const answer = await sandbox.stripe({ method, path, headers: sent, body: await text(request) });
-    response.writeHead(answer.status, answer.headers).end(answer.body);
+    response.writeHead(answer.status, answer.headers).end(made.answer(path, answer.body));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   // The boundary of node:net: it listens on a port.
   const { port } = server.address() as AddressInfo;
-  return {
+  const made: ProcessorServer = {
     ...{ url: `http://127.0.0.1:${port}`, secret, sandbox, asked, notices: () => notices.splice(0) },
+    answer: (_, body) => body,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
       await once(server, "close");
     },
   };
+  return made;
 }

@@ -47,7 +47,8 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
 
   function makePrice(form: Thing): Promise<Thing> {
     const { lookup_key, unit_amount, currency, recurring, product_data } = form;
-    const price = { lookup_key, currency, unit_amount: Number(unit_amount), active: true, recurring };
+    const product = nextId("prod");
+    const price = { lookup_key, currency, unit_amount: Number(unit_amount), active: true, recurring, product };
     return make("price", "price", { ...price, nickname: product_data?.name ?? lookup_key });
   }
 
@@ -62,17 +63,13 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     });
   }
 
-  /** Makes the invoice of a period, its payment and its charge. */
-  async function invoice(subscription: Thing, paid: boolean): Promise<Thing> {
-    const { unit_amount: amount, currency } = subscription.items.data[0].price;
+  /** Makes the invoice of a period, or of a change in it, its payment and its charge. */
+  async function invoice(subscription: Thing, paid: boolean, share = 1): Promise<Thing> {
+    const { unit_amount, currency } = subscription.items.data[0].price;
+    const amount = Math.round(unit_amount * share);
     const { customer, id } = subscription;
     const charge = await make("charge", "ch", {
-      customer,
-      amount,
-      currency,
-      paid,
-      refunded: false,
-      amount_refunded: 0,
+      ...{ customer, amount, currency, paid, refunded: false, amount_refunded: 0, disputed: false },
     });
     const intent = nextId("pi");
     const made = await make("invoice", "in", {
@@ -121,8 +118,11 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
   async function renew(subscription: Thing, paid: boolean): Promise<void> {
     if (subscription.cancel_at_period_end) return void (await cancel(subscription));
     const [item] = subscription.items.data;
-    const next = items(item.price, paid ? item.current_period_end : item.current_period_start);
-    const changed = await invoice({ ...subscription, status: paid ? "active" : "past_due", items: next }, paid);
+    // What is cheaper begins with the next period.
+    const price = subscription.next_price ?? item.price;
+    const next = items(price, paid ? item.current_period_end : item.current_period_start);
+    const renewed = { status: paid ? "active" : "past_due", items: next, next_price: null };
+    const changed = await invoice({ ...subscription, ...renewed }, paid);
     await tell(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
     await tell("customer.subscription.updated", changed);
   }
@@ -131,6 +131,42 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const charge = await need(subscription.latest_charge, "charge");
     const refunded = { refunded: true, amount_refunded: charge.amount };
     await tell("charge.refunded", await change("charge", charge, refunded));
+  }
+
+  async function dispute(subscription: Thing): Promise<void> {
+    const charge = await need(subscription.latest_charge, "charge");
+    await change("charge", charge, { disputed: true });
+    await tell("charge.dispute.closed", await make("dispute", "dp", { charge: charge.id, status: "lost" }));
+  }
+
+  /** The price beside that of a subscription, of the same interval: above or below it. */
+  async function priceBeside({ items: { data } }: Thing, isAbove: boolean): Promise<Thing | undefined> {
+    const [{ price }] = data;
+    const sold = (await store.list("price")).filter(({ recurring }) => recurring.interval === price.recurring.interval);
+    const sorted = sold.toSorted((left, right) => left.unit_amount - right.unit_amount);
+    return isAbove
+      ? sorted.find(({ unit_amount }) => unit_amount > price.unit_amount)
+      : sorted.findLast(({ unit_amount }) => unit_amount < price.unit_amount);
+  }
+
+  /** Changes to the next higher price at once, for an invoice of its own. */
+  async function raise(subscription: Thing, paid: boolean): Promise<void> {
+    const price = await priceBeside(subscription, true);
+    if (!price) return;
+    const { data } = subscription.items;
+    const raised = { ...subscription, items: listed([{ ...data[0], price }]), next_price: null };
+    const changed = await invoice(raised, paid, 0.5);
+    await tell(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
+    await tell("customer.subscription.updated", changed);
+  }
+
+  /** Pays the invoice that was not. */
+  async function settle(subscription: Thing): Promise<void> {
+    const open = await need(subscription.latest_invoice, "invoice");
+    if (open.status === "paid") return;
+    const paid = await change("invoice", open, { status: "paid", amount_paid: open.amount_due });
+    await tell("invoice.paid", paid);
+    await update(subscription, { status: "active" });
   }
 
   const routes = async ({ method, url, body }: ProcessorRequest & { url: URL }): Promise<Thing | undefined> => {
@@ -146,15 +182,22 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
         const keys = Object.values(form.lookup_keys ?? {});
         return listed((await store.list("price")).filter(({ lookup_key }) => keys.includes(lookup_key)));
       }
+      case "GET prices/:id":
+        return need(id, "price");
       case "POST prices":
         return makePrice(form);
       case "POST checkout/sessions":
         return makeCheckout(form);
       case "POST checkout/sessions/:id/expire":
         return change("checkout.session", await need(id, "checkout session"), { status: "expired" });
+      case "GET billing_portal/configurations":
+        return listed(await store.list("billing_portal.configuration"));
+      case "POST billing_portal/configurations":
+        return make("billing_portal.configuration", "bpc", { active: true, metadata: form.metadata ?? {} });
       case "POST billing_portal/sessions": {
-        const { customer, return_url } = form;
+        const { customer, return_url, configuration } = form;
         await need(customer, "customer");
+        await need(configuration, "configuration");
         const session = nextId("bps");
         return make("billing_portal.session", "bps", {
           id: session,
@@ -163,14 +206,24 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
           url: `${pagesUrl}/${session}`,
         });
       }
-      case "GET subscriptions":
-        return listed(where(await store.list("subscription"), "customer"));
+      case "GET subscriptions": {
+        const found = where(await store.list("subscription"), "customer");
+        return listed(
+          await Promise.all(
+            found.map(async (each) => ({ ...each, latest_invoice: await need(each.latest_invoice, "invoice") })),
+          ),
+        );
+      }
       case "POST subscriptions/:id":
         return update(await need(id, "subscription"), { cancel_at_period_end: form.cancel_at_period_end === "true" });
       case "DELETE subscriptions/:id":
         return cancel(await need(id, "subscription"));
+      case "GET charges":
+        return listed(where(await store.list("charge"), "customer"));
       case "GET charges/:id":
         return need(id, "charge");
+      case "GET disputes":
+        return listed(where(await store.list("dispute"), "charge"));
       case "GET invoices/:id":
         return need(id, "invoice");
       case "GET invoice_payments": {
@@ -203,18 +256,26 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     if (!subscription) return { ...page, lines: ["There is no subscription.", ...lines], actions: {} };
     const { status, cancel_at_period_end: ends, items } = subscription;
     const [{ price, current_period_end }] = items.data;
+    const { status: invoiced } = await need(subscription.latest_invoice, "invoice");
+    const next = subscription.next_price;
     const until = new Date(current_period_end * 1_000).toISOString().slice(0, 10);
     return {
       ...page,
       lines: [
         `${price.nickname}: ${money(price)}`,
         `It is ${status}${ends ? ", and ends" : ""}; paid until ${until}.`,
+        ...(next ? [`From then on ${next.nickname}: ${money(next)}.`] : []),
         ...lines,
       ],
       actions: {
         ...(ends ? { resume: "Go on after all" } : { cancel: "End with the paid period" }),
         ...{ renew: "Have the next payment succeed", fail: "Have the next payment fail" },
-        ...{ refund: "Refund the last payment", end: "End at once" },
+        ...((await priceBeside(subscription, true)) && {
+          ...{ raise: "Change to a higher tier", raise_declined: "The same, and have the card declined" },
+        }),
+        ...((await priceBeside(subscription, false)) && { lower: "Change to a lower tier" }),
+        ...(invoiced !== "paid" && { settle: "Pay what is open" }),
+        ...{ refund: "Refund the last payment", dispute: "Lose the last payment in a dispute", end: "End at once" },
       },
     };
   }
@@ -223,7 +284,12 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     if (action === "cancel" || action === "resume")
       await update(subscription, { cancel_at_period_end: action === "cancel" });
     if (action === "renew" || action === "fail") await renew(subscription, action === "renew");
+    if (action === "raise" || action === "raise_declined") await raise(subscription, action === "raise");
+    if (action === "lower")
+      await change("subscription", subscription, { next_price: await priceBeside(subscription, false) });
+    if (action === "settle") await settle(subscription);
     if (action === "refund") await refund(subscription);
+    if (action === "dispute") await dispute(subscription);
     if (action === "end") await cancel(subscription);
   }
 

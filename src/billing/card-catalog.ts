@@ -1,0 +1,96 @@
+import { createHash } from "node:crypto";
+import type Stripe from "stripe";
+import type { Database } from "../platform/postgres/database.ts";
+import { type PriceInterval, type Prices, priceOf } from "../platform/prices.ts";
+import type { CardProcessor } from "../processors/processors.ts";
+import { tierText } from "./mails.ts";
+import { findPrice, keepPrice } from "./store.ts";
+
+/** What the processor of cards sells for us, and the portal in which people change what they buy. */
+export interface CardCatalog {
+  /** The price of a tier. */
+  price(card: CardProcessor, tier: string, interval: PriceInterval, cents: number): Promise<string>;
+  /** The configuration of the portal: what costs more begins when it is paid, what costs less with the next period. */
+  portal(card: CardProcessor): Promise<string>;
+}
+
+const sold = ["personal", "api_builder", "api_scale"].flatMap((tier) =>
+  (["month", "year"] as const).map((interval) => ({ tier, interval })),
+);
+
+/** By which we know our configuration again. */
+const mark = "pilothouse";
+
+/** What the portal lets people do. */
+function portalFeatures(prices: readonly Stripe.Price[]): Stripe.BillingPortal.ConfigurationCreateParams.Features {
+  const productOf = ({ product }: Stripe.Price): string => (typeof product === "string" ? product : product.id);
+  const products = [...Map.groupBy(prices, productOf)].map(([product, of]) => ({
+    product,
+    prices: of.map(({ id }) => id),
+  }));
+  return {
+    customer_update: { enabled: true, allowed_updates: ["email", "address", "tax_id"] },
+    invoice_history: { enabled: true },
+    payment_method_update: { enabled: true },
+    subscription_cancel: { enabled: true, mode: "at_period_end" },
+    subscription_update: {
+      ...{ enabled: true, default_allowed_updates: ["price"], proration_behavior: "always_invoice", products },
+      schedule_at_period_end: { conditions: [{ type: "decreasing_item_amount" }, { type: "shortening_interval" }] },
+    },
+  };
+}
+
+/** Makes it. What is not there yet at the processor is made when it is first needed. */
+export function createCardCatalog({ db, prices }: { readonly db: Database; readonly prices: Prices }): CardCatalog {
+  let configuration: string | undefined;
+
+  async function price({ client, isSandbox }: CardProcessor, tier: string, interval: PriceInterval, cents: number) {
+    const { currency } = prices;
+    const wanted = { tier, interval, amount_cents: cents, currency, sandbox: isSandbox };
+    const known = await findPrice(db, wanted);
+    if (known) return known.id;
+    const lookupKey = `pilothouse_${tier}_${interval}`;
+    const { data } = await client.prices.list({ lookup_keys: [lookupKey], active: true, limit: 10 });
+    const same = data.find(
+      ({ unit_amount, currency: its, recurring }) =>
+        unit_amount === cents && its === currency && recurring?.interval === interval,
+    );
+    const made =
+      same ??
+      (await client.prices.create({
+        ...{ currency, unit_amount: cents, recurring: { interval }, tax_behavior: "inclusive" },
+        ...{ lookup_key: lookupKey, transfer_lookup_key: true },
+        product_data: { name: `Pilothouse ${tierText(tier)}` },
+      }));
+    await keepPrice(db, { ...wanted, id: made.id });
+    return made.id;
+  }
+
+  async function findPortal(card: CardProcessor): Promise<string> {
+    const { client } = card;
+    const ids: string[] = [];
+    for (const { tier, interval } of sold) {
+      const cents = priceOf(prices, tier, interval);
+      if (cents !== undefined) ids.push(await price(card, tier, interval, cents));
+    }
+    // Other prices want another configuration.
+    const digest = createHash("sha256").update(ids.join()).digest("hex").slice(0, 32);
+    const { data } = await client.billingPortal.configurations.list({ active: true, limit: 100 });
+    const found = data.find(({ metadata }) => metadata?.[mark] === digest);
+    if (found) return found.id;
+    const features = portalFeatures(await Promise.all(ids.map((id) => client.prices.retrieve(id))));
+    const made = await client.billingPortal.configurations.create(
+      { features, metadata: { [mark]: digest } },
+      { idempotencyKey: `portal-${digest}` },
+    );
+    return made.id;
+  }
+
+  return {
+    price,
+    async portal(card) {
+      configuration ??= await findPortal(card);
+      return configuration;
+    },
+  };
+}
