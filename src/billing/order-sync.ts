@@ -181,7 +181,12 @@ export function createOrders(parts: OrderSyncParts): Orders {
     const irregularity = irregularityOf(order, paid) ?? order.irregularity;
     const isNew = paid !== order.crypto_amount_paid || irregularity !== order.irregularity;
     if (!isNew) return order;
-    const changes = { crypto_amount_paid: paid, transaction_ids: [...transactionIds], irregularity };
+    const changes = {
+      ...{ crypto_amount_paid: paid, transaction_ids: [...transactionIds], irregularity },
+      // Its receipt says something else from now on.
+      ...(order.status === "paid" &&
+        paid !== order.crypto_amount_paid && { receipt_revision: order.receipt_revision + 1 }),
+    };
     const row = await changeOrder(tx, order.id, [order.status], { ...changes, updated_at: new Date(clock.now()) });
     if (!row) return order;
     if (irregularity && irregularity !== order.irregularity) {

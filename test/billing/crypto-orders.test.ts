@@ -95,6 +95,10 @@ test("a receipt says the same as JSON, text and PDF, and each revision has its b
   expect((await ada.rest("/v1/account/me", { account_name: "Another" }, { method: "PATCH" })).status).toBe(200);
   expect((await ada.rest(`${path}/receipt`)).body).toMatchObject({ revision: 2, buyer: "Ада 数据公司", ...lines });
   expect((await pdf()).equals(first)).toBe(false);
+  await press(order.checkout_url, "pay");
+  const isTwice = async () => (await ada.rest(path)).body.crypto_amount_paid === "0.00208536";
+  expect(await waitUntil(isTwice, { timeout: 10_000, every: 20 })).toBe(true);
+  expect((await ada.rest(`${path}/receipt`)).body).toMatchObject({ revision: 3, crypto_amount_paid: "0.00208536" });
   const late = await ada.rest(path, { refund_address: "bc1q" }, { method: "PATCH" });
   expect(late).toMatchObject({ status: 409 });
 });
