@@ -1,21 +1,18 @@
-import { lockAccount } from "../../src/accounts/store.ts";
-import { moves } from "../../src/billing/order-states.ts";
-import { changeOrder, findAnyOrder, listOrders, type OrderRow } from "../../src/billing/order-store.ts";
+import { extendOrder, refundOrder } from "../../src/billing/order-operator.ts";
+import { listOrders } from "../../src/billing/order-store.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
-import { endGrant, type Grant } from "../../src/limits/paid-time.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { Queryable } from "../../src/platform/postgres/database.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import type { AdminCommand } from "./command.ts";
-import { accountOf, asOperator } from "./operator.ts";
+import { accountOf, asOperator, type Operator } from "./operator.ts";
 
-const aDay = 86_400_000;
+const clock = systemClock;
 
-async function orderOf(db: Queryable, id: string | undefined): Promise<OrderRow> {
+const partsOf = ({ bus, audit }: Operator) => ({ clock, audit, arrangements: createArrangements({ clock, bus }) });
+
+function needId(id: string | undefined): string {
   if (!id) throw new StartRefused("--order accepts the id of a crypto order, and is needed");
-  const order = await findAnyOrder(db, id);
-  if (!order) throw new StartRefused(`there is no order ${id}`);
-  return order;
+  return id;
 }
 
 export const listMoney: AdminCommand = {
@@ -40,29 +37,13 @@ export const refund: AdminCommand = {
 
   --cents <amount>        what was refunded of its price (default: all of it)`,
   options: ["order", "cents"],
-  run: ({ order: id, cents }) =>
-    asOperator(({ db, bus, audit }) =>
-      db.transaction(async (tx) => {
-        const { account_id: accountId } = await orderOf(tx, id);
-        await lockAccount(tx, accountId);
-        const order = await orderOf(tx, id);
-        const amount = cents === undefined ? order.amount_cents : Number(/^\d{1,9}$/.test(cents) ? cents : Number.NaN);
-        if (!(amount >= 1 && amount <= order.amount_cents))
-          throw new StartRefused(`--cents accepts a whole number from 1 to ${order.amount_cents}, not ${cents}`);
-        if (order.status !== "paid")
-          throw new StartRefused(`${order.id} is ${order.status}: only what is paid is refunded`);
-        if (order.refunded_at) throw new StartRefused(`${order.id} is refunded already`);
-        const now = new Date(systemClock.now());
-        const receipt_revision = order.receipt_revision + 1;
-        const changes = { refunded_at: now, refunded_cents: amount, updated_at: now, receipt_revision };
-        await changeOrder(tx, order.id, [moves.Settled.to], changes);
-        await createArrangements({ clock: systemClock, bus }).serve(tx, accountId, {
-          sandbox: order.sandbox,
-          apply: (time) => endGrant(time, order.id, now.getTime()),
-        });
-        const record = { accountId, actor: { kind: "operator" }, action: "crypto_order.refund" } as const;
-        audit.record(tx, { ...record, subject: order.id, data: { refunded_cents: amount } });
-        return `${order.id} is refunded with ${amount} cents, and its months have ended.`;
+  run: ({ order, cents: text }) =>
+    asOperator((operator) =>
+      operator.db.transaction(async (tx) => {
+        const id = needId(order);
+        const cents = text === undefined ? undefined : Number(/^\d{1,9}$/.test(text) ? text : Number.NaN);
+        const amount = await refundOrder(tx, partsOf(operator), { id, cents });
+        return `${id} is refunded with ${amount} cents, and its months have ended.`;
       }),
     ),
 };
@@ -72,30 +53,14 @@ export const extend: AdminCommand = {
 
   lengthens the months of a paid order that have not ended`,
   options: ["order", "days"],
-  run: ({ order: id, days }) =>
-    asOperator(({ db, bus, audit }) =>
-      db.transaction(async (tx) => {
-        const count = Number(/^\d{1,3}$/.test(days ?? "") ? days : 0);
-        if (count < 1) throw new StartRefused(`--days accepts a whole number from 1 to 999, not ${days ?? "nothing"}`);
-        const order = await orderOf(tx, id);
-        const lengthen = (grant: Grant): Grant =>
-          grant.id === order.id ? { ...grant, leftMs: (grant.leftMs ?? 0) + count * aDay } : grant;
-        const arrangements = createArrangements({ clock: systemClock, bus });
-        const known = await arrangements.serve(tx, order.account_id);
-        const block = known.find((grant) => grant.id === order.id && grant.endedAt === null);
-        if (!block) throw new StartRefused(`${order.id} has no months that are left`);
-        if (block.leftMs === null) throw new StartRefused(`the months of ${order.id} have not begun: extend them then`);
-        await arrangements.serve(tx, order.account_id, {
-          sandbox: order.sandbox,
-          apply: (time) => ({ ...time, grants: time.grants.map(lengthen) }),
-        });
-        const record = {
-          accountId: order.account_id,
-          actor: { kind: "operator" },
-          action: "crypto_order.extend",
-        } as const;
-        audit.record(tx, { ...record, subject: order.id, data: { days: count } });
-        return `${order.id} has ${count} days more.`;
+  run: ({ order, days: text }) =>
+    asOperator((operator) =>
+      operator.db.transaction(async (tx) => {
+        const days = Number(/^\d{1,3}$/.test(text ?? "") ? text : 0);
+        if (days < 1) throw new StartRefused(`--days accepts a whole number from 1 to 999, not ${text ?? "nothing"}`);
+        const id = needId(order);
+        await extendOrder(tx, partsOf(operator), { id, days });
+        return `${id} has ${days} days more.`;
       }),
     ),
 };

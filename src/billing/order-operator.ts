@@ -1,0 +1,79 @@
+import { lockAccount } from "../accounts/store.ts";
+import type { AuditLog, AuditRecord } from "../call.ts";
+import type { Arrangements } from "../limits/arrangements.ts";
+import { endGrant, type Grant } from "../limits/paid-time.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
+import { StartRefused } from "../platform/start-refused.ts";
+import { moves } from "./order-states.ts";
+import { changeOrder, findAnyOrder, type OrderRow } from "./order-store.ts";
+
+const aDay = 86_400_000;
+
+/** What an operator changes orders with. */
+export interface OrderOperatorParts {
+  readonly clock: Clock;
+  readonly audit: AuditLog;
+  readonly arrangements: Arrangements;
+}
+
+async function needOrder(db: Queryable, id: string): Promise<OrderRow> {
+  const order = await findAnyOrder(db, id);
+  if (!order) throw new StartRefused(`there is no order ${id}`);
+  return order;
+}
+
+/** Finds an order and locks its account. */
+async function lockOrder(tx: Tx, id: string): Promise<OrderRow> {
+  const { account_id: accountId } = await needOrder(tx, id);
+  await lockAccount(tx, accountId);
+  return needOrder(tx, id);
+}
+
+const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<AuditRecord, "data"> => ({
+  ...{ accountId, actor: { kind: "operator" }, action: `crypto_order.${verb}`, subject: id },
+});
+
+/** Notes that a paid order was refunded, which ends its months; gives the cents. Refuses in words for the operator. */
+export async function refundOrder(
+  tx: Tx,
+  { clock, audit, arrangements }: OrderOperatorParts,
+  { id, cents }: { readonly id: string; readonly cents?: number | undefined },
+): Promise<number> {
+  const order = await lockOrder(tx, id);
+  const amount = cents ?? order.amount_cents;
+  if (!(amount >= 1 && amount <= order.amount_cents))
+    throw new StartRefused(`--cents accepts a whole number from 1 to ${order.amount_cents}`);
+  if (order.status !== "paid") throw new StartRefused(`${id} is ${order.status}: only what is paid is refunded`);
+  if (order.refunded_at) throw new StartRefused(`${id} is refunded already`);
+  const now = new Date(clock.now());
+  const receipt_revision = order.receipt_revision + 1;
+  const changes = { refunded_at: now, refunded_cents: amount, updated_at: now, receipt_revision };
+  await changeOrder(tx, id, [moves.Settled.to], changes);
+  await arrangements.serve(tx, order.account_id, {
+    sandbox: order.sandbox,
+    apply: (time) => endGrant(time, id, now.getTime()),
+  });
+  audit.record(tx, { ...recordOf(order, "refund"), data: { refunded_cents: amount } });
+  return amount;
+}
+
+/** Lengthens the months of a paid order that have not ended. Refuses in words for the operator. */
+export async function extendOrder(
+  tx: Tx,
+  { audit, arrangements }: OrderOperatorParts,
+  { id, days }: { readonly id: string; readonly days: number },
+): Promise<void> {
+  const order = await lockOrder(tx, id);
+  const lengthen = (grant: Grant): Grant =>
+    grant.id === id ? { ...grant, leftMs: (grant.leftMs ?? 0) + days * aDay } : grant;
+  const known = await arrangements.serve(tx, order.account_id);
+  const block = known.find((grant) => grant.id === id && grant.endedAt === null);
+  if (!block) throw new StartRefused(`${id} has no months that are left`);
+  if (block.leftMs === null) throw new StartRefused(`the months of ${id} have not begun: extend them then`);
+  await arrangements.serve(tx, order.account_id, {
+    sandbox: order.sandbox,
+    apply: (time) => ({ ...time, grants: time.grants.map(lengthen) }),
+  });
+  audit.record(tx, { ...recordOf(order, "extend"), data: { days } });
+}

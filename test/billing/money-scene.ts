@@ -1,0 +1,159 @@
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import { sql } from "kysely";
+import { Registry } from "prom-client";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { createAuditLog } from "../../src/audit/audit-log.ts";
+import { billing } from "../../src/billing/feature.ts";
+import { cryptoOrders } from "../../src/billing/order-feature.ts";
+import type { OrderOperatorParts } from "../../src/billing/order-operator.ts";
+import type { Call } from "../../src/call.ts";
+import { createEventLog } from "../../src/events/event-log.ts";
+import type { CreatedFeature } from "../../src/feature.ts";
+import { type Arrangements, createArrangements } from "../../src/limits/arrangements.ts";
+import { createLimits } from "../../src/limits/limits.ts";
+import type { Mail } from "../../src/mail/mail.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { readConfig } from "../../src/platform/config.ts";
+import { Failure } from "../../src/platform/errors.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import type { Database } from "../../src/platform/postgres/database.ts";
+import { createProcessors, type Processors } from "../../src/processors/processors.ts";
+import type { Sandbox } from "../../src/processors/sandbox/sandbox.ts";
+import type { Work } from "../../src/work/work.ts";
+import { silentLog, startTestDatabase } from "../support/database.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every method.
+type Answer = any;
+
+/** All that has to do with money, on PostgreSQL and the sandbox, without a gateway: its time and its work are the test's. */
+export interface MoneyScene extends AsyncDisposable {
+  readonly db: Database;
+  readonly sandbox: Sandbox;
+  readonly arrangements: Arrangements;
+  readonly operator: OrderOperatorParts;
+  readonly mails: readonly Mail[];
+  now(): number;
+  /** Lets time pass, and then has everything be done that is due. */
+  pass(milliseconds: number): Promise<void>;
+  /** Does the work that waits, in order. */
+  work(): Promise<void>;
+  /** Makes an account, and forgets all others. */
+  newAccount(): Promise<string>;
+  /** Calls a method for an account; the slug of what it was refused with. */
+  call(accountId: string, method: string, request: object): Promise<{ slug: string; answer: Answer }>;
+  /** Has the notices of what is done meanwhile be lost. */
+  losing<T>(run: () => Promise<T>): Promise<T>;
+}
+
+/** Starts it at a time. */
+export async function startMoneyScene(from: number): Promise<MoneyScene> {
+  const database = await startTestDatabase();
+  const { db, directory } = database;
+  let at = from;
+  const clock = { now: () => at };
+  const [ids, bus, log, metrics] = [createIds(clock), createLocalBus(), silentLog, new Registry()];
+  const config = readConfig({ DATA_DIR: directory });
+  const [audit, arrangements] = [createAuditLog({ db, ids }), createArrangements({ clock, bus })];
+  const mails: Mail[] = [];
+  let isLosing = false;
+  const made = createProcessors({ config, db, clock });
+  const processors: Processors = {
+    ...made,
+    onNotice: (name, receive) => made.onNotice(name, async (notice) => isLosing || (await receive(notice))),
+  };
+  const { sandbox } = made;
+  if (!sandbox) throw new Error("there is no sandbox");
+  const jobs: { kind: string; lane: string; data: unknown }[] = [];
+  const enqueueAll: Work["enqueueAll"] = (tx, { kind }, added) =>
+    tx.afterCommit(() => void jobs.push(...added.map(({ lane, data }) => ({ kind, lane, data }))));
+  // What is used of the work and the mailer of an app.
+  const work = { enqueueAll, enqueue: (tx, kind, job) => enqueueAll(tx, kind, [job]) } as Work;
+  const mailer = {
+    send: async (tx: Parameters<Work["enqueue"]>[0], mail: Mail) => tx.afterCommit(() => void mails.push(mail)),
+  };
+  const events = createEventLog({ db, bus, ids, log });
+  const shared = {
+    db,
+    config,
+    clock,
+    log,
+    metrics,
+    events,
+    audit,
+    arrangements,
+    processors,
+    work,
+    limits: createLimits(clock),
+  };
+  const parts = { ...shared, mailer: mailer as never };
+  const features: CreatedFeature[] = [billing, cryptoOrders].flatMap(({ create }) => create?.(parts as never) ?? []);
+  const methods = features.flatMap(({ served }) => served?.methods ?? []);
+
+  async function doWork(): Promise<void> {
+    for (let job = jobs.shift(); job; job = jobs.shift()) {
+      const { kind, lane, data } = job;
+      const works = features.flatMap((feature) => feature.works ?? []);
+      const found = works.find((each) => each.kind === kind);
+      if (!found) throw new Error(`nobody knows how to do ${kind}`);
+      await found.run({ id: "", lane, data, attempt: 1 }, AbortSignal.timeout(60_000));
+    }
+  }
+
+  const callOf = (accountId: string): Call =>
+    // What methods of money see of a call.
+    ({
+      principal: { accountId } as Call["principal"],
+      ids,
+      resumes: false,
+      markUnchanged() {},
+      audit: () => "",
+      async commit(run) {
+        return db.transaction(async (tx) => {
+          const answer = await run(tx);
+          if (answer instanceof Failure) throw answer;
+          return answer;
+        });
+      },
+    }) as Partial<Call> as Call;
+
+  return {
+    ...{ db, sandbox, arrangements, mails, operator: { clock, audit, arrangements }, now: clock.now, work: doWork },
+    async pass(milliseconds) {
+      at += milliseconds;
+      for (const { run } of features.flatMap((feature) => feature.jobs ?? [])) await run();
+      await doWork();
+    },
+    async newAccount() {
+      // What others have is looked at again with each day that passes.
+      await sql`truncate accounts cascade`.execute(db.sql);
+      await sql`delete from sandbox_things where kind in ('subscription', 'charge', 'btc_invoice')`.execute(db.sql);
+      const id = ids.next("acc");
+      await db.transaction((tx) => insertAccount(tx, { id, name: "Ada", tier: "free" }));
+      return id;
+    },
+    async call(accountId, name, request) {
+      const found = methods.find(({ method }) => method.localName === name);
+      if (found?.kind !== "unary") throw new Error(`there is no method ${name}`);
+      const input = create(found.method.input, request as MessageInitShape<DescMessage>);
+      try {
+        const answer = await (found.run as (call: Call, input: unknown) => Promise<Answer>)(callOf(accountId), input);
+        await doWork();
+        return { slug: "", answer };
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        return { slug: error.slug, answer: undefined };
+      }
+    },
+    async losing(run) {
+      isLosing = true;
+      try {
+        return await run();
+      } finally {
+        isLosing = false;
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
