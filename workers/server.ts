@@ -9,6 +9,7 @@ import {
   type LendRequest,
   PutFileAnswerSchema,
   SelectionSchema,
+  StepPictureSchema,
   type ViewRequest,
   WorkerService,
 } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
@@ -125,6 +126,10 @@ function makeHandlers(
     getState: async (_call, { context }) => observe("state", sessions.find(context).state()),
     observe: async ({ signal }, { context, request }) =>
       observe("observe", sessions.find(context).commands.observe(context, given(request), signal)),
+    getStepPicture: async (_call, { context, stepId }) => {
+      const data = sessions.find(context).commands.pictureBefore(stepId);
+      return create(StepPictureSchema, data && { data });
+    },
     capture: async function* ({ signal }, { context, request }) {
       const session = sessions.find(context);
       const { header, captured } = await observe("capture", session.commands.capture(context, given(request), signal));

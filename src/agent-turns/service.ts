@@ -3,6 +3,7 @@ import { findAny, findRunning } from "../agent-sessions/agent-sessions.ts";
 import type { StoredTurnLimits } from "../agent-sessions/tables.ts";
 import type { Call } from "../call.ts";
 import { lockControl } from "../control/store.ts";
+import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
 import {
   type AgentTurnService,
   type GetTranscriptRequest,
@@ -19,15 +20,26 @@ import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
+import { callerOf } from "../sessions/session-caller.ts";
+import type { Sessions } from "../sessions/sessions.ts";
 import { addEntry, readEntries } from "../transcript/transcript.ts";
 import { sealMessage } from "./conversation.ts";
-import { findTurn, insertTurn, insertWaitingMessage, lockRunningTurn, lockTurn, type TurnRow } from "./store.ts";
+import {
+  findTurn,
+  hasAction,
+  insertTurn,
+  insertWaitingMessage,
+  lockRunningTurn,
+  lockTurn,
+  type TurnRow,
+} from "./store.ts";
 import { endLockedTurn, entryOf, ownerOf, type TurnEndParts } from "./turn-end.ts";
 import { toTurnMessage } from "./turn-message.ts";
 import type { Turns } from "./turns.ts";
 
 export interface TurnServiceParts extends TurnEndParts, PayerParts {
   readonly turns: Turns;
+  readonly sessions: Sessions;
   readonly config: TurnEndParts["config"] & PayerParts["config"];
 }
 
@@ -45,7 +57,7 @@ const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session
 
 /** Makes the implementation of AgentTurnService. */
 export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
-  const { db, clock, ids, sealer, events, bus, turns } = parts;
+  const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
 
   /** Waits until a turn has ended, or the time is up, and gives it as it is then. */
   async function follow(turn: Turn, milliseconds: number, signal: AbortSignal): Promise<Turn> {
@@ -134,9 +146,12 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       });
     },
     getTranscript: readTranscript,
-    async getStepScreenshot(call, { id }) {
-      await findAny(db, call, id);
-      throw fail("not-found", {}, { detail: "no picture was kept of a step of this id" });
+    async getStepScreenshot(call, { id, stepId }) {
+      const agent = await findAny(db, call, id);
+      const isKnown = await hasAction(db, id, stepId);
+      const data = isKnown ? await sessions.stepPicture(callerOf(call), agent.session_id, stepId) : undefined;
+      if (!data) throw fail("not-found", {}, { detail: "no picture is kept of a step of this id" });
+      return create(HttpBodySchema, { contentType: "image/jpeg", data });
     },
   };
 }

@@ -84,6 +84,13 @@ export async function beginAction(tx: Tx, turnId: string, callId: string, id: st
   return id;
 }
 
+/** Says whether an agent session has done such a step. */
+export async function hasAction(db: Queryable, agentSessionId: string, id: string): Promise<boolean> {
+  const action = db.sql.selectFrom("agent_actions as a").innerJoin("agent_turns as t", "t.id", "a.turn_id");
+  const own = action.select("a.id").where("a.id", "=", id).where("t.agent_session_id", "=", agentSessionId);
+  return (await own.executeTakeFirst()) !== undefined;
+}
+
 /** Says that the gateway which has the key of a turn's header is alive. */
 export async function beatTurns(db: Database, ids: readonly string[], at: Date): Promise<void> {
   await db.sql.updateTable("agent_turns").set({ beat_at: at }).where("id", "in", ids).execute();

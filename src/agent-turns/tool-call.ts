@@ -142,7 +142,12 @@ async function act(
   return run.write(async (tx, locked) => {
     await answer(parts, tx, locked, call, text);
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
-    const value = { name: call.name, arguments: call.shown, durationMs, ...(error && { error }) };
+    const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
+    const value = {
+      ...{ name: call.name, arguments: call.shown, durationMs, ...(error && { error }) },
+      // A look is no step of the session, which takes no picture before it.
+      ...(call.name !== "look" && { screenshotPath }),
+    };
     const entry = { id: stepId, ...entryOf(locked), role: TranscriptRole.AGENT };
     const content = { case: "action" as const, value };
     await addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));

@@ -17,6 +17,7 @@ import {
   type Selection,
   SelectionCommandSchema,
   StateCommandSchema,
+  StepPictureCommandSchema,
   type ViewRequest,
   ViewRequestSchema,
   WaitCommandSchema,
@@ -65,6 +66,8 @@ export interface SessionCommands {
   ): Promise<InteractResponse>;
   wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
   observe(caller: SessionCaller, id: string, request: ObserveRequest): Promise<Observation>;
+  /** Gives the picture of the page before a step, a JPEG, where the session has one. */
+  stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
   state(caller: SessionCaller, id: string): Promise<SessionState>;
   /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
   tellControl(caller: SessionCaller, id: string): Promise<void>;
@@ -215,6 +218,10 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         method: method.observe,
         build: (context) => create(ObserveCommandSchema, { context, request }),
       }),
+    async stepPicture(caller, id, stepId) {
+      const build = (context: CommandContext) => create(StepPictureCommandSchema, { context, stepId });
+      return (await commands.run({ caller, id, method: method.getStepPicture, build })).data;
+    },
     state: (caller, id) =>
       commands.run({
         caller,

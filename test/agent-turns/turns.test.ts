@@ -79,6 +79,7 @@ test.each(["anthropic", "openai", "google"])(
   "a model of %s looks, acts and answers; the transcript tells all of it",
   async (name) => {
     await storeKey(name);
+    let picture = "";
     await withAgent(async ({ path, message, entries }) => {
       say(
         call("navigate", { url: scene.site.url("/trip.html") }),
@@ -118,11 +119,19 @@ test.each(["anthropic", "openai", "google"])(
       const shown = { kind: "type", ref: expect.stringMatching(/^s\d+e\d+$/), element: 'textbox "Name"' };
       expect(told[3].content.arguments).toEqual({ actions: [shown] });
       expect(told[4].content.error.type).toContain("/errors/");
+      picture = told[3].content.screenshot_path;
+      expect(picture).toBe(`${path}/steps/${told[3].id}/screenshot`);
+      const headers = { authorization: `Bearer ${scene.service.key}` };
+      const shot = await fetch(scene.service.url + picture, { headers });
+      expect([shot.status, shot.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
+      expect((await shot.bytes()).subarray(0, 2)).toEqual(new Uint8Array([0xff, 0xd8]));
+      expect(slugOf(await scene.rest(`${path}/steps/${told[0].id}/screenshot`))).toBe("not-found");
       const first = (await scene.rest(`${path}/transcript?limit=3`)).body;
       expect(first).toMatchObject({ has_more: true, data: told.slice(0, 3) });
       const rest = (await scene.rest(`${path}/transcript?limit=100&cursor=${first.next_cursor}`)).body;
       expect(rest.data).toEqual(told.slice(3));
     });
+    expect(slugOf(await scene.rest(picture))).toBe("session-destroyed");
   },
   60_000,
 );

@@ -13,6 +13,7 @@ import {
   RegisterRequestSchema,
   ReportRequestSchema,
   SelectionSchema,
+  StepPictureSchema,
   type WorkerEventSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
@@ -186,6 +187,7 @@ export class FakeWorker {
         }
       },
       readSelection: async () => create(SelectionSchema, {}),
+      getStepPicture: async () => create(StepPictureSchema, {}),
       answerQuestion: async () => create(EmptySchema),
       checkProxy: async () => create(EmptySchema),
       putProfile: async () => create(EmptySchema),

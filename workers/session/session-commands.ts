@@ -39,6 +39,7 @@ import type { CommandQueue, QueuedKind } from "./command-queue.ts";
 import { idempotencyMemory, type KeyedCommand, stepMemory } from "./idempotency.ts";
 import type { IdleClock } from "./idle-clock.ts";
 import { inDoubt, isCut, type SessionControl } from "./session-control.ts";
+import { StepAlbum } from "./step-album.ts";
 
 /** Timeouts of commands whose request says nothing. */
 const navigateMs = 30_000;
@@ -110,6 +111,7 @@ export class SessionCommands {
   readonly #memory = idempotencyMemory();
   readonly #steps = stepMemory();
   readonly #refs = new RefBook();
+  readonly #album = new StepAlbum();
   readonly #idleClock: IdleClock;
   readonly #pause: ChallengePause;
   readonly #control: SessionControl;
@@ -195,6 +197,11 @@ export class SessionCommands {
     return await raceSignal(looking, progress.signal);
   }
 
+  /** The picture of the page before a step. */
+  pictureBefore(stepId: string): Buffer | undefined {
+    return this.#album.find(stepId);
+  }
+
   /** Makes a capture to its end. */
   async capture(
     context: CommandContext | undefined,
@@ -276,10 +283,12 @@ export class SessionCommands {
       const sessionPage = this.#browser.pages.find(pageId);
       const { tally } = inputOf(sessionPage.cdp);
       const sentBefore = tally.sent;
-      const beganAt = performance.now();
       try {
         await progress.race(sessionPage.tab.ready);
         const scene = this.#sceneOf(sessionPage, progress);
+        if (context?.stepId) await this.#album.take(context.stepId, scene);
+        progress.signal.throwIfAborted();
+        const beganAt = performance.now();
         const { page = sessionPage, title: told, ...extra } = await raceSignal(work(scene), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
         const [title] = await Promise.all([told ?? page.title(), challengeWatch.afterCommand(kind, page)]);
