@@ -43,12 +43,19 @@ export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
     .filter(({ id }) => !done.has(id));
 }
 
+type Output = Extract<ToolModelMessage["content"][number], { readonly type: "tool-result" }>["output"];
+
+/** The text of a result; a picture stands beside it. */
+function textOfOutput(output: Output): string {
+  if (output.type === "text") return output.value;
+  if (output.type !== "content") return "";
+  return output.value.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
 const textsOf = ({ role, content }: ModelMessage): string[] => {
   if (typeof content === "string") return [content];
   if (role !== "tool") return [];
-  return content.flatMap((part) =>
-    part.type === "tool-result" && part.output.type === "text" ? part.output.value : [],
-  );
+  return content.flatMap((part) => (part.type === "tool-result" ? textOfOutput(part.output) : []));
 };
 
 /** What the last look that has shown an element says that it is: its role and its name, and never its value. */
@@ -63,10 +70,29 @@ export function elementOf(messages: readonly ModelMessage[], ref: string): strin
   return undefined;
 }
 
-/** Writes the result of a call. */
-export function resultMessage({ id, name }: ToolCall, text: string): ToolModelMessage {
-  const output = { type: "text" as const, value: text };
+/** Writes the result of a call, with a picture, a JPEG, where there is one. */
+export function resultMessage({ id, name }: ToolCall, text: string, picture?: Uint8Array): ToolModelMessage {
+  const data = picture && { type: "data" as const, data: Buffer.from(picture).toString("base64") };
+  const shown = data && { type: "file" as const, mediaType: "image/jpeg", data };
+  const output: Output = shown
+    ? { type: "content", value: [{ type: "text", text }, shown] }
+    : { type: "text", value: text };
   return { role: "tool", content: [{ type: "tool-result", toolCallId: id, toolName: name, output }] };
+}
+
+/** Bytes of text that are a token, at least, and tokens that a picture of ours is, at most. */
+const bytesPerToken = 3;
+const tokensPerPicture = 2_000;
+
+/** How many tokens a model is sent, at most. */
+export function tokensOf(messages: readonly ModelMessage[]): number {
+  let pictures = 0;
+  const text = JSON.stringify(messages, (key, value) => {
+    if (key !== "data" || typeof value !== "string") return value;
+    pictures += 1;
+    return "";
+  });
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken) + pictures * tokensPerPicture;
 }
 
 /** What begins a look at a page, wherever it stands. */
@@ -103,8 +129,7 @@ function looksOf(message: ModelMessage): number {
   return message.content.filter((part) => part.type === "tool-result" && hasLook(part.output)).length;
 }
 
-const hasLook = (output: { readonly type: string; readonly value?: unknown }): boolean =>
-  output.type === "text" && typeof output.value === "string" && output.value.includes(lookMark);
+const hasLook = (output: Output): boolean => textOfOutput(output).includes(lookMark);
 
 const foldText = (text: string): string => text.slice(0, text.indexOf(lookMark)) + folded;
 
@@ -113,8 +138,8 @@ function fold(message: ModelMessage): ModelMessage {
     return { ...message, content: foldText(message.content) };
   if (message.role !== "tool") return message;
   const content = message.content.map((part) =>
-    part.type === "tool-result" && part.output.type === "text" && hasLook(part.output)
-      ? { ...part, output: { ...part.output, value: foldText(part.output.value) } }
+    part.type === "tool-result" && hasLook(part.output)
+      ? { ...part, output: { type: "text" as const, value: foldText(textOfOutput(part.output)) } }
       : part,
   );
   return { ...message, content };

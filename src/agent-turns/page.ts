@@ -39,6 +39,8 @@ export interface Done {
 export interface LookWish {
   readonly isWhole?: boolean;
   readonly find?: string;
+  /** With a picture of what is in view. */
+  readonly screenshot?: boolean;
 }
 
 /** Milliseconds that the first action may take with the rest of the page after it, and each one more. */
@@ -75,9 +77,12 @@ function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly 
 
 /** Makes the page of a session. */
 export function createPage(sessions: Sessions, sessionId: string): Page {
-  function observe(caller: SessionCaller, { isWhole = false, find }: LookWish): Promise<Observation> {
+  function observe(
+    caller: SessionCaller,
+    { isWhole = false, find, screenshot = false }: LookWish,
+  ): Promise<Observation> {
     const scope = isWhole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
-    const request = { id: sessionId, scope, ...(find !== undefined && { find }) };
+    const request = { id: sessionId, scope, screenshot, ...(find !== undefined && { find }) };
     return sessions.observe(caller, sessionId, create(ObserveRequestSchema, request));
   }
 
@@ -92,7 +97,11 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
       const { pageId, url, title, viewport, scroll, height, truncated, snapshot } = shown;
       const head = {
         ...{ page_id: pageId, url: url.slice(0, 500), title: short(title) },
-        view: { top: Math.round(scroll?.y ?? 0), height: viewport?.height, of: Math.round(height) },
+        view: {
+          ...{ width: viewport?.width, height: viewport?.height },
+          top: Math.round(scroll?.y ?? 0),
+          of: Math.round(height),
+        },
         ...(truncated && { truncated }),
         ...besidesOf(state, files),
       };

@@ -51,7 +51,8 @@ type Action = (run: Run, input: Input, stepId: string) => Promise<Done>;
 const actions: Readonly<Record<string, Action>> = {
   async look({ page, caller }, input) {
     const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
-    return { outcome: "done", seen: await page.observe(caller(), { isWhole: input.whole === true, ...find }) };
+    const wish = { isWhole: input.whole === true, screenshot: input.picture === true, ...find };
+    return { outcome: "done", seen: await page.observe(caller(), wish) };
   },
   navigate: async ({ page, caller }, input, stepId) => page.navigate(caller(stepId), textOf(input, "url")),
   act: async ({ page, caller }, input, stepId) => page.act(caller(stepId), actionsOf(input)),
@@ -79,8 +80,15 @@ export async function doCall(
   return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
 }
 
-async function answer(parts: TurnParts, tx: Tx, turn: TurnRow, call: ToolCall, text: string): Promise<TurnRow> {
-  const sealed = sealMessage(parts.sealer, turn.account_id, resultMessage(call, text));
+async function answer(
+  parts: TurnParts,
+  tx: Tx,
+  turn: TurnRow,
+  call: ToolCall,
+  text: string,
+  picture?: Uint8Array,
+): Promise<TurnRow> {
+  const sealed = sealMessage(parts.sealer, turn.account_id, resultMessage(call, text, picture));
   await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
   return turn;
 }
@@ -138,9 +146,12 @@ async function act(
   const look = await run.page.look(run.caller(), seen).catch((error: unknown) => {
     return `The page cannot be looked at: ${defuse(readFailure(run)(error).message)}`;
   });
-  const text = `${outcome}\n${look}`;
+  // A compatible provider would be sent the picture as text.
+  const picture = turn.provider === "openai_compatible" ? undefined : seen?.picture;
+  const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
+  const text = `${outcome}${size}\n${look}`;
   return run.write(async (tx, locked) => {
-    await answer(parts, tx, locked, call, text);
+    await answer(parts, tx, locked, call, text, picture?.data);
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
     const value = {

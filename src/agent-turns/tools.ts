@@ -70,9 +70,13 @@ come first. tap, hover, select, upload and mostly type take ref; drag and swipe 
 /** The tools of the model. None is carried out by the package that calls models: a turn does it, and remembers it. */
 export const tools: ToolSet = {
   look: tool({
-    description: "Shows what is in view; with whole, the rest of the page, too; with find, only what has this text.",
+    description:
+      "Shows what is in view; with whole, the rest of the page, too; with find, only what has this text; with picture, also a picture of the view, for what has no ref.",
     inputSchema: object(
-      { whole: { type: "boolean" }, find: text("text in a name or a value, anywhere on the page") },
+      {
+        ...{ whole: { type: "boolean" }, picture: { type: "boolean" } },
+        find: text("text in a name or a value, anywhere on the page"),
+      },
       [],
     ),
   }),

@@ -13,7 +13,7 @@ import type { BundledLlmConfig } from "../platform/llm-config.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { addEntry } from "../transcript/transcript.ts";
-import { openCalls, openMessages, sealMessage, toPrompt } from "./conversation.ts";
+import { openCalls, openMessages, sealMessage, tokensOf, toPrompt } from "./conversation.ts";
 import type { ModelAnswer, Question } from "./model-step.ts";
 import {
   hasWaitingMessages,
@@ -37,9 +37,6 @@ export interface TurnParts extends TurnEndParts {
 
 /** Milliseconds for which a provider that is busy, or away, is asked again; the first pause, and the longest. */
 const patience = { whole: 60_000, first: 500, longest: 15_000 };
-
-/** Bytes of a prompt that are a token, at least: what is put aside is rather too much. */
-const bytesPerToken = 3;
 
 /** What a failed question ends a turn with. */
 function endOf({ kind, message }: ModelFault): TurnEnd {
@@ -107,7 +104,8 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
   // With it comes the machinery of models, which no start waits for.
   const { askModel } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
-  const input = Math.ceil(Buffer.byteLength(JSON.stringify(question.messages)) / bytesPerToken);
+  // What is put aside is rather too much.
+  const input = tokensOf(question.messages);
   const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
   const gaveUpAt = performance.now() + patience.whole;
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {

@@ -266,6 +266,26 @@ test("allowed domains are hosts, of a browser that is made for them", async () =
   expect(attached.body.errors).toMatchObject([{ field: "allowed_domains" }]);
 });
 
+test.each([
+  ["anthropic", '"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9j/'],
+  ["openai", '"type":"input_image","image_url":"data:image/jpeg;base64,/9j/'],
+  ["google", '"inlineData":{"mimeType":"image/jpeg","data":"/9j/'],
+])(
+  "a model of %s is shown a picture when it asks, and no more once that look is folded away",
+  async (name, wire) => {
+    await storeKey(name);
+    await withAgent(async ({ message }) => {
+      const looks = Array.from({ length: 12 }, () => call("look"));
+      say(call("look", { picture: true }), ...looks, { text: "Seen." });
+      expect((await message("Look.")).body.text).toBe("Seen.");
+      expect(provider.asked[1]?.results[0]).toContain("done: the picture is 1280 by 720 pixels\n<page ");
+      const hasPicture = provider.asked.map(({ body }) => JSON.stringify(body).includes(wire));
+      expect(hasPicture).toEqual([false, ...looks.map(() => true), false]);
+    });
+  },
+  60_000,
+);
+
 test("a turn goes on in the conversation of those before it", async () => {
   await storeKey("anthropic");
   await withAgent(

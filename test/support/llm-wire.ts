@@ -38,7 +38,10 @@ export interface Dialect {
 const data = (json: unknown): string => `data: ${JSON.stringify(json)}\n\n`;
 const bearer = ({ authorization = "" }: IncomingHttpHeaders): string => authorization.replace(/^Bearer /, "");
 const halves = (text: string): string[] => [text.slice(0, text.length >> 1), text.slice(text.length >> 1)];
-const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+const asText = (value: Body): string => {
+  if (Array.isArray(value)) return value.map(({ type, text }) => text ?? `[${type}]`).join("\n");
+  return typeof value === "string" ? value : JSON.stringify(value);
+};
 
 /** Names the first field that the protocol does not have. */
 function unknownField(body: Body, known: string): string | undefined {
