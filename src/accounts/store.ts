@@ -79,6 +79,12 @@ export async function findAccount(db: Queryable, id: string): Promise<NamedAccou
   return selectNamed(db).where("id", "=", id).executeTakeFirstOrThrow();
 }
 
+/** Says whether an owner has deleted an account. */
+export async function isDeleted(db: Queryable, id: string): Promise<boolean> {
+  const select = db.sql.selectFrom("accounts").select("deletes_at").where("id", "=", id);
+  return (await select.executeTakeFirstOrThrow()).deletes_at !== null;
+}
+
 /** Gives an account another name. */
 export async function renameAccount(tx: Tx, id: string, name: string): Promise<void> {
   await tx.sql.updateTable("accounts").set({ name }).where("id", "=", id).execute();

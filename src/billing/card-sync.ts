@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 import type Stripe from "stripe";
-import { lockAccount } from "../accounts/store.ts";
+import { isDeleted, lockAccount } from "../accounts/store.ts";
 import type { AuditLog } from "../call.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { endGrant, type Grant, type PaidTime } from "../limits/paid-time.ts";
@@ -11,11 +11,15 @@ import type { Config } from "../platform/config.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { CardProcessor, Processors } from "../processors/processors.ts";
+import type { Work } from "../work/work.ts";
 import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./mails.ts";
 import {
   type CardPrice,
+  closeCheckout,
   findOwner,
+  listCustomers,
+  listOpenCheckouts,
   listPrices,
   listSubscriptions,
   type SubscriptionRow,
@@ -121,6 +125,16 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
   }
 }
 
+/** Has the processor of cards be asked about an account whose deletion is part of a transaction: nothing is renewed then. */
+export async function endRenewals(tx: Tx, work: Work, accountId: string): Promise<void> {
+  const lanes = await listCustomers(tx, accountId);
+  work.enqueueAll(
+    tx,
+    cardWork,
+    lanes.map((lane) => ({ lane, data: {} satisfies CardJob })),
+  );
+}
+
 /** Makes what keeps subscriptions as the processor has them. */
 export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
   const { db, clock, log, mailer, audit, arrangements, processors, config } = parts;
@@ -148,6 +162,28 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     const { data } = await client.subscriptions.list({ customer: customerId, status: "all", limit: 100 });
     const found = data.find(({ id }) => id === subscription);
     if (found && statusOf(found) !== "ended") await client.subscriptions.cancel(subscription);
+  }
+
+  const listAll = ({ client }: CardProcessor, customer: string) =>
+    client.subscriptions.list({ customer, status: "all", limit: 100, expand: ["data.latest_invoice"] });
+
+  /** Has nothing be paid any more for an account that is deleted: what is paid runs out, and what is not ends. */
+  async function stopRenewal(card: CardProcessor, customerId: string): Promise<void> {
+    const { checkout, subscriptions, subscriptionSchedules } = card.client;
+    for (const open of await listOpenCheckouts(db, customerId, new Date(clock.now()))) {
+      // One that is complete cannot be expired: its subscription is among those below.
+      await checkout.sessions.expire(open).catch(() => undefined);
+      await closeCheckout(db, open);
+    }
+    for (const found of (await listAll(card, customerId)).data) {
+      const { id, schedule } = found;
+      const status = statusOf(found);
+      if (status === "cancelling" || found.status === "canceled" || found.status === "incomplete_expired") continue;
+      // A change that is to come holds the subscription.
+      if (schedule) await subscriptionSchedules.release(typeof schedule === "string" ? schedule : schedule.id);
+      if (status === "active") await subscriptions.update(id, { cancel_at_period_end: true });
+      else await subscriptions.cancel(id);
+    }
   }
 
   /** Lists the charges of a customer that were returned, or may have been. */
@@ -220,9 +256,8 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     const accountId = owner.account_id;
     const returned = reconciles ? await listReturned(card, customerId, accountId) : [];
     for (const id of charge === undefined ? returned : [charge]) await endReturned(card, customerId, id);
-    const { data } = await card.client.subscriptions.list({
-      ...{ customer: customerId, status: "all", limit: 100, expand: ["data.latest_invoice"] },
-    });
+    if (await isDeleted(db, accountId)) await stopRenewal(card, customerId);
+    const { data } = await listAll(card, customerId);
     await db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       const [known, prices] = [

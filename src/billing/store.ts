@@ -23,6 +23,12 @@ export function findOwner(db: Queryable, id: string, sandbox: boolean): Promise<
   return select.where("id", "=", id).where("sandbox", "=", sandbox).executeTakeFirst();
 }
 
+/** Lists who an account is for processors, the sandbox among them. */
+export async function listCustomers(db: Queryable, accountId: string): Promise<string[]> {
+  const select = db.sql.selectFrom("card_customers").select("id").where("account_id", "=", accountId);
+  return (await select.orderBy("id").execute()).map(({ id }) => id);
+}
+
 /** Keeps who an account is for the processor; of two at once the first stays. */
 export async function keepCustomer(db: Queryable, customer: Customer, sandbox: boolean, now: Date): Promise<void> {
   await db.sql

@@ -4,6 +4,7 @@ import { findAccount } from "../accounts/store.ts";
 import { findUserOfLogin } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
 import { invalidMailToken, makeMailToken, useMailToken, validFor } from "../auth/mail-tokens.ts";
+import { endRenewals } from "../billing/card-sync.ts";
 import { type AuditLog, type Call, loginOf } from "../call.ts";
 import {
   type AccountDeletion,
@@ -25,6 +26,7 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { revokeInvitesOf } from "../teams/invite-store.ts";
 import { findMember, listAllMembers } from "../teams/member-store.ts";
+import type { Work } from "../work/work.ts";
 import { deletionMail, restorationMail } from "./mails.ts";
 import { closeAccount, reopenAccount } from "./store.ts";
 
@@ -35,11 +37,12 @@ export interface DeletionServiceParts {
   readonly mailer: Mailer;
   readonly provePassword: ProvePassword;
   readonly audit: AuditLog;
+  readonly work: Work;
 }
 
 /** Makes the implementation of DeletionService. */
 export function createDeletionService(parts: DeletionServiceParts): ServiceImplementation<typeof DeletionService> {
-  const { db, bus, clock, mailer, provePassword, audit } = parts;
+  const { db, bus, clock, mailer, provePassword, audit, work } = parts;
 
   /** Tells all members of a deletion; owners, how to restore the account. */
   async function tellDeletion(tx: Tx, accountId: string, by: string, deletesAt: Date): Promise<void> {
@@ -74,6 +77,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       if (!isClosed || member?.role !== "owner") throw fail("revoked-key");
       await revokeInvitesOf(tx, accountId, new Date(now));
       settle(tx, accountId);
+      await endRenewals(tx, work, accountId);
       call.audit(tx, { subject: accountId, data: { deletes_at: deletesAt.toISOString() } });
       await tellDeletion(tx, accountId, user.email, deletesAt);
     });

@@ -4,10 +4,12 @@ import { AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { DeletionService } from "../../src/gen/pilothouse/v1/deletion_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { pressPortal, subscribe } from "../support/sandbox.ts";
 import { smallRecipe } from "../support/small-recipe.ts";
 import { causeEvent, register, startEndpoints } from "../webhooks/scene.ts";
 
@@ -69,6 +71,25 @@ describe.each(doors)("over %s", (door) => {
     expect(await use(owner.accessToken)).toBe("");
   });
 });
+
+test.each(["resume", "lower", "fail"])(
+  "a deleted account pays for nothing more by card (%s before)",
+  async (action) => {
+    const owner = await gateway.signUp();
+    await subscribe(owner.rest);
+    await pressPortal(owner.rest, action);
+    const subscription = async () => {
+      const select = gateway.app.db.sql.selectFrom("card_subscriptions").select("status");
+      return (await select.where("account_id", "=", owner.accountId).executeTakeFirstOrThrow()).status;
+    };
+    const is = (status: string) =>
+      waitUntil(async () => (await subscription()) === status, { timeout: 10_000, every: 20 });
+    expect(await is(action === "fail" ? "past_due" : "active")).toBe(true);
+    const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;
+    await close(owner);
+    expect([await use(key), await is(action === "fail" ? "ended" : "cancelling")]).toEqual(["revoked-key", true]);
+  },
+);
 
 test("what runs in a deleted account ends, invites lapse, and its other members are told", async () => {
   const owner = await gateway.signUp({ accountName: "Engines" });

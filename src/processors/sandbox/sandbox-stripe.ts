@@ -121,7 +121,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     // What is cheaper begins with the next period.
     const price = subscription.next_price ?? item.price;
     const next = items(price, paid ? item.current_period_end : item.current_period_start);
-    const renewed = { status: paid ? "active" : "past_due", items: next, next_price: null };
+    const renewed = { status: paid ? "active" : "past_due", items: next, next_price: null, schedule: null };
     const changed = await invoice({ ...subscription, ...renewed }, paid);
     await tell(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
     await tell("customer.subscription.updated", changed);
@@ -154,7 +154,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const price = await priceBeside(subscription, true);
     if (!price) return;
     const { data } = subscription.items;
-    const raised = { ...subscription, items: listed([{ ...data[0], price }]), next_price: null };
+    const raised = { ...subscription, items: listed([{ ...data[0], price }]), next_price: null, schedule: null };
     const changed = await invoice(raised, paid, 0.5);
     await tell(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
     await tell("customer.subscription.updated", changed);
@@ -214,8 +214,17 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
           ),
         );
       }
-      case "POST subscriptions/:id":
-        return update(await need(id, "subscription"), { cancel_at_period_end: form.cancel_at_period_end === "true" });
+      case "POST subscriptions/:id": {
+        const subscription = await need(id, "subscription");
+        if (subscription.schedule) throw new SandboxRefusal(400, "the subscription is managed by a schedule");
+        return update(subscription, { cancel_at_period_end: form.cancel_at_period_end === "true" });
+      }
+      case "POST subscription_schedules/:id/release": {
+        const held = (await store.list("subscription")).find(({ schedule }) => schedule === id);
+        if (!held) throw new SandboxRefusal(404, `No such schedule: '${id}'`);
+        await change("subscription", held, { schedule: null, next_price: null });
+        return { id, object: "subscription_schedule", status: "released" };
+      }
       case "DELETE subscriptions/:id":
         return cancel(await need(id, "subscription"));
       case "GET charges":
@@ -286,7 +295,9 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     if (action === "renew" || action === "fail") await renew(subscription, action === "renew");
     if (action === "raise" || action === "raise_declined") await raise(subscription, action === "raise");
     if (action === "lower")
-      await change("subscription", subscription, { next_price: await priceBeside(subscription, false) });
+      await change("subscription", subscription, {
+        ...{ next_price: await priceBeside(subscription, false), schedule: nextId("sub_sched") },
+      });
     if (action === "settle") await settle(subscription);
     if (action === "refund") await refund(subscription);
     if (action === "dispute") await dispute(subscription);
