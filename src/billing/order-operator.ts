@@ -5,8 +5,11 @@ import { endGrant, type Grant } from "../limits/paid-time.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { StartRefused } from "../platform/start-refused.ts";
+import { compareDecimals } from "../processors/decimal.ts";
+import type { Work } from "../work/work.ts";
 import { moves } from "./order-states.ts";
-import { changeOrder, findAnyOrder, type OrderRow } from "./order-store.ts";
+import { changeOrder, findAnyOrder, type OrderRow, openStatuses } from "./order-store.ts";
+import { type OrderJob, orderWork } from "./order-sync.ts";
 
 const aDay = 86_400_000;
 
@@ -34,6 +37,27 @@ const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<A
   ...{ accountId, actor: { kind: "operator" }, action: `crypto_order.${verb}`, subject: id },
 });
 
+/**
+ * Notes that what was paid to an order was returned before it was settled, which then fails; false when it is not open. A
+ * gateway moves it, with its event and its mails.
+ */
+export async function returnPayment(
+  tx: Tx,
+  { audit, work }: Pick<OrderOperatorParts, "audit"> & { readonly work: Work },
+  id: string,
+): Promise<boolean> {
+  const order = await lockOrder(tx, id);
+  if (!openStatuses.some((open) => open === order.status)) return false;
+  if (compareDecimals(order.crypto_amount_paid, "0") === 0) throw new StartRefused(`nothing was paid to ${id}`);
+  audit.record(tx, { ...recordOf(order, "refund"), data: { crypto_amount_paid: order.crypto_amount_paid } });
+  const data: OrderJob = { isReturned: true };
+  work.enqueueAll(tx, orderWork, [
+    { lane: id, data },
+    { lane: id, data: {} },
+  ]);
+  return true;
+}
+
 /** Notes that a paid order was refunded, which ends its months; gives the cents. Refuses in words for the operator. */
 export async function refundOrder(
   tx: Tx,
@@ -44,7 +68,8 @@ export async function refundOrder(
   const amount = cents ?? order.amount_cents;
   if (!(amount >= 1 && amount <= order.amount_cents))
     throw new StartRefused(`--cents accepts a whole number from 1 to ${order.amount_cents}`);
-  if (order.status !== "paid") throw new StartRefused(`${id} is ${order.status}: only what is paid is refunded`);
+  if (order.status !== "paid")
+    throw new StartRefused(`${id} is ${order.status}: only what was paid and has not failed is refunded`);
   if (order.refunded_at) throw new StartRefused(`${id} is refunded already`);
   const now = new Date(clock.now());
   const receipt_revision = order.receipt_revision + 1;

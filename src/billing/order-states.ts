@@ -15,6 +15,8 @@ export const moves = {
   Settled: { from: ["awaiting_payment", "confirming"], to: "paid" },
   Expired: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "expired" },
   Invalid: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "processor_failed" },
+  /** The operator has returned what was paid, before it was settled. */
+  returned: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "refunded" },
   /** The client wants it no more. */
   cancel: { from: ["quoted", "awaiting_payment"], to: "cancelled" },
 } as const satisfies Record<string, OrderMove>;

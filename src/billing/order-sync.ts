@@ -35,9 +35,15 @@ import type { Irregularity, OrderStatus } from "./order-tables.ts";
 /** Fetches what the processor has of an order. Lanes are orders: what was fetched last is saved last. */
 export const orderWork = { kind: "crypto-order" } as const;
 
+/** A look at an order. */
+export interface OrderJob {
+  /** The operator has returned what was paid, before it was settled. */
+  readonly isReturned?: boolean;
+}
+
 export interface OrderSyncParts {
   readonly db: Database;
-  readonly config: Pick<Config, "smtpUrl" | "embedded" | "publicUrl">;
+  readonly config: Pick<Config, "smtpUrl" | "embedded" | "publicUrl" | "operatorEmail">;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Registry;
@@ -69,12 +75,20 @@ const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute];
 
 const isOpen = (status: OrderStatus): boolean => openStatuses.some((open) => open === status);
 
+/** Whether the processor has to be told that nothing is to be paid any more: what was, it keeps. */
+function takesNothing({ status, failure_reason }: OrderRow, invoice: Invoice): boolean {
+  if (failure_reason === "refunded") return invoice.status === "New" || invoice.status === "Processing";
+  return status === "cancelled" && invoice.status === "New";
+}
+
 /** What is wrong with what was paid. */
 function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
   if (compareDecimals(paid, "0") === 0) return null;
   const order_ = compareDecimals(paid, order.crypto_amount);
   if (order.status === "paid") return order_ > 0 ? "too_much" : null;
   if (isOpen(order.status) || order.status === "quoted") return null;
+  if (order.failure_reason === "refunded")
+    return compareDecimals(paid, order.crypto_amount_paid) > 0 ? "too_late" : null;
   return order_ < 0 ? "too_little" : "too_late";
 }
 
@@ -106,6 +120,16 @@ export function createOrders(parts: OrderSyncParts): Orders {
 
   const tell = (tx: Tx, accountId: string, news: MoneyNews): Promise<void> =>
     mailManagers(mailer, canMail, tx, accountId, news);
+
+  async function tellOperator(tx: Tx, order: OrderRow, irregularity: Irregularity): Promise<void> {
+    const { id, account_id: accountId, status, crypto_currency: coin } = order;
+    if (!canMail || config.operatorEmail === undefined) return;
+    const came = `${order.crypto_amount_paid} of ${order.crypto_amount} ${coin.toUpperCase()} came in; the order is ${status}.`;
+    const lines = [orderText(order), irregularWords[irregularity], came, `Its account is ${accountId}.`];
+    const back = order.refund_address === null ? [] : [`A refund goes to ${order.refund_address}.`];
+    const subject = `A payment of the order ${id} needs a look`;
+    await mailer.send(tx, { to: config.operatorEmail, kind: "account", subject, lines: [...lines, ...back] });
+  }
 
   async function tellPaid(tx: Tx, order: OrderRow, paidAt: Date): Promise<void> {
     const { id, account_id: accountId, tier, months, amount_cents, currency } = order;
@@ -194,7 +218,6 @@ export function createOrders(parts: OrderSyncParts): Orders {
       const data = { irregularity, crypto_amount_paid: paid };
       audit.record(tx, { accountId, actor: { kind: "service" }, action: "crypto_order.irregular", subject: id, data });
       tx.afterCommit(() => irregular.inc({ kind: irregularity }));
-      // The operator is told by the metric and the log: of this every one is looked at.
       log.warn({ order: id, irregularity }, "a crypto order was paid otherwise than it should have been");
       const lines = [
         orderText(row),
@@ -202,6 +225,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
         `${paid} ${coin.toUpperCase()} came in. We look at it.`,
       ];
       await tell(tx, accountId, { subject: "A payment needs a look", lines });
+      await tellOperator(tx, row, irregularity);
     }
     return row;
   }
@@ -220,11 +244,11 @@ export function createOrders(parts: OrderSyncParts): Orders {
     return now < created_at.getTime() + looks.until ? new Date(now + looks.ended) : null;
   }
 
-  async function sync({ greenfield, store }: CryptoProcessor, id: string): Promise<void> {
+  async function sync({ greenfield, store }: CryptoProcessor, id: string, { isReturned }: OrderJob): Promise<void> {
     const known = await findAnyOrder(db, id);
     if (!known || known.invoice_id === null) return;
     const invoice = await greenfield.invoice(known.invoice_id);
-    if (known.status === "cancelled" && invoice.status === "New") await greenfield.invalidate(invoice.id);
+    if (takesNothing(known, invoice)) await greenfield.invalidate(invoice.id);
     const payment = await greenfield.payment(known.invoice_id, known.crypto_currency);
     const isOurs =
       invoice.storeId === store &&
@@ -240,17 +264,17 @@ export function createOrders(parts: OrderSyncParts): Orders {
       if (!before) return;
       // What was paid is known before the move: its event says it.
       const order = await keepPayment(tx, before, payment);
-      const wanted = nextMove(order, invoice, payment);
+      const wanted = isReturned ? moves.returned : nextMove(order, invoice, payment);
       const moved = (wanted && (await move(tx, order, wanted))) ?? order;
       const kept = await keepPayment(tx, moved, payment);
       setOrderLook(tx, id, nextLook(kept));
     });
   }
 
-  const work = defineWork<Record<string, never>>({
+  const work = defineWork<OrderJob>({
     ...{ ...orderWork, width: 1, schedule, timeout: minute },
-    async run({ lane }) {
-      if (processors.crypto) await sync(processors.crypto, lane);
+    async run({ lane, data }) {
+      if (processors.crypto) await sync(processors.crypto, lane, data);
     },
   });
   // The boundary at which kinds of work forget what their jobs say.

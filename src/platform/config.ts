@@ -91,6 +91,8 @@ export interface Config {
   readonly smtpUrl: string | undefined;
   /** From whom mails come. */
   readonly mailFrom: string;
+  /** Who is told of what a person has to look at, such as a payment that is too little. */
+  readonly operatorEmail: string | undefined;
   /** Whether people can open accounts by themselves. */
   readonly signup: "open" | "closed";
   /** What tiers cost. */
@@ -202,17 +204,25 @@ function readSecretsKeys(read: EnvironmentReader, embedded: boolean): SecretsKey
 
 const isSender = (value: string): boolean => /^([^<>\r\n"]+ )?<[^\s@<>]+@[^\s@<>]+>$|^[^\s@<>]+@[^\s@<>]+$/.test(value);
 
+const isAddress = (value: string): boolean => /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(value);
+
 /** Whoever signs up needs a mail; who deploys without may close sign-up. */
-function readMail(read: EnvironmentReader, embedded: boolean): Pick<Config, "smtpUrl" | "mailFrom" | "signup"> {
+function readMail(
+  read: EnvironmentReader,
+  embedded: boolean,
+): Pick<Config, "smtpUrl" | "mailFrom" | "operatorEmail" | "signup"> {
   const signup = read.oneOf("SIGNUP", ["open", "closed"], "open");
   const smtpUrl = read.url("SMTP_URL", ["smtp:", "smtps:"]);
   const mailFrom = read.text("MAIL_FROM");
   if (mailFrom !== undefined && !isSender(mailFrom))
     throw new ConfigError("MAIL_FROM", "accepts an address such as `Pilothouse <mail@example.com>`");
+  const operatorEmail = read.text("OPERATOR_EMAIL");
+  if (operatorEmail !== undefined && !isAddress(operatorEmail))
+    throw new ConfigError("OPERATOR_EMAIL", "accepts an address such as `operator@example.com`");
   const missing = smtpUrl === undefined ? "SMTP_URL" : mailFrom === undefined ? "MAIL_FROM" : undefined;
   if (!embedded && missing !== undefined && (signup === "open" || smtpUrl !== undefined))
     throw new ConfigError(missing, "is needed beside DATABASE_URL, or SIGNUP=closed without SMTP_URL");
-  return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", signup };
+  return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", operatorEmail, signup };
 }
 
 function readSlaTarget(read: EnvironmentReader): number {

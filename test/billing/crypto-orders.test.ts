@@ -8,9 +8,11 @@ import { billingUntil, press, subscribe } from "../support/sandbox.ts";
 const minute = 60_000;
 const wish = { tier: "api_builder", months: 2, crypto_currency: "btc" };
 
+const operator = "operator@example.com";
+
 let gateway: PeopleGateway;
 beforeAll(async () => {
-  gateway = await startPeopleGateway();
+  gateway = await startPeopleGateway({ OPERATOR_EMAIL: operator });
 }, 60_000);
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
@@ -111,6 +113,8 @@ test("what is paid too little, too late or too much is kept and told, and change
   const failed = await orderUntil(ada, little.id, "failed");
   expect(failed).toMatchObject({ failure_reason: "expired", crypto_amount_paid: "0.00000001" });
   await mailAbout(gateway.mailbox, ada.email, "A payment needs a look");
+  const told = await mailAbout(gateway.mailbox, operator, `A payment of the order ${little.id} needs a look`);
+  expect(told.text.replaceAll("\u200B", "")).toContain("0.00000001 of 0.00104268 BTC came in; the order is failed.");
   await press(little.checkout_url, "pay");
   await waitUntil(
     async () => (await ada.rest(`/v1/billing/crypto-orders/${little.id}`)).body.crypto_amount_paid !== "0.00000001",
@@ -195,6 +199,19 @@ test("a notice that is not signed, or is of nothing of ours, changes nothing", a
   expect((await send({ "btcpay-sig": `sha256=${"0".repeat(64)}` })).status).toBe(400);
 });
 
+test("what the operator returns before it is settled fails the order, and is asked for no more", async () => {
+  const ada = await gateway.signUp();
+  const order = await open(ada);
+  await press(order.checkout_url, "pay");
+  expect(await orderUntil(ada, order.id, "confirming")).toMatchObject({ status: "confirming" });
+  await gateway.admin("refund", "--order", order.id);
+  expect(await orderUntil(ada, order.id, "failed")).toMatchObject({ status: "failed", failure_reason: "refunded" });
+  await mailAbout(gateway.mailbox, ada.email, "Your order was not paid");
+  const isInvalid = async () => (await (await fetch(order.checkout_url)).text()).includes("Invalid");
+  expect(await waitUntil(isInvalid, { timeout: 10_000, every: 20 })).toBe(true);
+  expect(await eventsOf(ada, order.id)).toEqual(["crypto.order.failed"]);
+}, 60_000);
+
 test("the operator lists orders, extends their months and notes refunds, which end them", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
@@ -213,4 +230,4 @@ test("the operator lists orders, extends their months and notes refunds, which e
     refunded_at: expect.any(String),
   });
   expect(JSON.parse(await gateway.admin("orders", "--account", ada.accountId))).toMatchObject({ id: order.id });
-});
+}, 60_000);

@@ -82,6 +82,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["PROXY_CHECK", "https://example.com", /host:port/],
   ["SMTP_URL", "http://mail.example", /`smtp:\/\/` or `smtps:\/\/`/],
   ["MAIL_FROM", "Ada\r\nBcc: eve@example.com <ada@example.com>", /an address such as/],
+  ["OPERATOR_EMAIL", "Ada <ada@example.com>", /an address such as/],
   ["SIGNUP", "maybe", /`open`, `closed`/],
   ["TLS_CERT", "/cert.pem", /TLS_KEY.*path of a file/],
   ["DATA_DIR", `/${"d".repeat(80)}`, /at most \d+ bytes/],

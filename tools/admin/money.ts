@@ -1,8 +1,9 @@
-import { extendOrder, refundOrder } from "../../src/billing/order-operator.ts";
+import { extendOrder, refundOrder, returnPayment } from "../../src/billing/order-operator.ts";
 import { listOrders } from "../../src/billing/order-store.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
+import { createWork } from "../../src/work/work.ts";
 import type { AdminCommand } from "./command.ts";
 import { accountOf, asOperator, type Operator } from "./operator.ts";
 
@@ -32,8 +33,8 @@ export const listMoney: AdminCommand = {
 export const refund: AdminCommand = {
   help: `refund --order <id> [--cents <amount>]
 
-  notes that a paid order was refunded, which the operator has done in the wallet: its months end, and the
-  order stays paid
+  notes that an order was refunded, which the operator has done in the wallet: the months of one that is paid
+  end, and it stays paid; one of which the payment was not settled yet fails
 
   --cents <amount>        what was refunded of its price (default: all of it)`,
   options: ["order", "cents"],
@@ -42,6 +43,9 @@ export const refund: AdminCommand = {
       operator.db.transaction(async (tx) => {
         const id = needId(order);
         const cents = text === undefined ? undefined : Number(/^\d{1,9}$/.test(text) ? text : Number.NaN);
+        const { audit, bus } = operator;
+        if (cents === undefined && (await returnPayment(tx, { audit, work: createWork({ bus, clock }) }, id)))
+          return `${id} fails, since what was paid is returned.`;
         const amount = await refundOrder(tx, partsOf(operator), { id, cents });
         return `${id} is refunded with ${amount} cents, and its months have ended.`;
       }),
