@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { createSandbox, type Sandbox } from "../../src/processors/sandbox/sandbox.ts";
-import { createMemoryStore } from "../../src/processors/sandbox/sandbox-store.ts";
+import { createMemoryStore, type Thing } from "../../src/processors/sandbox/sandbox-store.ts";
 
 /** A notice that a processor would send. */
 export interface SentNotice {
@@ -12,7 +12,7 @@ export interface SentNotice {
   readonly body: string;
 }
 
-/** A payment processor on a port of its own, whose notices tests deliver. */
+/** Both payment processors on a port of their own, whose notices tests deliver. */
 export interface ProcessorServer extends AsyncDisposable {
   readonly url: string;
   readonly secret: string;
@@ -21,6 +21,10 @@ export interface ProcessorServer extends AsyncDisposable {
   readonly asked: string[];
   /** Takes the notices since the last time. */
   notices(): SentNotice[];
+  /** What it has of an invoice. */
+  invoice(id: string): Promise<Thing | undefined>;
+  /** Does something at the processor, and takes the notices of it. */
+  act(id: string, action: string): Promise<SentNotice[]>;
   /** Changes what it answers at a path: the body of an answer. */
   answer: (path: string, body: string) => string;
 }
@@ -30,15 +34,25 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   const secret = "whsec_of_the_tests_alone";
   const notices: SentNotice[] = [];
   const asked: string[] = [];
+  const store = createMemoryStore();
   const sandbox = createSandbox({
-    ...{ store: createMemoryStore(), clock: { now }, pagesUrl: "http://localhost/sandbox", secret },
+    ...{ store, clock: { now }, pagesUrl: "http://localhost/sandbox", secret },
     notify: async (processor, headers, body) => void notices.push({ processor, headers, body }),
   });
+  // A processor does one thing after the other to one invoice.
+  let last: Promise<unknown> = Promise.resolve();
+  function inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = last.then(run);
+    last = turn.catch(() => undefined);
+    return turn;
+  }
   const server = createServer(async (request, response) => {
     const { method = "", url: path = "", headers } = request;
     asked.push(`${method} ${path.split("?", 1)[0]}`);
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
-    const answer = await sandbox.stripe({ method, path, headers: sent, body: await text(request) });
+    const body = await text(request);
+    const transport = path.startsWith("/api/") ? sandbox.btcPay : sandbox.stripe;
+    const answer = await inTurn(() => transport({ method, path, headers: sent, body }));
     response.writeHead(answer.status, answer.headers).end(made.answer(path, answer.body));
   });
   server.listen(0, "127.0.0.1");
@@ -48,6 +62,13 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   const made: ProcessorServer = {
     ...{ url: `http://127.0.0.1:${port}`, secret, sandbox, asked, notices: () => notices.splice(0) },
     answer: (_, body) => body,
+    invoice: (id) => store.get(id),
+    act: (id, action) =>
+      inTurn(async () => {
+        const before = notices.length;
+        await sandbox.act(id, action);
+        return notices.splice(before);
+      }),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();

@@ -1,0 +1,113 @@
+import { sql } from "kysely";
+import { insertAccount } from "../../src/accounts/store.ts";
+import { createKey } from "../../src/api-keys/api-keys.ts";
+import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
+import { silentLog } from "../support/database.ts";
+import { Deployment } from "../support/deployment.ts";
+import { type ProcessorServer, type SentNotice, startProcessorServer } from "../support/processor-server.ts";
+import { type Answer, restClient } from "../support/rest.ts";
+
+/** An account whose programs call both gateways. */
+export interface Payer {
+  readonly accountId: string;
+  /** Calls a gateway by its number; again where it was killed over the call, or has too many. */
+  call(gateway: number, path: string, body?: object): Promise<Answer>;
+}
+
+/** Two gateways with processors that are a server of their own. */
+export interface MoneyDeployment extends AsyncDisposable {
+  readonly deployment: Deployment;
+  readonly processor: ProcessorServer;
+  readonly db: Database;
+  payer(): Promise<Payer>;
+  /** Delivers a notice as processors do: again until it is taken. */
+  deliver(notice: SentNotice, gateway: number): Promise<void>;
+  /** Has all orders and customers that somebody may not have told of be looked at, and waits until all work is done. */
+  reconcile(): Promise<void>;
+}
+
+/** What an answer says that has to be asked for again. */
+const isPassing = ({ status }: Answer): boolean => status === 429 || status >= 500;
+
+/** Milliseconds for which a gateway that was killed may be away. */
+const away = 60_000;
+
+/** Starts it. */
+export async function startMoneyDeployment(): Promise<MoneyDeployment> {
+  const processor = await startProcessorServer(Date.now);
+  const { url, secret } = processor;
+  const stripe = { STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret };
+  const btcPay = {
+    BTCPAY_URL: url,
+    BTCPAY_STORE: sandboxStore,
+    BTCPAY_API_KEY: "sandbox",
+    BTCPAY_WEBHOOK_SECRET: secret,
+  };
+  const deployment = await Deployment.start({ workers: 0, gatewayEnv: { ...stripe, ...btcPay } });
+  const db = openDatabase({ url: deployment.postgres.url }, silentLog, 4);
+  const ids = createIds(systemClock);
+
+  /** Does something until it is done, as one does beside gateways that are killed. */
+  async function insist<T>(run: () => Promise<T | undefined>): Promise<T> {
+    const giveUpAt = performance.now() + away;
+    for (;;) {
+      const result = await run().catch(() => undefined);
+      if (result !== undefined) return result;
+      if (performance.now() > giveUpAt) throw new Error("a gateway stays away");
+      await sleep(100);
+    }
+  }
+
+  return {
+    ...{ deployment, processor, db },
+    async payer() {
+      const accountId = ids.next("acc");
+      const { token: key } = await db.transaction(async (tx) => {
+        await insertAccount(tx, { id: accountId, name: accountId, tier: "free" });
+        return createKey(tx, ids, {
+          accountId,
+          name: "payer",
+          scopes: ["billing:read", "billing:write", "webhooks:read"],
+        });
+      });
+      return {
+        accountId,
+        call(gateway, path, body) {
+          const rest = restClient({ url: deployment.gateway(gateway).url, key });
+          const headers = { "idempotency-key": ids.next("req") };
+          return insist(async () => {
+            const answer = await rest(path, body, body && { headers });
+            return isPassing(answer) ? undefined : answer;
+          });
+        },
+      };
+    },
+    async deliver({ processor: name, headers, body }, gateway) {
+      const init = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
+      await insist(async () => {
+        const { status } = await fetch(`${deployment.gateway(gateway).url}/processors/${name}`, init);
+        return status === 200 ? status : undefined;
+      });
+    },
+    async reconcile() {
+      await sql`update crypto_orders set look_at = now() where invoice_id is not null`.execute(db.sql);
+      await sql`update card_checkouts set look_at = now()`.execute(db.sql);
+      const isQuiet = async () => {
+        const { rows } = await sql<{ busy: boolean }>`
+          select exists (select from work_jobs) or exists (select from crypto_orders where look_at <= now())
+            or exists (select from card_checkouts where look_at <= now()) as busy`.execute(db.sql);
+        return rows[0]?.busy === false;
+      };
+      if (!(await waitUntil(isQuiet, { timeout: 120_000, every: 100 }))) throw new Error("work is never done");
+    },
+    async [Symbol.asyncDispose]() {
+      await db.close();
+      await deployment[Symbol.asyncDispose]();
+      await processor[Symbol.asyncDispose]();
+    },
+  };
+}
