@@ -16,9 +16,9 @@ const claude = (input: number, cachedInput: number, output: number): LlmPrice =>
   price(input, cachedInput, output, 1.25 * input);
 
 /**
- * US dollars for a million tokens as the providers charged them in November 2026: in, in from the cache, and out. By
- * platform.claude.com/docs/en/about-claude/pricing, developers.openai.com/api/docs/pricing and
- * ai.google.dev/gemini-api/docs/pricing. What is not here has no known price.
+ * US dollars for a million tokens in, in from the cache, and out, in November 2026. Anthropic's are by
+ * platform.claude.com/docs/en/about-claude/pricing; those of OpenAI and Google by lists of 2026 that name
+ * developers.openai.com/api/docs/pricing and ai.google.dev/gemini-api/docs/pricing. What is not here has no known price.
  */
 const prices: Readonly<Partial<Record<StoredProvider, Readonly<Record<string, ModelPrice>>>>> = {
   anthropic: {

@@ -108,6 +108,7 @@ test.each([
   [{}, "BUNDLED_LLM_MODEL"],
   [{ BUNDLED_LLM_MODEL: "m" }, "BUNDLED_LLM_PRICE"],
   [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PRICE: "3/15" }, "BUNDLED_LLM_PRICE"],
+  [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PRICE: "3/0.3/15/3.75/1" }, "BUNDLED_LLM_PRICE"],
   [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PROVIDER: "openai_compatible" }, "BUNDLED_LLM_BASE_URL"],
 ])("should ask whoever pays for an LLM with %j for %s", (env, missing) => {
   expect(() => readConfig({ BUNDLED_LLM_API_KEY: "a key", ...env }, user)).toThrow(missing);
