@@ -1,4 +1,4 @@
-import { type ModelMessage, streamText } from "ai";
+import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
 import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
 import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts";
 import type { LlmUsage } from "../llm/spending.ts";
@@ -25,6 +25,15 @@ const cachePoint = { anthropic: { cacheControl: { type: "ephemeral" as const } }
 /** Of OpenAI's: nothing is kept there, and so nothing is referred to. */
 const callOptions = { openai: { store: false } };
 
+/** None is carried out by the package that calls models: a turn does it, and remembers it. */
+const toolSet: ToolSet = Object.fromEntries(
+  Object.entries(tools).map(([name, { description, input }]) => [
+    name,
+    // The boundary at which an object of ours becomes JSON Schema.
+    tool({ description, inputSchema: jsonSchema(input as Parameters<typeof jsonSchema>[0]) }),
+  ]),
+);
+
 function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   const last = messages.at(-1);
   return last ? [...messages.slice(0, -1), { ...last, providerOptions: cachePoint }] : messages;
@@ -40,7 +49,8 @@ export async function askModel(models: Models, question: Question, signal: Abort
       model: await models.of(credential, model),
       instructions: instructions === null ? rolePrompt : `${rolePrompt}\n\nThe person has told you:\n${instructions}`,
       messages: withCachePoint(messages),
-      ...{ tools, maxOutputTokens: longestAnswer, maxRetries: 0, abortSignal: signal, providerOptions: callOptions },
+      ...{ tools: toolSet, maxOutputTokens: longestAnswer, maxRetries: 0 },
+      ...{ abortSignal: signal, providerOptions: callOptions },
       onError: ({ error }) => {
         fault ??= error;
       },

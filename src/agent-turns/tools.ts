@@ -1,5 +1,3 @@
-import { jsonSchema, type ToolSet, tool } from "ai";
-
 /** What the model is told of itself. It never changes within a session, so that providers keep it in their caches. */
 export const rolePrompt = `You drive a web browser for a person, by the tools that you have.
 
@@ -18,9 +16,6 @@ const number = (description: string) => ({ type: "number", description }) as con
 const schema = (properties: Record<string, object>, required = Object.keys(properties)) => ({
   ...{ type: "object", properties, required, additionalProperties: false },
 });
-
-const object = (...said: Parameters<typeof schema>) =>
-  jsonSchema<Record<string, unknown>>(schema(...said) as Parameters<typeof jsonSchema>[0]);
 
 const place = {
   ref: text("of a look, such as s7e12"),
@@ -67,32 +62,32 @@ const actHelp = `Does things to the page, in this order, and shows it then. Stop
 page is shown: what is to be done there comes in the next call. back, forward, reload, open_page, activate_page and close_page
 come first. tap, hover, select, upload and mostly type take ref; drag and swipe take from and to.`;
 
-/** The tools of the model. None is carried out by the package that calls models: a turn does it, and remembers it. */
-export const tools: ToolSet = {
-  look: tool({
+/** The tools of the model, each with what its input is in JSON Schema. */
+export const tools = {
+  look: {
     description:
       "Shows what is in view; with whole, the rest of the page, too; with find, only what has this text; with picture, also a picture of the view, for what has no ref.",
-    inputSchema: object(
+    input: schema(
       {
         ...{ whole: { type: "boolean" }, picture: { type: "boolean" } },
         find: text("text in a name or a value, anywhere on the page"),
       },
       [],
     ),
-  }),
-  navigate: tool({ description: "Opens an address.", inputSchema: object({ url: text("http or https") }) }),
-  act: tool({
+  },
+  navigate: { description: "Opens an address.", input: schema({ url: text("http or https") }) },
+  act: {
     description: actHelp,
-    inputSchema: object({ actions: { type: "array", items: schema(actionProperties, ["kind"]) } }),
-  }),
-  ask_person: tool({
+    input: schema({ actions: { type: "array", items: schema(actionProperties, ["kind"]) } }),
+  },
+  ask_person: {
     description: "Asks a person to take control, and waits until they hand it back.",
-    inputSchema: object({ instructions: text("what the person is to do"), timeout_seconds: { type: "integer" } }, [
+    input: schema({ instructions: text("what the person is to do"), timeout_seconds: { type: "integer" } }, [
       "instructions",
     ]),
-  }),
-  done: tool({
+  },
+  done: {
     description: "Ends the turn with an answer for the person.",
-    inputSchema: object({ text: text("the answer") }),
-  }),
+    input: schema({ text: text("the answer") }),
+  },
 };
