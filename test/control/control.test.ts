@@ -285,10 +285,11 @@ test("should tell of every change of control by an event, by an entry of the aud
   const { body: link } = await one.rest(`${path}/view-links`, { control: true });
   const viewer = await LiveClient.join(other.url, new URL(link.url).hash.slice(1));
   onTestFinished(() => viewer[Symbol.dispose]());
-  const { clientId: seen } = (await viewer.hear(({ hello }) => hello)).hello.viewer;
+  const { client_id: seen } = (await viewer.hear(({ hello }) => hello)).hello.viewer;
   const heard = await hearEvents(path);
   const ask = (verb: string, body: object) => async () => {
-    expect(await one.rest(`${driven}/${verb}`, body)).toMatchObject({ status: 200 });
+    const { status, body: answer } = await one.rest(`${driven}/${verb}`, body);
+    expect(status, JSON.stringify(answer)).toBe(200);
   };
   const anna = { client_id: "anna" };
   /** Each change, with what is heard and written of it, and who steers then. */
