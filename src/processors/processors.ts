@@ -6,7 +6,7 @@ import { fail } from "../platform/errors.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { createGreenfield, type Greenfield } from "./greenfield.ts";
 import { createSandbox, type Sandbox } from "./sandbox/sandbox.ts";
-import { sandboxCurrencies, sandboxStore } from "./sandbox/sandbox-btcpay.ts";
+import { sandboxCurrencies, sandboxKey, sandboxStore } from "./sandbox/sandbox-btcpay.ts";
 import { createSandboxStore } from "./sandbox/sandbox-store.ts";
 import { createStripeClient } from "./stripe-client.ts";
 import { httpTransport } from "./transport.ts";
@@ -106,7 +106,7 @@ export function createProcessors({ config, db, clock }: ProcessorsParts): Proces
   };
   const crypto = (): CryptoProcessor | undefined => {
     if (sandbox) {
-      const greenfield = createGreenfield({ store: sandboxStore, apiKey: "sandbox", transport: sandbox.btcPay });
+      const greenfield = createGreenfield({ store: sandboxStore, apiKey: sandboxKey, transport: sandbox.btcPay });
       const own = { store: sandboxStore, currencies: sandboxCurrencies, webhookSecret: secret };
       return { ...own, greenfield, livemode: false, isSandbox: true };
     }

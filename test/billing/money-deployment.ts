@@ -5,7 +5,7 @@ import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
-import { sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
+import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
 import { silentLog } from "../support/database.ts";
 import { Deployment } from "../support/deployment.ts";
 import { type ProcessorServer, type SentNotice, startProcessorServer } from "../support/processor-server.ts";
@@ -44,7 +44,7 @@ export async function startMoneyDeployment(): Promise<MoneyDeployment> {
   const btcPay = {
     BTCPAY_URL: url,
     BTCPAY_STORE: sandboxStore,
-    BTCPAY_API_KEY: "sandbox",
+    BTCPAY_API_KEY: sandboxKey,
     BTCPAY_WEBHOOK_SECRET: secret,
   };
   const deployment = await Deployment.start({ workers: 0, gatewayEnv: { ...stripe, ...btcPay } });
@@ -94,15 +94,16 @@ export async function startMoneyDeployment(): Promise<MoneyDeployment> {
       });
     },
     async reconcile() {
-      await sql`update crypto_orders set look_at = now() where invoice_id is not null`.execute(db.sql);
-      await sql`update card_checkouts set look_at = now()`.execute(db.sql);
+      await sql`update crypto_orders set look_at = now() where look_at is not null`.execute(db.sql);
+      await sql`update card_checkouts set look_at = now() where look_at is not null and not exists
+        (select from card_subscriptions s where s.customer_id = card_checkouts.customer_id)`.execute(db.sql);
       const isQuiet = async () => {
         const { rows } = await sql<{ busy: boolean }>`
           select exists (select from work_jobs) or exists (select from crypto_orders where look_at <= now())
             or exists (select from card_checkouts where look_at <= now()) as busy`.execute(db.sql);
         return rows[0]?.busy === false;
       };
-      if (!(await waitUntil(isQuiet, { timeout: 120_000, every: 100 }))) throw new Error("work is never done");
+      if (!(await waitUntil(isQuiet, { timeout: 600_000, every: 250 }))) throw new Error("work is never done");
     },
     async [Symbol.asyncDispose]() {
       await db.close();

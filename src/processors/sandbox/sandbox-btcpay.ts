@@ -1,11 +1,15 @@
 import { addDecimals, compareDecimals } from "../decimal.ts";
 import { btcPaySignature } from "../signature.ts";
 import type { ProcessorRequest, Transport } from "../transport.ts";
+import { readGreenfield } from "./greenfield-rules.ts";
 import type { Thing } from "./sandbox-store.ts";
 import { type SandboxPage, SandboxRefusal, type SandboxTools, transportOf } from "./sandbox-tools.ts";
 
 /** The store of the sandbox. */
 export const sandboxStore = "sandbox";
+
+/** The key that its interface is used with. */
+export const sandboxKey = "sandbox";
 
 /** What one unit costs, whatever the currency. */
 const rates: Readonly<Record<string, string>> = { BTC: "93988.57", XMR: "158.2", LTC: "91.75" };
@@ -48,13 +52,15 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
     return invoice;
   }
 
-  async function makeInvoice({ amount, currency, metadata, checkout }: Thing): Promise<Thing> {
-    if (rates[currency] === undefined) throw new SandboxRefusal(422, `no payment method for ${currency}`);
+  async function makeInvoice({ amount, currency, metadata = {}, checkout = {} }: Thing): Promise<Thing> {
+    const methods: string[] = checkout.paymentMethods ?? [`${currency}-CHAIN`];
+    if (rates[currency] === undefined || !methods.includes(`${currency}-CHAIN`))
+      throw new SandboxRefusal(400, `no payment method for ${currency}`);
     const id = nextId("inv");
     const invoice = {
       ...{ id, object: "btc_invoice", storeId: sandboxStore, amount, currency, metadata, status: "New" },
       ...{ additionalStatus: "None", checkoutLink: `${pagesUrl}/${id}`, redirectURL: checkout.redirectURL },
-      ...{ createdTime: seconds(), expirationTime: seconds() + checkout.expirationMinutes * 60 },
+      ...{ createdTime: seconds(), expirationTime: seconds() + (checkout.expirationMinutes ?? 15) * 60 },
       ...{ address: `sandbox1q${id.slice(-24)}`, paid: "0", payments: [] },
     };
     await store.put("btc_invoice", invoice);
@@ -68,16 +74,21 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
     },
   ];
 
-  const routes = async ({ method, url, body }: ProcessorRequest & { url: URL }): Promise<Thing | undefined> => {
+  const routes = async (request: ProcessorRequest & { url: URL }): Promise<Thing | undefined> => {
+    const { method, url, headers } = request;
+    if (headers.authorization !== `token ${sandboxKey}`)
+      throw new SandboxRefusal(401, "Authentication is required for accessing this endpoint");
     const [, rest = ""] = new RegExp(`^/api/v1/stores/${sandboxStore}/(.+)$`).exec(url.pathname) ?? [];
     const [collection, id = "", verb = ""] = rest.split("/");
-    switch (`${method} ${collection}${id && "/:id"}${verb && `/${verb}`}`) {
+    const route = `${method} ${collection}${id && "/:id"}${verb && `/${verb}`}`;
+    const sent = readGreenfield(route, request);
+    switch (route) {
       case "GET rates": {
         const currencyPair = url.searchParams.get("currencyPair") ?? "";
         return [{ currencyPair, errors: [], rate: rates[currencyPair.split("_")[0] ?? ""] ?? null }];
       }
       case "POST invoices":
-        return makeInvoice(JSON.parse(body));
+        return makeInvoice(sent);
       case "GET invoices": {
         const wanted = url.searchParams.get("orderId");
         return (await store.list("btc_invoice")).filter(({ metadata }) => metadata.orderId === wanted).slice(0, 1);
@@ -87,7 +98,7 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
       case "GET invoices/:id/payment-methods":
         return methodsOf(await need(id));
       case "POST invoices/:id/status": {
-        const { status } = JSON.parse(body);
+        const { status } = sent;
         const invoice = await need(id);
         if (invoice.status === "Settled" && status === "Invalid") throw new SandboxRefusal(422, "it is settled");
         const marked = await change("btc_invoice", invoice, { status, additionalStatus: "Marked" });

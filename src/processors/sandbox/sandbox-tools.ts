@@ -41,10 +41,13 @@ export type Routes = (request: ProcessorRequest & { readonly url: URL }) => Prom
 /** An answer that is a refusal. */
 export class SandboxRefusal extends Error {
   readonly status: number;
+  /** The body, where it is not what the processor usually answers. */
+  readonly body: unknown;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, body?: unknown) {
     super(message);
     this.status = status;
+    this.body = body;
   }
 }
 
@@ -61,7 +64,7 @@ export function transportOf(routes: Routes, refusal: (status: number, message: s
       return answer ? json(200, answer) : json(404, refusal(404, `there is no ${request.method} ${url.pathname}`));
     } catch (error) {
       if (!(error instanceof SandboxRefusal)) throw error;
-      return json(error.status, refusal(error.status, error.message));
+      return json(error.status, error.body ?? refusal(error.status, error.message));
     }
   };
 }

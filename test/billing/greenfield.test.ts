@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { createGreenfield } from "../../src/processors/greenfield.ts";
+import { createSandbox } from "../../src/processors/sandbox/sandbox.ts";
+import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
+import { createMemoryStore } from "../../src/processors/sandbox/sandbox-store.ts";
+
+const { btcPay: transport } = createSandbox({
+  ...{ store: createMemoryStore(), clock: { now: Date.now }, pagesUrl: "http://localhost/sandbox", secret: "secret" },
+  notify: async () => undefined,
+});
+const base = `/api/v1/stores/${sandboxStore}`;
+const headers = { authorization: `token ${sandboxKey}`, "content-type": "application/json" };
+const invoice = { amount: "0.5", currency: "BTC" };
+
+async function ask(method: string, path: string, body?: unknown, own: Record<string, string> = {}) {
+  const sent = body === undefined ? "" : JSON.stringify(body);
+  const answer = await transport({ method, path: `${base}${path}`, headers: { ...headers, ...own }, body: sent });
+  return { status: answer.status, body: JSON.parse(answer.body) };
+}
+
+test("all that our client asks is answered", async () => {
+  const client = createGreenfield({ store: sandboxStore, apiKey: sandboxKey, transport });
+  expect(Number(await client.rate("btc", "usd"))).toBeGreaterThan(0);
+  const wanted = {
+    id: "ord_1",
+    amount: "0.00104268",
+    crypto: "btc",
+    redirectUrl: "http://localhost:8080/billing/done",
+  };
+  const { id } = await client.createInvoice(wanted);
+  expect((await client.findInvoice("ord_1"))?.id).toBe(id);
+  expect(await client.payment(id, "btc")).toMatchObject({ paid: "0" });
+  await client.invalidate(id);
+  expect(await client.invoice(id)).toMatchObject({ status: "Invalid", amount: "0.00104268" });
+});
+
+test.each([
+  ["an unknown field", { ...invoice, orderId: "ord_1" }, "orderId"],
+  ["an unknown field of a part", { ...invoice, checkout: { expiresIn: 5 } }, "checkout.expiresIn"],
+  ["an amount below nothing", { ...invoice, amount: "-1" }, "amount"],
+  ["an amount that is none", { ...invoice, amount: "1,5" }, "amount"],
+  ["no amount", { currency: "BTC" }, "amount"],
+  ["no currency", { amount: "1" }, "currency"],
+  ["minutes that are none", { ...invoice, checkout: { expirationMinutes: 0 } }, "checkout.expirationMinutes"],
+  ["an address that is none", { ...invoice, checkout: { redirectURL: "/back" } }, "checkout.redirectURL"],
+  ["a tolerance above all of it", { ...invoice, checkout: { paymentTolerance: 101 } }, "checkout.paymentTolerance"],
+  ["methods that are no list", { ...invoice, checkout: { paymentMethods: "BTC-CHAIN" } }, "checkout.paymentMethods"],
+])("an invoice with %s is refused", async (_, body, path) => {
+  expect(await ask("POST", "/invoices", body)).toMatchObject({ status: 422, body: [{ path }] });
+});
+
+test("what is not asked as it should be is refused", async () => {
+  expect((await ask("POST", "/invoices", invoice)).status).toBe(200);
+  const { body } = await ask("POST", "/invoices", invoice);
+  expect((await ask("POST", "/invoices", invoice, { authorization: "token another" })).status).toBe(401);
+  expect((await ask("GET", `/invoices/${body.id}`, undefined, { authorization: "" })).status).toBe(401);
+  expect((await ask("POST", "/invoices", invoice, { "content-type": "text/plain" })).status).toBe(415);
+  expect((await ask("POST", "/invoices", { ...invoice, currency: "DOGE" })).status).toBe(400);
+  const lightning = { ...invoice, checkout: { paymentMethods: ["BTC-LN"] } };
+  expect((await ask("POST", "/invoices", lightning)).status).toBe(400);
+  expect((await ask("GET", "/invoices/inv_none")).status).toBe(404);
+  expect((await ask("GET", "/invoices?order=ord_1")).status).toBe(422);
+  for (const status of ["New", "Expired", undefined])
+    expect((await ask("POST", `/invoices/${body.id}/status`, { status })).status).toBe(422);
+});
