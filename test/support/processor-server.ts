@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { createSandbox, type Sandbox } from "../../src/processors/sandbox/sandbox.ts";
 import { createMemoryStore, type Thing } from "../../src/processors/sandbox/sandbox-store.ts";
+import type { ProcessorRequest } from "../../src/processors/transport.ts";
 
 /** A notice that a processor would send. */
 export interface SentNotice {
@@ -19,6 +20,8 @@ export interface ProcessorServer extends AsyncDisposable {
   readonly sandbox: Sandbox;
   /** What it has been asked, as `POST /v1/customers`. */
   readonly asked: string[];
+  /** The same, whole. */
+  readonly requests: ProcessorRequest[];
   /** Takes the notices since the last time. */
   notices(): SentNotice[];
   /** What it has of an invoice. */
@@ -34,6 +37,7 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   const secret = "whsec_of_the_tests_alone";
   const notices: SentNotice[] = [];
   const asked: string[] = [];
+  const requests: ProcessorRequest[] = [];
   const store = createMemoryStore();
   const sandbox = createSandbox({
     ...{ store, clock: { now }, pagesUrl: "http://localhost/sandbox", secret },
@@ -52,7 +56,9 @@ export async function startProcessorServer(now: () => number): Promise<Processor
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
     const body = await text(request);
     const transport = path.startsWith("/api/") ? sandbox.btcPay : sandbox.stripe;
-    const answer = await inTurn(() => transport({ method, path, headers: sent, body }));
+    const asking = { method, path, headers: sent, body };
+    requests.push(asking);
+    const answer = await inTurn(() => transport(asking));
     response.writeHead(answer.status, answer.headers).end(made.answer(path, answer.body));
   });
   server.listen(0, "127.0.0.1");
@@ -60,7 +66,7 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   // The boundary of node:net: it listens on a port.
   const { port } = server.address() as AddressInfo;
   const made: ProcessorServer = {
-    ...{ url: `http://127.0.0.1:${port}`, secret, sandbox, asked, notices: () => notices.splice(0) },
+    ...{ url: `http://127.0.0.1:${port}`, secret, sandbox, asked, requests, notices: () => notices.splice(0) },
     answer: (_, body) => body,
     invoice: (id) => store.get(id),
     act: (id, action) =>
