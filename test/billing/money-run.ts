@@ -323,6 +323,7 @@ class Run {
   #applyToCard(card: Card, action: string): void {
     const { now } = this.#model;
     const beside = (by: number) => soldTiers[rankOf(card.priced) + by] ?? card.priced;
+    const isCancelling = card.status === "cancelling";
     const end = () => Object.assign(card, { status: "ended", until: undefined });
     const isPaid = () =>
       Object.assign(card, { status: "active", until: undefined, tier: card.priced, isInvoicePaid: true });
@@ -330,7 +331,8 @@ class Run {
     if (action === "resume") card.status = "active";
     if (action === "end" || action === "refund" || action === "dispute") end();
     if (action === "lower") card.next = beside(-1);
-    if (action === "settle") isPaid();
+    // One that ends with its period still does.
+    if (action === "settle") Object.assign(card, { ...isPaid(), status: isCancelling ? "cancelling" : "active" });
     if (action === "renew" || action === "fail") {
       if (card.status === "cancelling") return void end();
       card.priced = card.next ?? card.priced;
