@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Registry } from "prom-client";
+import { createTurns, type Turns } from "./agent-turns/turns.ts";
 import { type ApiKeys, createApiKeys } from "./api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "./api-keys/developer-key.ts";
 import { createAuditLog } from "./audit/audit-log.ts";
@@ -77,6 +78,7 @@ export interface AppParts {
   readonly mailer: Mailer;
   readonly sender: Sender;
   readonly models: Models;
+  readonly turns: Turns;
   readonly brakes: Brakes;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;
@@ -202,10 +204,11 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const audit = createAuditLog({ db, ids });
   const signsOfLife = createSignsOfLife({ db, clock, log });
   const guests = createRoomGuests({ sessions, bearers, ids, config });
+  const turns = createTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, work });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, fleet, profiles, sessions, ...people },
+    ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, turns, fleet, profiles, sessions, ...people },
     ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife, guests },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
     ...{ processors: createProcessors({ config, db, clock }), status },

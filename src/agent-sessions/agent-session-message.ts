@@ -57,6 +57,7 @@ export function toAgentSessionMessage(row: AgentSessionRow): AgentSession {
     ...(row.profile_id !== null && { profileId: row.profile_id }),
     ...(row.instructions !== null && { instructions: row.instructions }),
     ...(row.model !== null && { model: row.model }),
+    ...(row.recipe_id !== null && { recipeId: row.recipe_id }),
     ...(row.limits !== null && { limits: row.limits }),
     ...(row.turn_id !== null && { runningTurnId: row.turn_id }),
     ...(endedAt && { endedAt: timestampFromDate(endedAt) }),

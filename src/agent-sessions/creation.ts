@@ -2,20 +2,33 @@ import { create, type Message } from "@bufbuild/protobuf";
 import type { Call } from "../call.ts";
 import type { Controls } from "../control/control.ts";
 import type { AgentSession, CreateAgentSessionRequest } from "../gen/pilothouse/v1/agent_session_pb.ts";
+import type { Recipe } from "../gen/pilothouse/v1/recipe_pb.ts";
 import { CreateSessionRequestSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Bus } from "../platform/bus.ts";
 import { Failure, fail, failFields } from "../platform/errors.ts";
 import { readDomain } from "../platform/outgoing/domain-list.ts";
-import type { Tx } from "../platform/postgres/database.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { planRecipe } from "../recipes/plan.ts";
 import type { SessionMaker } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { toAgentSessionMessage, toStoredLimits, toStoredMode } from "./agent-session-message.ts";
-import { insertAgentSession } from "./store.ts";
+import { type AgentSessionRow, insertAgentSession } from "./store.ts";
 
 /** The runtime of agent sessions: the only one that can be shown live over WebRTC. */
 const runtime = "chromium";
 
+/** A turn that runs a recipe, before it has begun. */
+export interface NewRecipeTurn {
+  readonly id: string;
+  readonly recipe: Recipe;
+}
+
 export interface CreationParts {
+  readonly db: Database;
+  readonly turns: {
+    /** Has an agent session run a recipe once it is committed. */
+    beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
+  };
   readonly sessions: Sessions;
   readonly controls: Controls;
   readonly bus: Bus;
@@ -30,8 +43,6 @@ const browserFields = {
 /** Refuses what nothing in this deployment gives sense to, before anything is made. */
 function assertServed(request: CreateAgentSessionRequest): void {
   const wanted = {
-    recipe_id: request.recipeId !== undefined,
-    recipe_parameters: Object.keys(request.recipeParameters).length > 0,
     variables: Object.keys(request.variables).length > 0,
   };
   for (const [name, isWanted] of Object.entries(wanted)) {
@@ -56,26 +67,40 @@ function assertNoBrowser(request: CreateAgentSessionRequest): void {
 }
 
 /** Makes what creates agent sessions. */
-export function createCreation({ sessions, controls, bus }: CreationParts) {
+export function createCreation({ db, turns, sessions, controls, bus }: CreationParts) {
+  /** The turn by which an agent session begins that has a recipe. */
+  async function planTurn(call: Call, request: CreateAgentSessionRequest): Promise<NewRecipeTurn | undefined> {
+    const { recipeId: id, recipeParameters: values } = request;
+    if (id !== undefined) {
+      const recipe = await planRecipe(db, { id, values, accountId: call.principal.accountId });
+      return { id: call.ids.next("trn"), recipe };
+    }
+    if (Object.keys(values).length === 0) return undefined;
+    throw failFields("validation-failed", { recipe_parameters: "goes with recipe_id alone" });
+  }
+
   async function insert(
     tx: Tx,
     call: Call,
     request: CreateAgentSessionRequest,
     session: { readonly id: string; readonly sessionId: string; readonly ownsSession: boolean },
+    turn: NewRecipeTurn | undefined,
   ): Promise<AgentSession> {
     const { accountId } = call.principal;
-    const { mode, instructions, model, labels, limits, allowedDomains } = request;
+    const { mode, instructions, model, recipeId, labels, limits, allowedDomains } = request;
     const row = await insertAgentSession(tx, {
-      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, labels, allowedDomains },
+      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, recipeId, labels, allowedDomains },
       limits: limits && toStoredLimits(limits),
     });
+    if (turn) await turns.beginRecipe(tx, row, turn);
     tx.afterCommit(() => bus.publish("session-changed", session.sessionId));
-    return toAgentSessionMessage(row);
+    return toAgentSessionMessage({ ...row, turn_id: turn?.id ?? null });
   }
 
   /** Launches a browser session; the agent session is committed together with its becoming live. */
   async function launch(call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> {
     const id = call.ids.next("agt");
+    const turn = await planTurn(call, request);
     let answer: AgentSession | undefined;
     const maker: SessionMaker = {
       ...{ principal: call.principal, signal: call.signal, deadline: call.deadline, requestId: call.requestId },
@@ -88,7 +113,7 @@ export function createCreation({ sessions, controls, bus }: CreationParts) {
           const outcome = await run(tx);
           if (outcome instanceof Failure) return outcome;
           made = outcome;
-          return insert(tx, call, request, { id, sessionId: sessionIdOf(outcome), ownsSession: true });
+          return insert(tx, call, request, { id, sessionId: sessionIdOf(outcome), ownsSession: true }, turn);
         });
         if (!made) throw new Error("an agent session was committed without its session");
         return made;
@@ -101,9 +126,10 @@ export function createCreation({ sessions, controls, bus }: CreationParts) {
   }
 
   /** Puts an agent session on a browser session that runs. */
-  function attach(call: Call, request: CreateAgentSessionRequest, sessionId: string): Promise<AgentSession> {
+  async function attach(call: Call, request: CreateAgentSessionRequest, sessionId: string): Promise<AgentSession> {
     assertNoBrowser(request);
     const id = call.ids.next("agt");
+    const turn = await planTurn(call, request);
     return call.commit(async (tx) => {
       const row = await controls.lock(tx, sessionId, call.principal.accountId);
       if (row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
@@ -115,7 +141,7 @@ export function createCreation({ sessions, controls, bus }: CreationParts) {
         throw fail("conflict", {}, { detail: `the agent session ${row.agent_session_id} drives it already` });
       }
       call.audit(tx, { subject: id, data: { session_id: sessionId } });
-      return insert(tx, call, request, { id, sessionId, ownsSession: false });
+      return insert(tx, call, request, { id, sessionId, ownsSession: false }, turn);
     });
   }
 

@@ -19,7 +19,7 @@ import type { Control } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { callerOf, type SessionCaller } from "../sessions/session-caller.ts";
 import { toControlMessage } from "../sessions/session-control.ts";
@@ -31,7 +31,6 @@ import { type CreationParts, createCreation } from "./creation.ts";
 import { endAgentSession, listAgentSessions, writeMode } from "./store.ts";
 
 export interface AgentSessionServiceParts extends CreationParts {
-  readonly db: Database;
   readonly clock: Clock;
   readonly events: EventLog;
   readonly controls: Controls;

@@ -12,6 +12,7 @@ export interface NewAgentSession {
   readonly mode: StoredAgentMode;
   readonly instructions: string | undefined;
   readonly model: string | undefined;
+  readonly recipeId: string | undefined;
   readonly limits: Partial<StoredTurnLimits> | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly allowedDomains: readonly string[];
@@ -26,6 +27,7 @@ export async function insertAgentSession(tx: Tx, session: NewAgentSession): Prom
       ...{ id, account_id: accountId, session_id: sessionId, owns_session: session.ownsSession, mode: session.mode },
       instructions: session.instructions ?? null,
       model: session.model ?? null,
+      recipe_id: session.recipeId ?? null,
       limits: session.limits ? JSON.stringify(session.limits) : null,
       labels: JSON.stringify(session.labels),
       allowed_domains: JSON.stringify(session.allowedDomains),
@@ -50,6 +52,7 @@ function select(db: Queryable) {
       "a.mode",
       "a.instructions",
       "a.model",
+      "a.recipe_id",
       "a.limits",
       "a.allowed_domains",
     ] as const),

@@ -23,6 +23,8 @@ export interface AgentSessionsTable {
   mode: StoredAgentMode;
   instructions: string | null;
   model: string | null;
+  /** The recipe that its first turn runs; it may have been deleted. */
+  recipe_id: string | null;
   labels: JSONColumnType<Record<string, string>, string, string>;
   /** What a turn may take, as far as it was said. */
   limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
@@ -52,6 +54,7 @@ export const agentSessionMigrations: Migrations = {
   ],
   "083-agent-limits": ["alter table agent_sessions add column limits jsonb"],
   "088-agent-domains": ["alter table agent_sessions add column allowed_domains jsonb not null default '[]'"],
+  "090-agent-recipes": ["alter table agent_sessions add column recipe_id text"],
 };
 
 declare module "../platform/postgres/schema.ts" {

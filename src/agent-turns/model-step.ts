@@ -2,7 +2,7 @@ import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "a
 import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
 import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts";
 import type { LlmUsage } from "../llm/spending.ts";
-import { rolePrompt, tools } from "./tools.ts";
+import { recipeTools, rolePrompt, tools } from "./tools.ts";
 
 /** What a model is asked. */
 export interface Question {
@@ -11,6 +11,8 @@ export interface Question {
   /** What the agent session was told for all its turns. */
   readonly instructions: string | null;
   readonly messages: ModelMessage[];
+  /** Whether it may be asked to mend steps of a recipe. */
+  readonly hasRecipe: boolean;
 }
 
 /** What came of asking it. */
@@ -26,13 +28,16 @@ const cachePoint = { anthropic: { cacheControl: { type: "ephemeral" as const } }
 const callOptions = { openai: { store: false } };
 
 /** None is carried out by the package that calls models: a turn does it, and remembers it. */
-const toolSet: ToolSet = Object.fromEntries(
-  Object.entries(tools).map(([name, { description, input }]) => [
-    name,
-    // The boundary at which an object of ours becomes JSON Schema.
-    tool({ description, inputSchema: jsonSchema(input as Parameters<typeof jsonSchema>[0]) }),
-  ]),
-);
+const toToolSet = (described: Readonly<Record<string, { description: string; input: object }>>): ToolSet =>
+  Object.fromEntries(
+    Object.entries(described).map(([name, { description, input }]) => [
+      name,
+      // The boundary at which an object of ours becomes JSON Schema.
+      tool({ description, inputSchema: jsonSchema(input as Parameters<typeof jsonSchema>[0]) }),
+    ]),
+  );
+const usualTools = toToolSet(tools);
+const allTools = toToolSet({ ...tools, ...recipeTools });
 
 function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   const last = messages.at(-1);
@@ -41,7 +46,7 @@ function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
 
 /** Asks a model once. */
 export async function askModel(models: Models, question: Question, signal: AbortSignal): Promise<ModelAnswer> {
-  const { credential, model, instructions, messages } = question;
+  const { credential, model, instructions, messages, hasRecipe } = question;
   let fault: unknown;
   let hasBegun = false;
   try {
@@ -49,7 +54,7 @@ export async function askModel(models: Models, question: Question, signal: Abort
       model: await models.of(credential, model),
       instructions: instructions === null ? rolePrompt : `${rolePrompt}\n\nThe person has told you:\n${instructions}`,
       messages: withCachePoint(messages),
-      ...{ tools: toolSet, maxOutputTokens: longestAnswer, maxRetries: 0 },
+      ...{ tools: hasRecipe ? allTools : usualTools, maxOutputTokens: longestAnswer, maxRetries: 0 },
       ...{ abortSignal: signal, providerOptions: callOptions },
       onError: ({ error }) => {
         fault ??= error;

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { findAny, findRunning } from "../agent-sessions/agent-sessions.ts";
-import type { StoredTurnLimits } from "../agent-sessions/tables.ts";
 import type { Call } from "../call.ts";
 import { lockControl } from "../control/store.ts";
 import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
@@ -12,10 +11,9 @@ import {
   TranscriptRole,
   type Turn,
 } from "../gen/pilothouse/v1/agent_turn_pb.ts";
-import { choosePayer, type PayerParts } from "../llm/payer.ts";
-import { priceOf } from "../llm/prices.ts";
+import type { PayerParts } from "../llm/payer.ts";
 import { sleep } from "../platform/bounded-wait.ts";
-import { type Failure, fail, failFields } from "../platform/errors.ts";
+import { type Failure, fail } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Tx } from "../platform/postgres/database.ts";
@@ -32,7 +30,9 @@ import {
   lockRunningTurn,
   lockTurn,
   type TurnRow,
+  updateTurn,
 } from "./store.ts";
+import { choosePayerColumns, limitsOf } from "./turn-columns.ts";
 import { endLockedTurn, entryOf, ownerOf, type TurnEndParts } from "./turn-end.ts";
 import { toTurnMessage } from "./turn-message.ts";
 import type { Turns } from "./turns.ts";
@@ -46,9 +46,6 @@ export interface TurnServiceParts extends TurnEndParts, PayerParts {
 const defaultPage = 20;
 
 const entryId = idPattern("evt");
-
-/** What a turn may take of which nothing else was said. */
-const limits: StoredTurnLimits = { steps: 50, seconds: 600, tokens: 1_000_000 };
 
 /** Milliseconds after which who waits for a turn looks at it, though nobody has told of it. */
 const lookEvery = 500;
@@ -90,30 +87,27 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     const agent = await findRunning(db, call, id);
     const turnId = call.ids.next("trn");
     const turn = await call.commit(async (tx) => {
+      const choose = () => choosePayerColumns(tx, parts, agent, { accountId, header });
       // Of two messages at once the second joins the turn of the first.
       await lockControl(tx, agent.session_id, accountId);
       const running = await lockRunningTurn(tx, id);
       if (running) {
         if (header !== undefined) {
-          const detail = "a turn runs, which has a credential: wait for its end, or leave the header out";
+          const detail = "a turn runs: wait for its end, or leave the header out";
           throw fail("conflict", { running_turn_id: running.id }, { detail });
         }
+        // One that runs a recipe needs a model from now on.
+        if (running.credential === "none") await updateTurn(tx, running.id, await choose());
         await say(tx, running, text);
         return toTurnMessage(running);
       }
-      const payer = await choosePayer(tx, parts, { accountId, named: agent.model ?? undefined, header });
-      const isPriced = priceOf(payer, parts.config.bundledLlm) !== undefined;
-      if (agent.limits?.costCents !== undefined && !isPriced) {
-        const what = `holds for models whose price is known, and that of ${payer.model} is not`;
-        throw failFields("validation-failed", { "limits.cost_cents": what });
-      }
+      const payer = await choose();
       const now = new Date(clock.now());
       const row = await insertTurn(tx, {
         ...{ id: turnId, agent_session_id: id, account_id: accountId, session_id: agent.session_id },
-        cost: isPriced ? "0" : null,
-        ...{ status: "queued", credential: payer.source, provider: payer.provider, model: payer.model },
+        ...{ status: "queued", ...payer },
         ...{
-          limits: JSON.stringify({ ...limits, ...agent.limits }),
+          limits: limitsOf(agent),
           created_at: now,
           beat_at: header === undefined ? null : now,
         },

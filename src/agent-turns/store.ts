@@ -116,7 +116,8 @@ export function findOrphans(db: Database) {
 }
 
 /** Reads what an agent session was told for all its turns. */
-export async function readInstructions(db: Queryable, agentSessionId: string): Promise<string | null> {
-  const row = db.sql.selectFrom("agent_sessions").select("instructions").where("id", "=", agentSessionId);
-  return (await row.executeTakeFirstOrThrow()).instructions;
+export async function readAgent(db: Queryable, agentSessionId: string) {
+  const columns = ["instructions", "model", "limits", "recipe_id"] as const;
+  const row = db.sql.selectFrom("agent_sessions").select(columns).where("id", "=", agentSessionId);
+  return row.executeTakeFirstOrThrow();
 }

@@ -12,8 +12,21 @@ export type StoredTurnStatus =
   | "cancelled"
   | "limit_reached";
 
-/** What pays for a turn: the key of its request's header, the account's own, or the operator's. */
-export type CredentialSource = "header" | "byok" | "bundled";
+/**
+ * What pays for a turn: the key of its request's header, the account's own, or the operator's; `none` for one that runs a
+ * recipe, for as long as it needs no model.
+ */
+export type CredentialSource = "header" | "byok" | "bundled" | "none";
+
+/** How far a turn is with its recipe. */
+export interface RecipeProgress {
+  /** Index of the step that comes next, or that has failed. */
+  readonly step: number;
+  /** Counts what was begun more than once: each time it is another step for the worker. */
+  readonly attempt: number;
+  /** The step has failed, and the model is to mend it. */
+  readonly isBroken: boolean;
+}
 
 /** Turns. Whoever writes anything of a turn has locked its row, and found that it has not ended. */
 export interface AgentTurnsTable {
@@ -31,6 +44,10 @@ export interface AgentTurnsTable {
   model: string;
   provider: string;
   limits: JSONColumnType<StoredTurnLimits, string, string>;
+  /** Null for a turn without a recipe, or that is through with it. */
+  recipe: JSONColumnType<RecipeProgress, string | undefined, string | null> | null;
+  /** The recipe with its places filled, sealed, until the turn has ended. */
+  recipe_plan: ColumnType<Buffer | null, Buffer | undefined, null>;
   steps: Generated<number>;
   tokens: Generated<string>;
   /** In millionths of a US dollar; null where the price of the model is not known. */
@@ -116,4 +133,5 @@ export const turnMigrations: Migrations = {
     )`,
   ],
   "089-agent-costs": ["alter table agent_turns add column cost bigint"],
+  "091-recipe-turns": ["alter table agent_turns add column recipe jsonb, add column recipe_plan bytea"],
 };

@@ -10,7 +10,7 @@ import { elementOf, resultMessage, sealMessage, type ToolCall } from "./conversa
 import { type Done, defuse } from "./page.ts";
 import { beginAction, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
 import { unknownIn } from "./tools.ts";
-import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
+import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import type { TurnParts } from "./turn-question.ts";
 import type { Run } from "./turn-run.ts";
 
@@ -80,7 +80,8 @@ export async function doCall(
   return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
 }
 
-async function answer(
+/** Tells the model what came of a call. */
+export async function answer(
   parts: TurnParts,
   tx: Tx,
   turn: TurnRow,
@@ -100,7 +101,7 @@ function finish(parts: TurnParts, run: Run, call: ToolCall): Promise<TurnRow> {
     if (await hasWaitingMessages(tx, turn.agent_session_id))
       return answer(parts, tx, turn, call, "not ended: the person has said something more, which comes next");
     await answer(parts, tx, turn, call, "ended");
-    return endLockedTurn(parts, tx, turn, { status: "done", text });
+    return endLockedTurn(parts, tx, turn, endOfAnswer(turn, text));
   });
 }
 
@@ -172,7 +173,7 @@ const failed = ({ slug, message }: Failure): Done => ({
 });
 
 /** What an action fails with is for the model to read, but not what ends the turn. */
-function readFailure({ signal }: Run) {
+export function readFailure({ signal }: Run) {
   return (error: unknown): Failure => {
     signal.throwIfAborted();
     const failure = asFailure(error);

@@ -91,3 +91,11 @@ export const tools = {
     input: schema({ text: text("the answer") }),
   },
 };
+
+/** What the model of an agent session has besides that begins with a recipe. */
+export const recipeTools = {
+  resume_recipe: {
+    description: "Has the recipe go on, once you have mended the step that had failed.",
+    input: schema({ next_step: { type: "integer", description: "the number of the step that comes next" } }),
+  },
+};

@@ -3,7 +3,7 @@ import type { EventLog } from "../events/event-log.ts";
 import { AgentSessionTurnEndedEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Failure } from "../platform/errors.ts";
+import { type Failure, fail } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { problemJson, toProblem } from "../platform/problem.ts";
@@ -30,6 +30,13 @@ export interface TurnEnd {
   readonly failure?: Failure;
 }
 
+/** How a turn ends that its model ends. A recipe is not done with then whose step was not mended. */
+export function endOfAnswer({ recipe }: TurnRow, text: string): TurnEnd {
+  if (!recipe) return { status: "done", text };
+  const failure = fail("driver-error", {}, { detail: "a step of the recipe has failed, and was not mended" });
+  return { status: "failed", reason: "recipe_step_failed", text, failure };
+}
+
 /** Whose transcript a turn's is. */
 export const ownerOf = (turn: TurnRow) => ({
   ...{ accountId: turn.account_id, sessionId: turn.session_id, agentSessionId: turn.agent_session_id },
@@ -46,6 +53,7 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
   const problem = failure && problemJson(toProblem(failure, config.errorsBase, turn.id));
   const ended = await updateTurn(tx, turn.id, {
     ...{ status, reason, answer: text, waits_until: null, beat_at: null, ended_at: now },
+    recipe_plan: null,
     ...(problem && { error: JSON.stringify(problem) }),
   });
   if (text !== null && text !== "") {

@@ -2,14 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import type { ModelFault } from "../llm/model-fault.ts";
 import { longestAnswer, type Models } from "../llm/models.ts";
-import { credentialOf, type Payer } from "../llm/payer.ts";
+import { credentialOf } from "../llm/payer.ts";
 import { priceOf } from "../llm/prices.ts";
 import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
 import { noteUse } from "../llm/store.ts";
-import type { StoredProvider } from "../llm/tables.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { Failure, fail } from "../platform/errors.ts";
 import type { BundledLlmConfig } from "../platform/llm-config.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { addEntry } from "../transcript/transcript.ts";
@@ -18,13 +18,14 @@ import type { ModelAnswer, Question } from "./model-step.ts";
 import {
   hasWaitingMessages,
   insertMessage,
-  readInstructions,
+  readAgent,
   readMessages,
   type TurnRow,
   takeWaitingMessages,
   updateTurn,
 } from "./store.ts";
-import { endLockedTurn, entryOf, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
+import { payerOf } from "./turn-columns.ts";
+import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
 import type { Run } from "./turn-run.ts";
 
 /** What turns are made of. */
@@ -54,19 +55,16 @@ const withoutCredential: TurnEnd = {
   failure: fail("byok-llm-required", {}, { detail: "the LLM key that the turn ran on is gone" }),
 };
 
-const payerOf = ({ credential: source, provider, model }: TurnRow): Payer => ({
-  ...{ source, provider: provider as StoredProvider, model },
-});
-
 /** Asks the model for the next step, and commits what it answers. */
 export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
-  const credential = await credentialOf(parts.db, parts, payerOf(turn), turn.account_id, run.header);
+  const payer = payerOf(turn);
+  const credential = payer && (await credentialOf(parts.db, parts, payer, turn.account_id, run.header));
   if (!credential) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, withoutCredential));
   await begin(parts, run, epoch);
   const sealed = await readMessages(parts.db, turn.agent_session_id);
   const messages = toPrompt(openMessages(parts.sealer, turn.account_id, sealed));
-  const instructions = await readInstructions(parts.db, turn.agent_session_id);
-  const question = { credential, model: turn.model, instructions, messages };
+  const { instructions, recipe_id: recipeId } = await readAgent(parts.db, turn.agent_session_id);
+  const question = { credential, model: turn.model, instructions, messages, hasRecipe: recipeId !== null };
   const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
     // The cap was reached by another turn.
     if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted") return { over: error };
@@ -80,17 +78,22 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
 }
 
 /** Has the model read what was said since its last step. */
-async function begin({ events }: TurnParts, run: Run, epoch: string): Promise<void> {
+async function begin(parts: TurnParts, run: Run, epoch: string): Promise<void> {
   await run.write(async (tx, turn) => {
     await takeWaitingMessages(tx, turn.agent_session_id);
-    if (turn.status === "queued") {
-      const data = { agentSessionId: turn.agent_session_id, turnId: turn.id };
-      const event = create(AgentSessionTurnStartedEventSchema, data);
-      const owner = { accountId: turn.account_id, subject: turn.session_id };
-      await events.append(tx, owner, AgentSessionTurnStartedEventSchema, event);
-    }
-    return updateTurn(tx, turn.id, { status: "running", reason: null, control_epoch: turn.control_epoch ?? epoch });
+    return startTurn(parts, tx, turn, epoch);
   });
+}
+
+/** Says that a turn works, and tells of its first step. */
+export async function startTurn({ events }: TurnParts, tx: Tx, turn: TurnRow, epoch: string): Promise<TurnRow> {
+  if (turn.status === "queued") {
+    const data = { agentSessionId: turn.agent_session_id, turnId: turn.id };
+    const event = create(AgentSessionTurnStartedEventSchema, data);
+    const owner = { accountId: turn.account_id, subject: turn.session_id };
+    await events.append(tx, owner, AgentSessionTurnStartedEventSchema, event);
+  }
+  return updateTurn(tx, turn.id, { status: "running", reason: null, control_epoch: turn.control_epoch ?? epoch });
 }
 
 interface Asked {
@@ -129,7 +132,8 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
   const { usage, messages, text } = answer;
   const now = new Date(clock.now());
   return run.write(async (tx, turn) => {
-    const price = priceOf(payerOf(turn), config.bundledLlm, usage.input);
+    const payer = payerOf(turn);
+    const price = payer && priceOf(payer, config.bundledLlm, usage.input);
     const cost = price && costOf(usage, price);
     if (reservation && cost !== undefined) await settle(tx, reservation, cost);
     if (turn.credential === "byok") noteUse(tx, turn.account_id, now);
@@ -145,7 +149,7 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
     });
     const isAnswer = openCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
     if (isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id)))
-      return endLockedTurn(parts, tx, changed, { status: "done", text });
+      return endLockedTurn(parts, tx, changed, endOfAnswer(changed, text));
     if (text !== "") {
       const content = { case: "text" as const, value: { text } };
       const entry = { id: ids.next("evt"), ...entryOf(changed), role: TranscriptRole.AGENT, content };

@@ -7,6 +7,7 @@ import type { SessionCaller } from "../sessions/session-caller.ts";
 import { isEnded } from "../sessions/session-states.ts";
 import { openCalls, openMessages, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
 import { createPage, type Page } from "./page.ts";
+import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
 import { findTurn, insertMessage, lockTurn, readMessages, type TurnRow, updateTurn } from "./store.ts";
 import { doCall } from "./tool-call.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
@@ -130,9 +131,14 @@ export function createTurnRunner(parts: TurnParts) {
     const beside = await besidePerson(turn, run, control);
     if (beside !== "go on") return beside;
     const messages = await readAll(turn);
-    const [call] = openCalls(messages);
+    const [call, ...rest] = openCalls(messages);
+    if (call?.name === "resume_recipe") return resumeRecipe(parts, run, call, rest);
     if (call) return doCall(parts, turn, run, messages, call);
     const limit = limitReached(turn);
+    const { recipe } = turn;
+    // It takes time, and no step and no token of a model.
+    if (recipe && !recipe.isBroken && limit !== "seconds")
+      return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
     return askInTurn(parts, turn, run, control.control_epoch);
   }
@@ -176,8 +182,8 @@ export function endOfSession(reason: string | null | undefined): TurnEnd {
 function limitReached(turn: TurnRow): string | undefined {
   const { limits, steps, worked_ms: worked } = turn;
   const { tokens, costCents = 0 } = takenBy(turn);
+  if (Number(worked) >= limits.seconds * 1_000) return "seconds";
   if (steps >= limits.steps) return "steps";
   if (tokens >= limits.tokens) return "tokens";
-  if (limits.costCents !== undefined && costCents >= limits.costCents) return "cost_cents";
-  return Number(worked) >= limits.seconds * 1_000 ? "seconds" : undefined;
+  return limits.costCents !== undefined && costCents >= limits.costCents ? "cost_cents" : undefined;
 }

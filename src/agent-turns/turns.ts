@@ -1,11 +1,18 @@
+import type { NewRecipeTurn } from "../agent-sessions/creation.ts";
+import type { AgentSessionRow } from "../agent-sessions/store.ts";
+import { TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import { fail } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
+import { addEntry } from "../transcript/transcript.ts";
 import type { Work } from "../work/work.ts";
 import { defineWork, type WorkKind } from "../work/work-kind.ts";
-import { beatTurns, findLostTurns, findOrphans, type TurnRow } from "./store.ts";
-import { endTurn, type TurnEnd } from "./turn-end.ts";
+import { sealPlan } from "./recipe-plan.ts";
+import { beatTurns, findLostTurns, findOrphans, insertTurn, type TurnRow } from "./store.ts";
+import type { RecipeProgress } from "./tables.ts";
+import { limitsOf } from "./turn-columns.ts";
+import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
 import type { TurnParts } from "./turn-question.ts";
 import { createTurnRunner, endOfSession } from "./turn-run.ts";
 
@@ -20,6 +27,8 @@ export interface Turns {
   readonly jobs: readonly RepeatedWork[];
   /** Has a turn begin once it is committed: in this gateway alone where its request has brought the key. */
   begin(tx: Tx, turn: TurnRow, header: string | undefined): void;
+  /** Has an agent session run a recipe once it is committed. */
+  beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
 }
 
 interface TurnJob {
@@ -37,6 +46,8 @@ const beat = { every: 2_000, lost: 8_000 };
 
 /** Milliseconds between two looks for turns that nobody works on any more. */
 const sweepEvery = 1_000;
+
+const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
 
 const failed: TurnEnd = { status: "failed", reason: "internal", failure: fail("internal") };
 
@@ -77,12 +88,27 @@ export function createTurns(parts: TurnsParts): Turns {
     }
   }
 
+  function begin(tx: Tx, turn: TurnRow, header: string | undefined): void {
+    const { id: turnId } = turn;
+    if (header !== undefined) tx.afterCommit(() => void runHere(turnId, header));
+    else parts.work.enqueue(tx, work, { lane: turn.agent_session_id, owner: turn.account_id, data: { turnId } });
+  }
+
   return {
     work,
-    begin(tx, turn, header) {
-      const { id: turnId } = turn;
-      if (header !== undefined) tx.afterCommit(() => void runHere(turnId, header));
-      else parts.work.enqueue(tx, work, { lane: turn.agent_session_id, owner: turn.account_id, data: { turnId } });
+    begin,
+    async beginRecipe(tx, agent, { id, recipe }) {
+      const { account_id: accountId, session_id } = agent;
+      const now = new Date(clock.now());
+      const row = await insertTurn(tx, {
+        ...{ id, agent_session_id: agent.id, account_id: accountId, session_id, status: "queued", created_at: now },
+        ...{ credential: "none", provider: "", model: "", limits: limitsOf(agent) },
+        ...{ recipe: JSON.stringify(firstStep), recipe_plan: sealPlan(parts.sealer, accountId, recipe) },
+      });
+      const content = { case: "text" as const, value: { text: `The recipe ${JSON.stringify(recipe.name)} is run.` } };
+      const entry = { id: parts.ids.next("evt"), ...entryOf(row), role: TranscriptRole.SYSTEM, content };
+      await addEntry(tx, parts.events, ownerOf(row), entry, now);
+      begin(tx, row, undefined);
     },
     jobs: [
       {

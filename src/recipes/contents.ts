@@ -12,13 +12,13 @@ type RecipeContents = Pick<CreateRecipeRequest, "steps" | "startUrl">;
 const write = compileWriter(CreateRecipeRequestSchema);
 
 /** Writes what has places for parameters, as faults name it. */
-function writeContents(request: CreateRecipeRequest): JsonValue {
+export function writeContents(request: CreateRecipeRequest): JsonValue {
   const { start_url = null, steps = [] } = write(request);
   return { ...(start_url !== null && { start_url }), steps };
 }
 
-/** What is wrong with addresses and names of files. */
-function findWordFaults({ startUrl, steps }: RecipeContents): FieldFault[] {
+/** What is wrong with addresses and names of files. What has places for parameters is looked at once they are filled. */
+export function findWordFaults({ startUrl, steps }: RecipeContents, isFilled = false): FieldFault[] {
   const words = steps.flatMap(({ do: { case: kind, value } }, index) => {
     const at = `steps[${index}].do`;
     if (kind === "navigate") return { field: `${at}.url`, text: value.url, faultOf: addressFault };
@@ -27,8 +27,7 @@ function findWordFaults({ startUrl, steps }: RecipeContents): FieldFault[] {
   });
   if (startUrl !== undefined) words.unshift({ field: "start_url", text: startUrl, faultOf: addressFault });
   return words.flatMap(({ field, text, faultOf }) => {
-    // What has places is looked at once they are filled.
-    const message = namesIn(text).length > 0 ? undefined : faultOf(text);
+    const message = !isFilled && namesIn(text).length > 0 ? undefined : faultOf(text);
     return message === undefined ? [] : { field, message };
   });
 }

@@ -10,12 +10,13 @@ import {
   type RecipeService,
 } from "../gen/pilothouse/v1/recipe_pb.ts";
 import type { Clock } from "../platform/clock.ts";
-import { type Failure, fail, failFaults, failFields } from "../platform/errors.ts";
+import { fail, failFaults, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { findFaults } from "./contents.ts";
+import { noRecipe } from "./plan.ts";
 import { toRecipeMessage, toRecipeSummary } from "./recipe-message.ts";
 import { countRecipes, deleteRecipe, findRecipe, insertRecipe, listRecipes } from "./store.ts";
 
@@ -30,9 +31,6 @@ const defaultPage = 20;
 const most = { recipes: 1_000, bytes: 262_144 };
 
 const recipeId = idPattern("rcp");
-
-/** The failure of what asks for a recipe that is not there, or belongs to another account. */
-const noRecipe = (): Failure => fail("not-found", {}, { detail: "no recipe has this id" });
 
 /** Makes the implementation of RecipeService. */
 export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceImplementation<typeof RecipeService> {

@@ -94,3 +94,32 @@ test.each(points)(
   },
   90_000,
 );
+
+test.each([1, 2, 3])(
+  "a recipe goes on where its gateway was killed, at the click %i",
+  async (click) => {
+    let replaced: Promise<unknown> | undefined;
+    site.clicks = 0;
+    site.onClick = (count) => {
+      if (count === click) replaced ??= doomed.replaceGateway();
+    };
+    const step = { do: { kind: "interact", action: { kind: "tap", selector: "#b" } } };
+    const recipe = { name: "Clicks", start_url: site.url, steps: [step, step, step] };
+    const { body: made } = await doomed.rest("/v1/recipes", recipe);
+    const { body: agent } = await doomed.rest("/v1/agent-sessions", { recipe_id: made.id });
+    const path = `/v1/agent-sessions/${agent.id}`;
+    await waitUntil(() => replaced !== undefined, { timeout: 30_000, every: 5 });
+    await replaced;
+    const hasEnded = async () => (await doomed.rest(path)).body.running_turn_id === null;
+    expect(await waitUntil(hasEnded, { timeout: 30_000, every: 50 })).toBe(true);
+    const { body: turn } = await doomed.rest(`${path}/turns/${agent.running_turn_id}/cancel`, {});
+    expect([turn.status, site.clicks]).toEqual(["done", 3]);
+    const { body: transcript } = await doomed.rest(`${path}/transcript?limit=100`);
+    // biome-ignore lint/suspicious/noExplicitAny: entries of every shape.
+    const told = transcript.data.map(({ content }: any) => content.text ?? [content.name, content.error]);
+    const done = ["navigate", "interact", "interact", "interact"].map((name) => [name, undefined]);
+    expect(told).toEqual(['The recipe "Clicks" is run.', ...done]);
+    await doomed.rest(path, undefined, { method: "DELETE" });
+  },
+  90_000,
+);
