@@ -257,6 +257,6 @@ test("should write times, messages and lists in a payload, and leave out an enum
       paid_at: "2026-01-31T00:00:00.000Z",
       livemode: false,
     },
-    { agent_session_id: "agt_1", turn: { turn_id: "trn_1", status: "done" } },
+    { agent_session_id: "agt_1", turn: { turn_id: "trn_1", status: "done", steps: 0, tokens: 0 } },
   ]);
 });
