@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { AssistantModelMessage, ModelMessage, ToolModelMessage } from "ai";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 
@@ -41,6 +42,35 @@ export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
   return messages
     .flatMap((message) => (message.role === "assistant" ? callsOf(message) : []))
     .filter(({ id }) => !done.has(id));
+}
+
+/**
+ * Gives calls of an answer identifiers of their own where earlier ones had theirs: some providers number the calls of each
+ * answer anew, and one that had a result, or was begun, would be taken for the other.
+ */
+export function withOwnIds(answer: readonly ModelMessage[], earlier: readonly ModelMessage[]): ModelMessage[] {
+  const taken = new Set(
+    earlier.flatMap((message) => (message.role === "assistant" ? callsOf(message) : [])).map(({ id }) => id),
+  );
+  const own = new Map<string, string>();
+  const rename = (id: string): string => {
+    own.set(id, taken.has(id) ? randomUUID() : id);
+    taken.add(id);
+    return own.get(id) ?? id;
+  };
+  return answer.map((message) => {
+    if (message.role === "assistant" && typeof message.content !== "string") {
+      const content = message.content.map((part) =>
+        part.type === "tool-call" ? { ...part, toolCallId: rename(part.toolCallId) } : part,
+      );
+      return { ...message, content };
+    }
+    if (message.role !== "tool") return message;
+    const content = message.content.map((part) =>
+      part.type === "tool-result" ? { ...part, toolCallId: own.get(part.toolCallId) ?? part.toolCallId } : part,
+    );
+    return { ...message, content };
+  });
 }
 
 type Output = Extract<ToolModelMessage["content"][number], { readonly type: "tool-result" }>["output"];

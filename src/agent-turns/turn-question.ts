@@ -13,7 +13,7 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { addEntry } from "../transcript/transcript.ts";
-import { openCalls, openMessages, sealMessage, tokensOf, toPrompt } from "./conversation.ts";
+import { openCalls, openMessages, sealMessage, tokensOf, toPrompt, withOwnIds } from "./conversation.ts";
 import type { ModelAnswer, Question } from "./model-step.ts";
 import {
   hasWaitingMessages,
@@ -114,7 +114,8 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
     const reservation = most === undefined ? undefined : await reserve(db, clock, turn.account_id, most);
     const answer = await askModel(models, question, run.signal);
-    if (!("fault" in answer)) return { answer, reservation };
+    if (!("fault" in answer))
+      return { answer: { ...answer, messages: withOwnIds(answer.messages, question.messages) }, reservation };
     // What had begun is charged for, and nobody says how much of it.
     if (reservation && !answer.isCharged) await db.transaction((tx) => settle(tx, reservation, 0));
     const { kind, retryAfter = pause } = answer.fault;

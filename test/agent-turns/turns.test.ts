@@ -301,6 +301,25 @@ test("a turn goes on in the conversation of those before it", async () => {
   );
 }, 60_000);
 
+test("calls that a provider numbers anew in each answer are told apart", async () => {
+  await storeKey("anthropic");
+  const numbered = (name: string, input: object): Said => ({ calls: [{ name, input, id: "call_0" }] });
+  await withAgent(async ({ message, entries }) => {
+    say(
+      numbered("navigate", { url: scene.site.url("/trip.html") }),
+      numbered("look", {}),
+      numbered("no_such_tool", {}),
+      {
+        text: "All seen.",
+      },
+    );
+    expect((await message("Look.")).body).toMatchObject({ status: "done", text: "All seen.", steps: 4 });
+    const done = (await entries()).map(({ content }) => content.name).filter(Boolean);
+    expect(done).toEqual(["navigate", "look"]);
+    expect(provider.asked.at(-1)?.results).toHaveLength(3);
+  });
+}, 60_000);
+
 test("a message during a turn is read at the next step, and answers that turn's id", async () => {
   await withAgent(async ({ path, message }) => {
     let second: { body: { turn_id: string } } | undefined;

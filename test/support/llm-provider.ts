@@ -6,7 +6,7 @@ import { type Dialect, dialectOf, type WireAnswer, type WireFault } from "./llm-
 /** What a scripted model says: text, calls of tools, or both. */
 export interface Said {
   readonly text?: string;
-  readonly calls?: readonly { readonly name: string; readonly input: unknown }[];
+  readonly calls?: readonly { readonly name: string; readonly input: unknown; readonly id?: string }[];
   readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number };
 }
 
@@ -90,7 +90,7 @@ export class LlmProvider implements AsyncDisposable {
     const { text, calls = [], usage = { input: 100, output: 10 } } = "cut" in said ? { text: "And so" } : said;
     const answer: WireAnswer = {
       ...{ model, usage: { cached: 0, ...usage }, ...(text !== undefined && { text }) },
-      calls: calls.map((call, n) => ({ ...call, id: `call_${index}_${n}` })),
+      calls: calls.map((call, n) => ({ id: `call_${index}_${n}`, ...call })),
     };
     if (!isStream) {
       response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(dialect.whole(answer)));
