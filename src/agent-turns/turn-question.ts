@@ -104,7 +104,7 @@ interface Asked {
 /** Asks again while the provider is busy or away. */
 async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: Question): Promise<Asked> {
   const { db, clock, config, models } = parts;
-  // With it comes the machinery of models, which no start waits for.
+  // It loads what calls models: that takes a fifth of a second, for which no start is to wait.
   const { askModel } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
   // What is put aside is rather too much.

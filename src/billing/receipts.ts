@@ -84,7 +84,7 @@ const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8 };
 
 /** Writes a receipt as PDF. Of one revision it is the same bytes each time: all its times are that of the payment. */
 export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
-  // It takes as long to load as a start has time for, and few ask for it.
+  // The first PDF loads it: that takes a tenth of a second, for which no start is to wait.
   const { default: PdfDocument } = await import("pdfkit");
   const heading = headingOf(receipt);
   const info = { Title: heading, Author: receipt.seller, CreationDate: paidOn(receipt) };

@@ -96,7 +96,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
 
   async function test(call: Call) {
     const row = await findKey(call);
-    // With it comes the machinery of models, which no start waits for.
+    // It loads what calls models: that takes a fifth of a second, for which no start is to wait.
     const { testKey } = await import("./key-test.ts");
     const { model, durationMs, fault } = await testKey(models, openLlmKey(sealer, row), row.model, call.signal);
     await noteTest(db, row, new Date(clock.now()), !fault);
