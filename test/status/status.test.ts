@@ -265,14 +265,18 @@ test("an address follows with a hundred streams at most", async () => {
   const over = new AbortController();
   const headers = { "x-forwarded-for": "2001:db8:7::1" };
   const open = () => fetch(`${gateway.url}/v1/status/stream`, { signal: over.signal, headers });
-  for (let count = 0; count < 100; count += 1) {
+  // An answer that nobody holds is garbage, and its stream ends with it.
+  const followed: Response[] = [];
+  while (followed.length < 100) {
     // The bucket of an address has 60 tokens.
-    if (count === 50) gateway.pass(60_000);
-    expect((await open()).status).toBe(200);
+    if (followed.length === 50) gateway.pass(60_000);
+    followed.push(await open());
   }
   gateway.pass(60_000);
   const refused = await open();
-  expect([refused.status, (await refused.json()).detail]).toEqual([429, expect.stringContaining("100 open streams")]);
+  expect(new Set(followed.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(refused.status).toBe(429);
+  expect((await refused.json()).detail).toContain("100 open streams");
   over.abort();
   await expect
     .poll(async () => (await fetch(`${gateway.url}/v1/status/stream`, { headers, method: "HEAD" })).status)
