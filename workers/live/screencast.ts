@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type LiveFrame, LiveFrameSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { readImageSize } from "../capture/image-size.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Tab } from "../pages/tab.ts";
 import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
@@ -44,6 +45,8 @@ export class Screencast {
   #nextAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #resizeTimer: NodeJS.Timeout | undefined;
+  /** The newest picture has not the shape of its page. */
+  #isAwry = false;
   #last: LiveFrame | undefined;
 
   constructor(pages: PageBook, listener: FrameListener) {
@@ -123,8 +126,16 @@ export class Screencast {
     // The last frames of a page come when another one is active already.
     const page = this.#pages.shown;
     if (session !== this.#tab?.session || page?.tab !== this.#tab) return;
-    this.#sequence += 1n;
     const { deviceWidth, deviceHeight, timestamp } = metadata;
+    const bytes = Buffer.from(data, "base64");
+    const wasAwry = this.#isAwry;
+    this.#isAwry = !hasShape(bytes, deviceWidth / deviceHeight);
+    // The first picture of a new page is, once in hundreds, still of the window that it was made in: clicks on it go astray.
+    if (this.#isAwry && !wasAwry) {
+      this.#startAnew(session);
+      return;
+    }
+    this.#sequence += 1n;
     this.#last = create(LiveFrameSchema, {
       sequence: this.#sequence,
       pageId: page.id,
@@ -132,13 +143,19 @@ export class Screencast {
       width: Math.round(deviceWidth),
       height: Math.round(deviceHeight),
       capturedAt: timestampFromMs(timestamp === undefined ? Date.now() : Math.round(timestamp * 1_000)),
-      data: Buffer.from(data, "base64"),
+      data: bytes,
     });
     this.#owed = sessionId;
     this.#nextAt = performance.now() + frameGap;
     this.#listener.onFrame(this.#last);
     this.goOn();
   }
+}
+
+/** Whether a picture has a ratio of width to height, but for what rounding to pixels changes. */
+function hasShape(picture: Buffer, ratio: number): boolean {
+  const size = readImageSize(picture);
+  return !size || Math.abs(size.width - size.height * ratio) <= 1 + ratio;
 }
 
 /** A page that does not take a command has gone, or its renderer has, which is told otherwise. */

@@ -1,0 +1,38 @@
+import { EventEmitter } from "node:events";
+import { expect, test, vi } from "vitest";
+import type { LiveFrame } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { Screencast } from "../../workers/live/screencast.ts";
+import type { PageBook } from "../../workers/pages/page-book.ts";
+
+/** The beginning of a JPEG, which tells its size. */
+function picture(width: number, height: number): string {
+  const bytes = Buffer.alloc(32);
+  bytes.set([0xff, 0xd8, 0xff, 0xc0, 0, 17, 8]);
+  bytes.writeUInt16BE(height, 7);
+  bytes.writeUInt16BE(width, 9);
+  return bytes.toString("base64");
+}
+
+test("a picture of a new page that has another shape is made anew, once", async () => {
+  vi.useFakeTimers();
+  const sent: string[] = [];
+  const session = Object.assign(new EventEmitter(), { send: async (method: string) => void sent.push(method) });
+  const shown: LiveFrame[] = [];
+  const pages = { shown: { id: "page_1", isCrashed: false, tab: { session } } } as unknown as PageBook;
+  const screencast = new Screencast(pages, { onFrame: (frame) => void shown.push(frame), wantsFrame: () => true });
+  screencast.turn(true);
+  const begin = ["Page.bringToFront", "Page.startScreencast"];
+  expect(sent.splice(0)).toEqual(begin);
+  const metadata = { deviceWidth: 1280, deviceHeight: 720 };
+  const come = (data: string) => session.emit("Page.screencastFrame", { data, metadata, sessionId: 1 });
+  come(picture(960, 720));
+  vi.advanceTimersByTime(1_000);
+  expect([shown.length, sent.splice(0)]).toEqual([0, ["Page.stopScreencast", ...begin]]);
+  // A page whose pictures keep another shape is seen all the same.
+  come(picture(960, 720));
+  come(picture(1280, 720));
+  come(picture(640, 360));
+  expect(shown.map(({ width }) => width)).toEqual([1280, 1280, 1280]);
+  screencast.turn(false);
+  vi.useRealTimers();
+});
