@@ -293,6 +293,10 @@ test.each(["headless-shell", "chromium"])(
     await asks(page, "Framed asks for a file of yours.");
     await choose(page, [{ name: "a.txt", buffer: Buffer.from("abc") }]);
     await titled(opened, "change a.txt:3");
+    await clickOn(page, "land");
+    await asks(page, / offers a choice\.\s+Country/);
+    await page.getByRole("option", { name: "Poland" }).click();
+    await titled(opened, "input true Poland, change true Poland");
     const button = await windowPoint(page, { x: 710, y: 410 });
     await page.mouse.click(button.x, button.y);
     await says(page, "title", "Asking");

@@ -30,6 +30,21 @@ test("a person has 60 seconds to answer", () => {
   expect({ asked: asked(), settled }).toEqual({ asked: [], settled: ["a undefined"] });
 });
 
+test("the time begins anew while a file of the person's is under way, and after it", () => {
+  const { desk, settled, ask, asked } = open();
+  desk.hold("view:ada");
+  ask("a");
+  const [first, second] = [desk.wait(), desk.wait()];
+  vi.advanceTimersByTime(100_000);
+  first[Symbol.dispose]();
+  vi.advanceTimersByTime(100_000);
+  second[Symbol.dispose]();
+  vi.advanceTimersByTime(59_999);
+  expect(asked()).toEqual(["a"]);
+  vi.advanceTimersByTime(1);
+  expect(settled).toEqual(["a undefined"]);
+});
+
 test("what one person was asked is not left to another, and stays while the same one renews control", () => {
   const { desk, settled, ask, asked } = open();
   desk.hold("view:ada");

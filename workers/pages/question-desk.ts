@@ -21,6 +21,8 @@ export class QuestionDesk {
   readonly #open = new Map<string, OpenQuestion>();
   #holder: string | undefined;
   #asked = 0;
+  /** Files of the person's that are under way. */
+  #moving = 0;
 
   /** `onChanged` hears that another question is open, or one is not any more. */
   constructor(onChanged: () => void) {
@@ -44,6 +46,17 @@ export class QuestionDesk {
     for (const id of [...this.#open.keys()]) this.#giveUp(id);
   }
 
+  /** Has the time of what is open begin anew, as long as a file of the person's is under way: until that is disposed of. */
+  wait(): Disposable {
+    this.#moving += 1;
+    return {
+      [Symbol.dispose]: () => {
+        this.#moving -= 1;
+        for (const { timer } of this.#open.values()) timer.refresh();
+      },
+    };
+  }
+
   /** Asks the person who steers; gives undefined when there is none. To dispose of it takes the question back. */
   ask(
     asked: Omit<MessageInitShape<typeof LiveQuestionSchema>, "id" | "$typeName">,
@@ -52,7 +65,7 @@ export class QuestionDesk {
     if (this.#holder === undefined || this.#open.size >= mostOpen) return undefined;
     this.#asked += 1;
     const id = `que_${this.#asked}`;
-    const timer = setTimeout(() => this.#giveUp(id), patienceMs);
+    const timer = setTimeout(() => this.#beLate(id), patienceMs);
     this.#open.set(id, { question: create(LiveQuestionSchema, { ...asked, id }), settle, timer });
     this.#onChanged();
     return { [Symbol.dispose]: () => void this.#close(id) };
@@ -63,6 +76,11 @@ export class QuestionDesk {
     if (!(await this.#settle(answer.questionId, answer))) {
       throw fail("not-found", {}, { detail: "the page does not ask that any more" });
     }
+  }
+
+  #beLate(id: string): void {
+    if (this.#moving > 0) this.#open.get(id)?.timer.refresh();
+    else this.#giveUp(id);
   }
 
   /** Settles a question without an answer. Nobody waits to hear that its page has gone, or hangs. */

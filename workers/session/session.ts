@@ -128,12 +128,14 @@ export class Session {
   ): { readonly files: SessionFiles; readonly signal: AbortSignal } & Disposable {
     const signal = AbortSignal.any([caller, this.#ended.signal]);
     signal.throwIfAborted();
+    const uses = new DisposableStack();
     if (context?.clientId) {
       this.#control.learn(context);
       this.#control.assertFree(context);
+      uses.use(this.#browser.questionDesk.wait());
     }
-    const activity = this.#idleClock.activity();
-    return { files: this.#browser.files, signal, [Symbol.dispose]: () => activity[Symbol.dispose]() };
+    uses.use(this.#idleClock.activity());
+    return { files: this.#browser.files, signal, [Symbol.dispose]: () => uses.dispose() };
   }
 
   /** All files of the session, those that changed last first. */
