@@ -5,8 +5,10 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { packProfile } from "../../workers/profiles/profile-files.ts";
 import { ProfileShelf } from "../../workers/profiles/profile-shelf.ts";
 import { SessionProfile } from "../../workers/profiles/session-profile.ts";
+import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog } from "../isolation/world.ts";
+import { descendantsOf } from "../support/process-list.ts";
 
 const browserMajor = 150;
 
@@ -28,10 +30,15 @@ afterAll(async () => {
   expect(log.complaints).toEqual([]);
 });
 
-/** Makes the profile of a session to come, in a slot of its own, whose store was written by some version of the browser. */
-async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number | undefined }) {
+async function takeSlot() {
   const slot = await vi.waitUntil(() => slots.acquire());
   onTestFinished(() => slot.release());
+  return slot;
+}
+
+/** Makes the profile of a session to come, in a slot of its own, whose store was written by some version of the browser. */
+async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number | undefined }) {
+  const slot = await takeSlot();
   const profile = { sessionId, placementEpoch: 1n, profileId: "prof_1", version: 1n, engine: "chromium" };
   if (writtenBy !== undefined) {
     const source = join(directory, sessionId);
@@ -63,3 +70,26 @@ test("a profile may be given up while it is unpacked", async () => {
   await expect(restored).rejects.toThrow();
   await profile.discard();
 });
+
+test.each(["headless-shell", "chromium"] as const)(
+  "a profile is closed when %s has ended by itself, which writes files after its last word",
+  async (runtime) => {
+    const slot = await takeSlot();
+    const profile = {
+      sessionId: `ses_${runtime}`,
+      placementEpoch: 1n,
+      profileId: "prof_1",
+      version: 0n,
+      engine: "chromium",
+    };
+    const ofSession = new SessionProfile({ shelf, slot, profile, browserMajor, log });
+    const browser = await launchBrowser(slot, { runtime, keepsFiles: true });
+    await ofSession.attach(browser);
+    await ofSession.close(browser);
+    const commands = [...descendantsOf(process.pid)].map(({ command }) => command);
+    expect(commands.filter((command) => command.includes("--remote-debugging-pipe"))).toEqual([]);
+    await browser.kill();
+    await ofSession.discard();
+  },
+  60_000,
+);

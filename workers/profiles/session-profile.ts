@@ -75,11 +75,11 @@ export class SessionProfile {
   }
 
   /** Reads the cookies a last time and has the browser end in order, so that it writes what it holds; all of it bounded. */
-  async close({ browserSession, exited }: BrowserProcess): Promise<void> {
+  async close({ browserSession, ended }: BrowserProcess): Promise<void> {
     clearInterval(this.#timer);
     await this.#note(lastCookiesMs).catch(() => undefined);
     browserSession.send("Browser.close").catch(() => undefined);
-    await within(exited, closeMs, undefined);
+    await within(ended, closeMs, undefined);
   }
 
   /** Packs what the browser has left, once none of its processes is there any more. */

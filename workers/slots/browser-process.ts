@@ -63,6 +63,8 @@ export interface BrowserProcess {
   readonly capturePage: HiddenPage | undefined;
   /** Resolves when the browser has gone: `killed` by us, or `crashed` otherwise. */
   readonly exited: Promise<BrowserExit>;
+  /** Resolves when its process has ended. One that ends in order closes its pipe 100 ms before, and writes files until then. */
+  readonly ended: Promise<void>;
   /** Kills every process of the slot and resolves when the browser has gone. */
   kill(): Promise<void>;
 }
@@ -100,6 +102,7 @@ export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<V
 class RunningBrowser {
   readonly wire: Wire;
   readonly exited: Promise<BrowserExit>;
+  readonly ended: Promise<void>;
   readonly #slot: Slot;
   readonly #child: ChildProcess;
   readonly #complaints: Readable;
@@ -111,7 +114,9 @@ class RunningBrowser {
     this.#slot = slot;
     this.#child = child;
     const { promise, resolve } = Promise.withResolvers<BrowserExit>();
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     this.exited = promise;
+    this.ended = ended;
     this.#leave = resolve;
     const { input, output, complaints } = pipesOf(child);
     complaints.setEncoding("utf8").on("data", (text: string) => {
@@ -122,7 +127,10 @@ class RunningBrowser {
       this.#gone();
     });
     output.once("close", () => this.#gone());
-    child.once("exit", () => this.#gone());
+    child.once("exit", () => {
+      end();
+      this.#gone();
+    });
     child.once("error", (error) => {
       this.#complaint = error.message;
       this.#gone();
@@ -165,12 +173,12 @@ class RunningBrowser {
 }
 
 async function connect(running: RunningBrowser, capturePage: HiddenPage | undefined): Promise<BrowserProcess> {
-  const { wire, exited } = running;
+  const { wire, exited, ended } = running;
   const targets = new Targets(wire);
   const [{ product }] = await Promise.all([wire.root.send("Browser.getVersion"), targets.start()]);
   running.hush();
   const version = product.slice(product.indexOf("/") + 1);
-  return { version, wire, browserSession: wire.root, targets, capturePage, exited, kill: () => running.kill() };
+  return { version, wire, browserSession: wire.root, targets, capturePage, exited, ended, kill: () => running.kill() };
 }
 
 function spawnBrowser(
