@@ -1,6 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { App } from "../src/app.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
+import { type Broadcast, isBroadcast } from "../src/platform/broadcast.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { Failure } from "../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../src/registry.ts";
@@ -28,6 +29,15 @@ export interface Gate {
   unary(call: GatewayCall, request: Message | (() => Message)): Promise<Message>;
   /** Runs a server-streaming method: that of the call, or the one that streams its answer. */
   serverStream(call: GatewayCall, request: Message | (() => Message), served?: ServedMethod): AsyncIterable<Message>;
+  /**
+   * Opens a stream of which all followers are given the same, and which its door runs by itself. `end` is called when the
+   * gateway stops; the door says when the stream is over.
+   */
+  broadcast(
+    call: GatewayCall,
+    request: () => Message,
+    end: () => void,
+  ): Promise<{ readonly messages: Broadcast<Message>; over(): void }>;
   /** Runs a bidirectional method. What could not be read is handed in as well, to be answered in its turn. */
   bidiStream(call: GatewayCall, requests: AsyncIterable<Received>): AsyncIterable<Message>;
   /** Notes what a transport has refused by itself after the call was admitted. Does nothing when the call is over. */
@@ -149,6 +159,23 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
         const message = readMessage(served, request);
         return streams.run(call, () => served.run(call, message));
       });
+    },
+    async broadcast(call, request, end) {
+      const { served } = call;
+      try {
+        if (served.kind !== "server_streaming") throw new Error(`${served.name} is not a server stream`);
+        const messages = served.run(call, readMessage(served, request));
+        if (!isBroadcast(messages)) throw new Error(`${served.name} does not give all who follow the same`);
+        const leave = await streams.seat(call, end);
+        const over = (): void => {
+          leave();
+          metrics.end(call);
+        };
+        return { messages, over };
+      } catch (thrown) {
+        await refuse(call, thrown);
+        throw thrown;
+      }
     },
     bidiStream(call, requests) {
       const { served } = call;

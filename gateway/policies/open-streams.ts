@@ -31,6 +31,11 @@ type Open = (noMoreRequests: AbortSignal) => AsyncIterable<Message>;
 export interface OpenStreams {
   /** Gives the messages of a stream; throws the problem that a request would get once its bearer has ended. */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
+  /**
+   * Counts a stream for which no bearer is asked, and which its door runs by itself; throws when its address has too many.
+   * Gives what forgets it; `end` is called when it would last for ever.
+   */
+  seat(call: GatewayCall, end: () => void): Promise<() => void>;
   /** Ends what would last for ever: what follows something ends, what answers a client finishes what it has read. */
   stop(): void;
 }
@@ -39,12 +44,14 @@ interface Stream {
   /** Ends the answers with its reason. */
   readonly end: AbortController;
   readonly noMoreRequests: AbortController;
-  readonly follows: boolean;
 }
+
+/** What ends a stream when the gateway stops. */
+type Stop = () => void;
 
 /** Makes the streams of a gateway. */
 export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenStreams {
-  const all = new Set<Stream>();
+  const all = new Set<Stop>();
   const openStreams = new Gauge({
     name: "pilothouse_open_streams",
     help: "Streams that are open, on all doors.",
@@ -74,14 +81,17 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     throw fail("tier-limit", { current_streams: seat.taken, limit }, { detail });
   }
 
+  async function takeSeatOfAddress({ clientAddress }: GatewayCall): Promise<() => void> {
+    const network = networkOf(clientAddress, { v4: 32, v6: 64 });
+    const seat = await parts.seats.take(`address ${network}`, most.address);
+    if (seat.isGranted) return seat.release;
+    const detail = `your address has ${seat.taken} open streams, which is the most`;
+    throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
+  }
+
   /** Counts a stream for which no bearer is asked among those of its client's address. */
-  function countOfAddress({ clientAddress }: GatewayCall, end: AbortController) {
-    const seat = parts.seats.take(`address ${networkOf(clientAddress, { v4: 32, v6: 64 })}`, most.address);
-    const isCounted = Promise.resolve(seat).then((taken) => {
-      if (taken.isGranted) return taken.release;
-      const detail = `your address has ${taken.taken} open streams, which is the most`;
-      throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
-    });
+  function countOfAddress(call: GatewayCall, end: AbortController) {
+    const isCounted = takeSeatOfAddress(call);
     isCounted.catch((refusal) => end.abort(refusal));
     return {
       isCounted,
@@ -125,28 +135,37 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   return {
     async *run(call, open) {
       const { rules, name } = call.served;
-      const stream = { end: new AbortController(), noMoreRequests: new AbortController(), follows: rules.follows };
+      const stream = { end: new AbortController(), noMoreRequests: new AbortController() };
       const lasts = streamLimits.concerns(call.served) ? count(call, stream) : undefined;
       const { bearer } = call;
       const unwatch = bearer && parts.bearers.watch(bearer, (verdict) => hear(call, stream, verdict));
-      all.add(stream);
+      const stop = (): void => (rules.follows ? stream.end : stream.noMoreRequests).abort(stopped);
+      all.add(stop);
       openStreams.inc({ method: name });
       try {
         const answers = open(stream.noMoreRequests.signal);
         yield* untilAborted(lasts ? after(lasts.isCounted, answers) : answers, stream.end.signal);
       } finally {
         openStreams.dec({ method: name });
-        all.delete(stream);
+        all.delete(stop);
         unwatch?.();
         lasts?.forget();
         call.cancel();
       }
     },
+    async seat(call, end) {
+      const release = await takeSeatOfAddress(call);
+      const { name } = call.served;
+      all.add(end);
+      openStreams.inc({ method: name });
+      return () => {
+        if (!all.delete(end)) return;
+        openStreams.dec({ method: name });
+        release();
+      };
+    },
     stop() {
-      for (const { end, noMoreRequests, follows } of all) {
-        if (follows) end.abort(stopped);
-        else noMoreRequests.abort(stopped);
-      }
+      for (const stop of all) stop();
     },
   };
 }

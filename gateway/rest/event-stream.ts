@@ -7,6 +7,9 @@ const keepAliveMs = 15_000;
 // A stream with nothing to say yet still opens: early errors, which come within milliseconds, keep their status.
 const openingMs = 250;
 
+/** What a stream begins with, and what it says while there is nothing else to say: comments, which nobody hears. */
+export const [openFrame, aliveFrame] = [": open\n\n", ": alive\n\n"];
+
 /**
  * Writes a server stream as Server-Sent Events (HTML Living Standard, section 9.2): `id` and `event` from the fields `id`
  * and `type` of the message, `data` its JSON. A failure midway is a last event `error` with the problem document.
@@ -29,15 +32,15 @@ async function* encode(
 ): AsyncGenerator<string> {
   let next = first;
   try {
-    yield ": open\n\n";
+    yield openFrame;
     for (;;) {
       const result = await unlessLate(next, keepAliveMs, () => undefined);
       if (result === undefined) {
-        yield ": alive\n\n";
+        yield aliveFrame;
         continue;
       }
       if (result.done) return;
-      yield frame(write(result.value));
+      yield frameOf(write(result.value));
       next = iterator.next();
     }
   } catch (thrown) {
@@ -47,7 +50,8 @@ async function* encode(
   }
 }
 
-function frame(json: JsonObject): string {
+/** An event, as the stream has it. */
+export function frameOf(json: JsonObject): string {
   const { id, type } = json;
   return (
     (typeof id === "string" && id !== "" ? `id: ${id}\n` : "") +

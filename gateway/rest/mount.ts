@@ -7,7 +7,7 @@ import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
-import { type Door, peerOf } from "../door.ts";
+import { answerHeaders, type Door, peerOf } from "../door.ts";
 import type { Gate } from "../gate.ts";
 import { showingInPath } from "../peer.ts";
 import { compileStreamedBody } from "./capture-body.ts";
@@ -16,6 +16,7 @@ import { asFormFailure, formParser } from "./form-body.ts";
 import { asHttpBody, bytesOf, compileRawHeaders } from "./raw-answer.ts";
 import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
+import { SharedStream } from "./shared-stream.ts";
 import { type PathTemplate, parseTemplate, tokenVariable } from "./template.ts";
 import { timeoutOf } from "./timeout.ts";
 
@@ -174,7 +175,8 @@ function followClient(call: GatewayCall, reply: FastifyReply): void {
 }
 
 /** How the answer of a method leaves: as JSON, raw, as one streamed JSON body, or as an event stream. */
-function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gate, problems }: Door): Answer {
+function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door: Door): Answer {
+  const { gate, problems } = door;
   if (served.kind === "bidi_streaming") {
     throw new Error(`${served.method}: bidirectional methods have a WebSocket path, not an http rule`);
   }
@@ -183,7 +185,12 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
   if (served.kind === "server_streaming") {
     const write = compileWriter(served.method.output);
     const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
+    const isBroadcast = served.rules.public && served.rules.follows;
+    const broadcast = isBroadcast ? broadcastAnswer(door, new SharedStream(write), headers) : undefined;
     return async (call, request, reply) => {
+      // What a client gives a deadline, and a HEAD, is a stream of its own.
+      if (broadcast && call.deadline === Number.POSITIVE_INFINITY && reply.request.method !== "HEAD")
+        return broadcast(call, request, reply);
       const messages = gate.serverStream(call, request)[Symbol.asyncIterator]();
       const stream = await openEventStream(messages, write, (thrown) =>
         problems.document(problems.failure(thrown, call.requestId), call.requestId),
@@ -200,6 +207,23 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], { gat
       .code(call.isCreated ? served.rules.createdStatus || status : status)
       .type("application/json; charset=utf-8")
       .send(JSON.stringify(write(message)));
+  };
+}
+
+/** A stream that everybody may follow, and of which all are sent the same. */
+function broadcastAnswer(door: Door, shared: SharedStream, headers: Record<string, string>): Answer {
+  return async (call, request, reply) => {
+    const { raw } = reply;
+    const { messages, over } = await door.gate.broadcast(call, request, () => raw.end());
+    reply.hijack();
+    if (raw.destroyed) {
+      over();
+      return reply;
+    }
+    raw.once("close", over);
+    raw.writeHead(200, { ...headers, ...answerHeaders(door, peerOf(reply.request.raw, door), call) });
+    shared.follow(messages, raw);
+    return reply;
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Status } from "../gen/pilothouse/v1/status_pb.ts";
+import type { Broadcast } from "../platform/broadcast.ts";
 import { raceSignal } from "../platform/deadline.ts";
 import { looksAlike, type Snapshot, toStatusMessage } from "./snapshot.ts";
 
@@ -8,8 +9,8 @@ export interface Feed {
   readonly now: Snapshot;
   /** Shows something newer; followers are told when it looks otherwise. */
   show(snapshot: Snapshot): void;
-  /** Gives the status as it is, then at each change, until the signal aborts. All followers share its messages. */
-  follow(signal: AbortSignal): AsyncGenerator<Status>;
+  /** Gives the status as it is, then at each change, until the caller's signal aborts. All followers share its messages. */
+  follow(caller: { readonly signal: AbortSignal }): Broadcast<Status>;
 }
 
 interface Step {
@@ -22,6 +23,15 @@ export function createFeed(): Feed {
   let shown: Snapshot | undefined;
   let step: Step | undefined;
   let advance: ((next: Step) => void) | undefined;
+  const listeners = new Set<(message: Status) => void>();
+
+  async function* iterate({ signal }: { readonly signal: AbortSignal }): AsyncGenerator<Status> {
+    let at = step;
+    while (at) {
+      yield at.message;
+      at = await raceSignal(at.next, signal);
+    }
+  }
 
   return {
     get now() {
@@ -33,16 +43,19 @@ export function createFeed(): Feed {
       shown = snapshot;
       if (!isNews) return;
       const { promise: next, resolve } = Promise.withResolvers<Step>();
-      step = { message: toStatusMessage(snapshot), next };
+      const message = toStatusMessage(snapshot);
+      step = { message, next };
       advance?.(step);
       advance = resolve;
+      for (const hear of listeners) hear(message);
     },
-    async *follow(signal) {
-      let at = step;
-      while (at) {
-        yield at.message;
-        at = await raceSignal(at.next, signal);
-      }
-    },
+    follow: (caller) => ({
+      [Symbol.asyncIterator]: () => iterate(caller),
+      listen(hear) {
+        if (step) hear(step.message);
+        listeners.add(hear);
+        return () => void listeners.delete(hear);
+      },
+    }),
   };
 }

@@ -36,7 +36,7 @@ export function createStatusService(status: Status, slaTarget: number): ServiceI
   const { feed, subscriptions } = status;
   return {
     get: async () => toStatusMessage(feed.now),
-    watch: ({ signal }) => feed.follow(signal),
+    watch: (call) => feed.follow(call),
     async getSla(_, { months = 3 }) {
       const report = await status.reportSla(months);
       return create(SlaReportSchema, {

@@ -19,6 +19,7 @@ import { path } from "./path.ts";
 import { profileCreate } from "./profile-create.ts";
 import { profileSurvival } from "./profile-survival.ts";
 import { remoteClients } from "./remote-clients.ts";
+import { statusFollowers } from "./status-followers.ts";
 import { printTable } from "./table.ts";
 import { warmStart } from "./warm-start.ts";
 import { webhooks } from "./webhooks.ts";
@@ -44,6 +45,7 @@ const benches: readonly Bench[] = [
   webhooks,
   webhooksHanging,
   webhooksOldLog,
+  statusFollowers,
   input,
   live,
 ];

@@ -1,9 +1,13 @@
 import { randomBytes } from "node:crypto";
+import { connect as connectHttp2 } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { StatusService } from "../../src/gen/pilothouse/v1/status_pb.ts";
 import { httpRouteOf } from "../../src/http-route.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import type { ComponentName, Health } from "../../src/status/components.ts";
+import { changeIncident, insertIncident } from "../../src/status/incident-store.ts";
 import { admin } from "../support/admin.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type DoorName, doors } from "../support/door-calls.ts";
@@ -95,8 +99,12 @@ async function byToken(door: DoorName, method: DescMethod, token: string) {
 /** Reads the messages of the stream of Server-Sent Events. */
 async function* follow(signal: AbortSignal) {
   const answer = await fetch(`${gateway.url}/v1/status/stream`, { signal });
+  yield* framesOf(answer.body ?? []);
+}
+
+async function* framesOf(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
   let text = "";
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of chunks) {
     text += Buffer.from(chunk).toString();
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
       const frame = text.slice(0, end);
@@ -259,6 +267,45 @@ test("deliveries that nobody takes up degrade webhooks", async () => {
   release.resolve();
   await holding;
   await expect.poll(() => componentOf("webhooks"), patience).toBe("operational");
+});
+
+/** Says that something is wrong, as the operator does; gives what says that it is over. */
+async function declare(title: string, component: ComponentName, health: Health, text = "It is slow.") {
+  const id = createIds({ now: Date.now }).next("inc");
+  const now = new Date();
+  const incident = { ...{ id, title, health, text }, components: [component], origin: "operator", from: now } as const;
+  await database.db.transaction(async (tx) => insertIncident(tx, incident, now));
+  const end = () =>
+    database.db.transaction(async (tx) => changeIncident(tx, id, "It is over.", new Date(), { resolved: true }));
+  return { id, end };
+}
+
+test("who follows over HTTP/2 hears of changes as well, and a stream begins again after all have left", async () => {
+  for (const title of ["The first", "The second"]) {
+    const client = connectHttp2(gateway.url);
+    try {
+      const frames = framesOf(client.request({ ":path": "/v1/status/stream" }));
+      const hears = async (status: string, ...titles: readonly string[]) => {
+        for (let shown = ""; shown !== `${status} ${titles}`; ) {
+          const { value } = await frames.next();
+          shown = `${value.status} ${value.incidents.map((incident: { title: string }) => incident.title)}`;
+        }
+      };
+      await hears("operational");
+      const { end } = await declare(title, "webhooks", "degraded");
+      await hears("degraded", title);
+      await end();
+      await hears("operational");
+    } finally {
+      client.destroy();
+    }
+  }
+});
+
+test("a stream ends when its client wants to wait no longer", async () => {
+  const headers = { "x-request-timeout-ms": "300" };
+  const followed = await (await fetch(`${gateway.url}/v1/status/stream`, { headers })).text();
+  expect(followed).toContain("session-timeout");
 });
 
 test("an address follows with a hundred streams at most", async () => {

@@ -1,0 +1,75 @@
+import type { ServerResponse } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Message } from "@bufbuild/protobuf";
+import type { Broadcast } from "../../src/platform/broadcast.ts";
+import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
+import { aliveFrame, frameOf, openFrame } from "./event-stream.ts";
+
+/** Followers are told that the stream is alive one part after the other, a second apart: each every 15 s. */
+const parts = 15;
+
+/** Followers that are written to before others have their turn, which is 3 ms of CPU. */
+const atOnce = 100;
+
+/** Bytes that wait for a follower who does not read, beside those that the kernel holds. A status has some thousands. */
+const mostWaiting = 262_144;
+
+/**
+ * Server-Sent Events of which all followers are sent the same bytes, written once. Each costs its connection and little
+ * else: ten thousand may follow a gateway.
+ */
+export class SharedStream {
+  readonly #write: MessageWriter;
+  readonly #parts: readonly Set<ServerResponse>[] = Array.from({ length: parts }, () => new Set());
+  #latest = "";
+  #turn = 0;
+  #count = 0;
+  #unlisten: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(write: MessageWriter) {
+    this.#write = write;
+  }
+
+  /** Sends what there is to a follower, and all that comes, until it closes. */
+  follow(messages: Broadcast<Message>, response: ServerResponse): void {
+    const part = this.#parts[this.#count % parts];
+    if (!part) return;
+    this.#count += 1;
+    response.once("close", () => {
+      part.delete(response);
+      if (this.#parts.every(({ size }) => size === 0)) this.#rest();
+    });
+    this.#unlisten ??= messages.listen((message) => {
+      this.#latest = frameOf(this.#write(message));
+      void this.#tell(this.#latest, this.#parts);
+    });
+    this.#timer ??= setInterval(() => {
+      this.#turn = (this.#turn + 1) % parts;
+      void this.#tell(aliveFrame, this.#parts.slice(this.#turn, this.#turn + 1));
+    }, 1_000);
+    response.write(openFrame + this.#latest);
+    part.add(response);
+  }
+
+  /** Tells followers, who may leave meanwhile. What is not the latest any more needs no telling. */
+  async #tell(frame: string, those: readonly Set<ServerResponse>[]): Promise<void> {
+    const bytes = Buffer.from(frame);
+    let told = 0;
+    for (const response of those.flatMap((part) => [...part])) {
+      if (frame !== aliveFrame && frame !== this.#latest) return;
+      told += 1;
+      if (told % atOnce === 0) await nextTurn();
+      if (response.writableLength > mostWaiting) response.destroy();
+      else if (!response.writableEnded && !response.destroyed) response.write(bytes);
+    }
+  }
+
+  /** Nobody follows: nothing is heard until somebody does. */
+  #rest(): void {
+    this.#unlisten?.();
+    clearInterval(this.#timer);
+    this.#unlisten = undefined;
+    this.#timer = undefined;
+  }
+}

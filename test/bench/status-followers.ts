@@ -1,0 +1,126 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { changeIncident, insertIncident } from "../../src/status/incident-store.ts";
+import { silentLog } from "../support/database.ts";
+import { Deployment } from "../support/deployment.ts";
+import { type Bench, boundVerdict, type Row } from "./bench.ts";
+import { ownCpuMs, pssBytes } from "./processes.ts";
+import type { FollowerNews, Hearing } from "./status-client.ts";
+
+const kibibyte = 1_024;
+const barKib = 20;
+const addresses = 200;
+
+/** Milliseconds: for the next sampling and its news; and until what a backend has counted can be read. */
+const [hearMs, countMs] = [60_000, 12_000];
+
+const id = "inc_01jd2z5r1v7k9m3q8t4w6x0y2b";
+
+/** What followers of the status cost a gateway, and whether all of them hear of changes. */
+export const statusFollowers: Bench = {
+  name: "status-followers",
+  title: `followers of the status over ${addresses} addresses: what each adds to the gateway's PSS, and what a change costs`,
+  async run(scale): Promise<Row[]> {
+    const [each, changes] = [scale.of(50, 5), scale.of(5, 2)];
+    await using deployment = await Deployment.start({ workers: 0, gateways: [{ LOG_LEVEL: "warn" }] });
+    await using db = disposable(openDatabase({ url: deployment.postgres.url }, silentLog));
+    const { url, pid = 0 } = deployment.gateway(0);
+    await deployment.fakeWorker();
+    // The outage of a service that had no worker yet is no change of what is measured.
+    const isWell = async () => (await (await fetch(`${url}/v1/status`)).json()).incidents.length === 0;
+    if (!(await waitUntil(isWell, { timeout: hearMs, every: 200 }))) throw new Error("the service does not get well");
+    await declare(db, 0);
+    // The heap has grown by what followers take who are gone again.
+    await (await openFollowers(url, 1)).leave();
+    await sleep(countMs);
+    const before = pssBytes(pid);
+    const followers = await openFollowers(url, each);
+    await sleep(countMs);
+    const kibEach = (pssBytes(pid) - before) / kibibyte / followers.count;
+    const [reads, idle] = [await countReads(db), ownCpuMs(pid)];
+    await sleep(countMs);
+    const idleCpu = ownCpuMs(pid) - idle;
+    const spreads: number[] = [];
+    const changing = ownCpuMs(pid);
+    for (let change = 1; change <= changes; change += 1) spreads.push(await followers.hear(() => declare(db, change)));
+    const cpu = ownCpuMs(pid) - changing;
+    await sleep(countMs);
+    const queries = ((await countReads(db)) - reads) / changes;
+    await followers.leave();
+    return [
+      {
+        what: "PSS of a follower",
+        ours: `${kibEach.toFixed(1)} KiB`,
+        bare: "",
+        verdict: boundVerdict(kibEach, barKib, "KiB"),
+      },
+      {
+        what: `${changes} changes`,
+        ours: `${Math.max(...spreads).toFixed(0)} ms`,
+        bare: "",
+        verdict: `from the first to the last of ${followers.count} that hear it, at worst; ${(cpu / changes).toFixed(0)} ms of CPU a change`,
+      },
+      { what: "queries a change", ours: queries.toFixed(1), bare: "", verdict: boundVerdict(queries, 1, "queries") },
+      { what: "12 s without a change", ours: `${idleCpu} ms`, bare: "", verdict: "of CPU (no bar)" },
+    ];
+  },
+};
+
+function disposable(db: Database): Database & AsyncDisposable {
+  return Object.assign(db, { [Symbol.asyncDispose]: () => db.close() });
+}
+
+/** Says something of the one incident, as the operator does. */
+async function declare(db: Database, change: number): Promise<void> {
+  await db.transaction(async (tx) => {
+    const now = new Date();
+    if (change > 0) return changeIncident(tx, id, `It goes on (${change}).`, now);
+    const components = ["webhooks"] as const;
+    const words = { title: "Deliveries wait", health: "degraded", text: "We look into it." } as const;
+    insertIncident(tx, { id, origin: "operator", components, from: now, ...words }, now);
+  });
+}
+
+/** How often the board was read: each reading looks once for what was said of the one incident. */
+async function countReads(db: Database): Promise<number> {
+  const named = {
+    name: "",
+    text: "select seq_scan + coalesce(idx_scan, 0) as scans from pg_stat_user_tables where relname = 'status_updates'",
+  };
+  const [row] = await db.named<{ scans: string }>(named, []);
+  return Number(row?.scans);
+}
+
+/** Opens so many streams from each address. */
+async function openFollowers(url: string, each: number) {
+  const client = fork(new URL("status-client.ts", import.meta.url), [new URL(url).port, `${addresses}`, `${each}`]);
+  const count = addresses * each;
+  const ready = Promise.withResolvers<void>();
+  let heard: Hearing[] = [];
+  client.on("message", (news: FollowerNews) => {
+    if ("lost" in news) ready.reject(new Error(news.lost));
+    else if ("following" in news) ready.resolve();
+    else heard.push(...news.heard);
+  });
+  await ready.promise;
+  return {
+    count,
+    /** Gives the milliseconds between the first and the last that hear of a change. */
+    async hear(change: () => Promise<void>): Promise<number> {
+      await sleep(200);
+      heard = [];
+      await change();
+      const sum = () => heard.reduce((all, { followers }) => all + followers, 0);
+      if (!(await waitUntil(() => sum() >= count, { timeout: hearMs, every: 20 })))
+        throw new Error(`${sum()} of ${count} have heard of a change`);
+      return Math.max(...heard.map(({ last }) => last)) - Math.min(...heard.map(({ first }) => first));
+    },
+    async leave(): Promise<void> {
+      const gone = once(client, "exit");
+      client.disconnect();
+      await gone;
+    },
+  };
+}
