@@ -1,13 +1,18 @@
 import { defineService } from "../feature.ts";
 import { BillingService } from "../gen/pilothouse/v1/billing_pb.ts";
 import { sandboxMigrations } from "../processors/sandbox/sandbox-store.ts";
+import type { Status } from "../status/status.ts";
 import { type CardSyncParts, createCardSync } from "./card-sync.ts";
 import { type CardNoticeParts, takeCardNotice } from "./notices.ts";
+import { createProcessorLook } from "./processor-look.ts";
 import { type ReconciliationParts, reconciliationJobs } from "./reconciliation.ts";
 import { type BillingServiceParts, createBillingService } from "./service.ts";
 import { billingMigrations } from "./tables.ts";
 
-type BillingParts = BillingServiceParts & CardSyncParts & CardNoticeParts & ReconciliationParts;
+type BillingParts = BillingServiceParts &
+  CardSyncParts &
+  CardNoticeParts &
+  ReconciliationParts & { readonly status: Status };
 
 /** Subscriptions that are paid by card. */
 export const billing = defineService({
@@ -16,6 +21,8 @@ export const billing = defineService({
   create(parts: BillingParts) {
     const { card, onNotice } = parts.processors;
     if (card) onNotice("stripe", (notice) => takeCardNotice(parts, card, notice));
+    const look = createProcessorLook(parts.processors, parts.config.prices);
+    if (look) parts.status.sources.watch(look);
     return {
       methods: createBillingService(parts),
       works: [createCardSync(parts)],

@@ -11,9 +11,16 @@ const components: Readonly<Record<string, ComponentName>> = {
   ViewLinkService: "live_view",
 };
 
+/** Those that need a payment processor, where there is one. */
+const billing: typeof components = { BillingService: "billing", CryptoOrderService: "billing" };
+
 /** Has the answers of all services counted: what fails by a fault of ours, and whose calls those were. */
-export function noteAnswers(sources: Sources): (service: string, failed: boolean, accountId?: string) => void {
-  const tallies = new Map(Object.entries(components).map(([service, name]) => [service, sources.tally(name)]));
+export function noteAnswers(
+  sources: Sources,
+  takesPayments: boolean,
+): (service: string, failed: boolean, accountId?: string) => void {
+  const own = Object.entries({ ...components, ...(takesPayments && billing) });
+  const tallies = new Map(own.map(([service, name]) => [service, sources.tally(name)]));
   const api = sources.tally("api");
   return (service, failed, accountId) => (tallies.get(service) ?? api).note(failed, accountId);
 }

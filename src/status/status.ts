@@ -57,6 +57,7 @@ export function createStatus(parts: StatusParts, every?: number): Status {
   const pace = paceOf(every);
   const sources = createSources();
   const feed = createFeed();
+  const takesPayments = config.embedded || config.stripe !== undefined || config.btcPay !== undefined;
   // A machine of one's own is off at night: that is no outage of anybody's.
   const sampler = createSampler({ ...parts, sources, feed, pace, countsAbsence: !config.embedded });
   sources.watch({
@@ -67,7 +68,7 @@ export function createStatus(parts: StatusParts, every?: number): Status {
     },
   });
   return {
-    ...{ sources, feed, pace, noteAnswer: noteAnswers(sources) },
+    ...{ sources, feed, pace, noteAnswer: noteAnswers(sources, takesPayments) },
     history: createHistory({ db, clock, feed }),
     subscriptions: createSubscriptions(parts),
     mails: createIncidentMails({ ...parts, publicUrl: config.publicUrl }),

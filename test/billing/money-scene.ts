@@ -19,6 +19,7 @@ import { createIds } from "../../src/platform/ids.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
 import { createProcessors, type Processors } from "../../src/processors/processors.ts";
 import type { Sandbox } from "../../src/processors/sandbox/sandbox.ts";
+import { createSources } from "../../src/status/sources.ts";
 import type { Work } from "../../src/work/work.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 
@@ -84,6 +85,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
     processors,
     work,
     limits: createLimits(clock),
+    status: { sources: createSources() },
   };
   const parts = { ...shared, mailer: mailer as never };
   const features: CreatedFeature[] = [billing, cryptoOrders].flatMap(({ create }) => create?.(parts as never) ?? []);

@@ -28,8 +28,8 @@ export interface ProcessorServer extends AsyncDisposable {
   invoice(id: string): Promise<Thing | undefined>;
   /** Does something at the processor, and takes the notices of it. */
   act(id: string, action: string): Promise<SentNotice[]>;
-  /** Changes what it answers at a path: the body of an answer. */
-  answer: (path: string, body: string) => string;
+  /** Changes what it answers at a path: the body of an answer; one that does not come is a processor that hangs. */
+  answer: (path: string, body: string) => string | Promise<string>;
 }
 
 /** Starts it. */
@@ -59,7 +59,8 @@ export async function startProcessorServer(now: () => number): Promise<Processor
     const asking = { method, path, headers: sent, body };
     requests.push(asking);
     const answer = await inTurn(() => transport(asking));
-    response.writeHead(answer.status, answer.headers).end(made.answer(path, answer.body));
+    const sentBack = await made.answer(path, answer.body);
+    response.writeHead(answer.status, answer.headers).end(sentBack);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -179,8 +179,11 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
       case "POST customers":
         return make("customer", "cus", { metadata: form.metadata ?? {} });
       case "GET prices": {
-        const keys = Object.values(form.lookup_keys ?? {});
-        return listed((await store.list("price")).filter(({ lookup_key }) => keys.includes(lookup_key)));
+        const prices = await store.list("price");
+        const keys = form.lookup_keys && Object.values(form.lookup_keys);
+        return listed(
+          keys ? prices.filter(({ lookup_key }) => keys.includes(lookup_key)) : prices.slice(0, form.limit),
+        );
       }
       case "GET prices/:id":
         return need(id, "price");
