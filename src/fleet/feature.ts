@@ -10,7 +10,9 @@ export const fleet: Feature<{ readonly db: Database; readonly status: Status }> 
     sources.watch({
       component: "sessions",
       async look() {
-        const { workers, failing } = await countLaunchers(db);
+        const { workers, failing, hasBegun } = await countLaunchers(db);
+        // No session was to be had before the first worker has come: that is no outage of them.
+        if (!hasBegun) return undefined;
         if (failing === workers) return "major_outage";
         return failing > 0 ? "partial_outage" : "operational";
       },

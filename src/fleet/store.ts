@@ -249,11 +249,12 @@ export async function countSlots(db: Queryable): Promise<{ held: number; free: n
 }
 
 /** Counts the live workers that are to take sessions, and those of them whose browsers do not come up. */
-export async function countLaunchers(db: Queryable): Promise<{ workers: number; failing: number }> {
+export async function countLaunchers(db: Queryable): Promise<{ workers: number; failing: number; hasBegun: boolean }> {
   return await db.sql
     .selectFrom("workers")
     .select(sql<number>`count(*)::int`.as("workers"))
     .select(sql<number>`(count(*) filter (where launches_fail))::int`.as("failing"))
+    .select(sql<boolean>`exists (select from workers)`.as("hasBegun"))
     .where(isAlive)
     .where("draining", "=", false)
     .executeTakeFirstOrThrow();

@@ -7,10 +7,10 @@ import { createTally, type Tally } from "./tally.ts";
 export interface Source {
   readonly component: ComponentName;
   /**
-   * Looks. Gives how the component is by that; what throws, or takes longer than 3 s, is failing. The signal aborts when
-   * nobody waits any more.
+   * Looks. Gives how the component is by that, undefined while it has not begun; what throws, or takes longer than 3 s, is
+   * failing. The signal aborts when nobody waits any more.
    */
-  look(signal: AbortSignal): Promise<Health>;
+  look(signal: AbortSignal): Promise<Health | undefined>;
   /** What the component is while it fails; a major outage unless it says. */
   readonly failing?: Health;
 }
@@ -53,9 +53,12 @@ export function createSources(): Sources {
       const findings = await Promise.all(sources.map((source) => lookAt(source, limit)));
       const outcomes = [...tallies].map(([component, tally]) => ({ component, ...tally.take() }));
       const measured = new Set([...findings, ...outcomes].map(({ component }) => component));
+      for (const { component, health } of findings) if (health === undefined) measured.delete(component);
       return {
         components: componentNames.filter((name) => measured.has(name)),
-        findings: findings.filter(({ health }) => health !== "operational"),
+        findings: findings.flatMap(({ component, health }) =>
+          health === undefined || health === "operational" ? [] : [{ component, health }],
+        ),
         outcomes: outcomes.filter(({ total }) => total > 0),
       };
     },

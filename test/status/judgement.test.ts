@@ -64,6 +64,9 @@ test("a source that fails, or hangs, is a fault of its component; one that nobod
     look: (signal) => new Promise(() => signal.addEventListener("abort", () => aborted.resolve())),
   });
   sources.watch({ component: "webhooks", look: async () => ok });
+  // What has not begun is not shown either, whatever is counted of it.
+  sources.watch({ component: "sessions", look: async () => undefined });
+  sources.tally("sessions");
   sources.tally("api").note(true, "acc_1");
   const seen = await sources.look(50);
   await aborted.promise;

@@ -31,6 +31,8 @@ let database: TestDatabase;
 let between: PostgresBetween;
 let gateway: PeopleGateway;
 let worker: FakeWorker;
+/** What was shown before the first worker had come. */
+let atFirst: Awaited<ReturnType<typeof read>>;
 
 const urlOf = (directory: string) =>
   `postgres://localhost/postgres?user=postgres&host=${encodeURIComponent(directory)}`;
@@ -49,8 +51,15 @@ beforeAll(async () => {
   between = await PostgresBetween.start(database);
   const own = { DATABASE_URL: urlOf(between.directory), SECRETS_KEYS: testSecretsKeys, WORKER_TOKEN: workerToken };
   gateway = await startPeopleGateway({ ...own, HOST: "127.0.0.1" }, { statusEvery });
+  const { updated_at: begun } = await read();
+  // A fault would show by then.
+  const isLater = async () => {
+    atFirst = await read();
+    return Date.parse(atFirst.updated_at) - Date.parse(begun) > 3 * statusEvery;
+  };
+  expect(await waitUntil(isLater, { timeout: patience.timeout, every: patience.interval })).toBe(true);
   worker = await startWorker();
-  const isWell = async () => (await read()).status === "operational";
+  const isWell = async () => (await componentOf("sessions")) === "operational";
   expect(await waitUntil(isWell, { timeout: patience.timeout, every: patience.interval })).toBe(true);
 }, 60_000);
 afterAll(async () => {
@@ -70,6 +79,12 @@ async function read() {
 
 const componentOf = async (component: string): Promise<string> =>
   (await read()).components.find(({ name }: { name: string }) => name === component)?.status;
+
+test("before the first worker has come there are no sessions, which is no incident", () => {
+  const { status, incidents, components } = atFirst;
+  expect([status, incidents]).toEqual(["operational", []]);
+  expect(components.map(({ name }: { name: string }) => name)).not.toContain("sessions");
+});
 
 describe.each(doors)("over %s", (door) => {
   test("everybody reads how the service is, and follows it", async () => {
