@@ -43,7 +43,7 @@ export interface OrderJob {
 
 export interface OrderSyncParts {
   readonly db: Database;
-  readonly config: Pick<Config, "smtpUrl" | "embedded" | "publicUrl" | "operatorEmail">;
+  readonly config: Pick<Config, "smtpUrl" | "embedded" | "operatorEmail">;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Registry;
@@ -139,8 +139,9 @@ export function createOrders(parts: OrderSyncParts): Orders {
       ...{ paidAt: timestampFromDate(paidAt), livemode: order.livemode },
     });
     await events.append(tx, { accountId, subject: id }, CryptoOrderPaidEventSchema, data);
-    const receipt = `${config.publicUrl}/v1/billing/crypto-orders/${id}/receipt.pdf`;
-    const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. Receipt ${order.receipt_number}: ${receipt}`];
+    // An address in a line is none that can be opened, and who opens it in a browser shows no key.
+    const receipt = `Its receipt has the number ${order.receipt_number}; the order gives it as JSON, text and PDF.`;
+    const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
     await tell(tx, accountId, { subject: "Your order is paid", lines });
   }
 

@@ -33,11 +33,15 @@ export function mailTo({ id, email, name }: Recipient, mail: Omit<Mail, "to" | "
 const bounds = { subject: 150, lines: 40, line: 2_000 };
 
 /** What mail programs make a link of: a character of an address between two others, as in `a.example`, `a@b`, `http://`. */
-const linkMarks = /(?<=\S)[.:/@](?=\S)/g;
+const linkMarks = /(?<=\S)[.:/@](?=\S)/;
+
+/** Amounts and times of day, which nobody makes a link of: who copies one is to have what is shown. */
+const plainNumber = /(?<![^\s(])\d{1,20}[.:]\d{1,20}(?=[.,;)]?(?:\s|$))/;
+const markOrNumber = new RegExp(`${plainNumber.source}|${linkMarks.source}`, "g");
 
 /** Puts a space without width behind whatever would make a link of a text. */
 export function unlinked(text: string): string {
-  return text.replaceAll(linkMarks, "$&\u200B");
+  return text.replaceAll(markOrNumber, (found) => (found.length > 1 ? found : `${found}\u200B`));
 }
 
 /** One line of text without control characters, which in a header would begin another one. */

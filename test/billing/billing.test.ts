@@ -36,7 +36,7 @@ test("who pays by card has the tier, and who ends the subscription has it no mor
   expect(billing.subscription).toMatchObject({ ...bought, amount_cents: 49_000, currency: "usd" });
   expect(await tierOf(ada)).toBe("api_builder");
   const mail = await mailAbout(gateway.mailbox, ada.email, "You have subscribed");
-  expect(mail.text.replaceAll("\u200B", "")).toContain("490.00 USD");
+  expect(mail.text).toContain("490.00 USD");
   const again = await ada.rest("/v1/billing/checkout-session", { tier: "personal" });
   expect(again).toMatchObject({ status: 409 });
   await pressPortal(ada.rest, "cancel");
