@@ -58,6 +58,22 @@ export async function returnPayment(
   return true;
 }
 
+/** Notes that what came in for an order that has ended unpaid was returned; false when it has not. Refuses in words. */
+export async function returnLeftover(
+  tx: Tx,
+  { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">,
+  id: string,
+): Promise<boolean> {
+  const order = await lockOrder(tx, id);
+  if (order.status !== "failed" && order.status !== "cancelled") return false;
+  if (order.irregularity === null) throw new StartRefused(`nothing that came in for ${id} is left to be returned`);
+  const now = new Date(clock.now());
+  // What comes in after this wants another look.
+  await changeOrder(tx, id, [order.status], { refunded_at: now, irregularity: null, updated_at: now });
+  audit.record(tx, { ...recordOf(order, "refund"), data: { crypto_amount_paid: order.crypto_amount_paid } });
+  return true;
+}
+
 /** Notes that a paid order was refunded, which ends its months; gives the cents. Refuses in words for the operator. */
 export async function refundOrder(
   tx: Tx,

@@ -87,7 +87,8 @@ function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
   const order_ = compareDecimals(paid, order.crypto_amount);
   if (order.status === "paid") return order_ > 0 ? "too_much" : null;
   if (isOpen(order.status) || order.status === "quoted") return null;
-  if (order.failure_reason === "refunded")
+  // What was returned is known: only what came in since wants a look.
+  if (order.failure_reason === "refunded" || order.refunded_at)
     return compareDecimals(paid, order.crypto_amount_paid) > 0 ? "too_late" : null;
   return order_ < 0 ? "too_little" : "too_late";
 }

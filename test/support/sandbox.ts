@@ -15,13 +15,14 @@ type Billing = any;
 /** Waits until an account's billing is as it should be, and gives it. */
 export async function billingUntil(rest: Rest, isSo: (billing: Billing) => boolean): Promise<Billing> {
   let billing: Billing;
-  await waitUntil(
+  const isThere = await waitUntil(
     async () => {
       billing = (await rest("/v1/billing")).body;
       return isSo(billing);
     },
-    { timeout: 10_000, every: 20 },
+    { timeout: 20_000, every: 20 },
   );
+  if (!isThere) throw new Error(`the billing stays as it is: ${JSON.stringify(billing)}`);
   return billing;
 }
 

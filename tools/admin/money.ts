@@ -1,4 +1,4 @@
-import { extendOrder, refundOrder, returnPayment } from "../../src/billing/order-operator.ts";
+import { extendOrder, refundOrder, returnLeftover, returnPayment } from "../../src/billing/order-operator.ts";
 import { listOrders } from "../../src/billing/order-store.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { systemClock } from "../../src/platform/clock.ts";
@@ -34,7 +34,8 @@ export const refund: AdminCommand = {
   help: `refund --order <id> [--cents <amount>]
 
   notes that an order was refunded, which the operator has done in the wallet: the months of one that is paid
-  end, and it stays paid; one of which the payment was not settled yet fails
+  end, and it stays paid; one of which the payment was not settled yet fails; of one that was paid too little
+  or too late, what came in is returned, and it wants no look any more
 
   --cents <amount>        what was refunded of its price (default: all of it)`,
   options: ["order", "cents"],
@@ -46,6 +47,8 @@ export const refund: AdminCommand = {
         const { audit, bus } = operator;
         if (cents === undefined && (await returnPayment(tx, { audit, work: createWork({ bus, clock }) }, id)))
           return `${id} fails, since what was paid is returned.`;
+        if (cents === undefined && (await returnLeftover(tx, { clock, audit }, id)))
+          return `What came in for ${id} is returned.`;
         const amount = await refundOrder(tx, partsOf(operator), { id, cents });
         return `${id} is refunded with ${amount} cents, and its months have ended.`;
       }),
