@@ -87,6 +87,12 @@ const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
   left.amount_cents === right.amount_cents &&
   left.period_ends_at.getTime() === right.period_ends_at.getTime();
 
+/** What people are told of a subscription that is active, by what it was before. */
+const activeSubjects: Readonly<Partial<Record<Status, string>>> = {
+  past_due: "Your payment has come in",
+  cancelling: "Your subscription goes on",
+};
+
 /** What people are told when a subscription has become what it is. */
 function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): MoneyNews | undefined {
   const [tier, until] = [tierText(now.tier), dayText(now.period_ends_at)];
@@ -119,14 +125,20 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
       };
     case "active":
       return {
-        subject: before?.status === "past_due" ? "Your payment has come in" : "You have subscribed",
+        subject: (before && activeSubjects[before.status]) ?? "You have subscribed",
         lines: [`${tier} costs ${cost}, and is paid until ${until}.`],
       };
   }
 }
 
-/** Has the processor of cards be asked about an account whose deletion is part of a transaction: nothing is renewed then. */
-export async function endRenewals(tx: Tx, work: Work, accountId: string): Promise<void> {
+/** By which we know a subscription that the deletion of its account has stopped: that of one who ended it himself stays so. */
+const stopMark = "pilothouse_stopped";
+
+/**
+ * Has the processor of cards be asked about an account whose deletion, or return, is part of a transaction: nothing is
+ * renewed of one that is deleted, and what its deletion has stopped goes on when it is back.
+ */
+export async function followDeletion(tx: Tx, work: Work, accountId: string): Promise<void> {
   const lanes = await listCustomers(tx, accountId);
   work.enqueueAll(
     tx,
@@ -181,9 +193,18 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
       if (status === "cancelling" || found.status === "canceled" || found.status === "incomplete_expired") continue;
       // A change that is to come holds the subscription.
       if (schedule) await subscriptionSchedules.release(typeof schedule === "string" ? schedule : schedule.id);
-      if (status === "active") await subscriptions.update(id, { cancel_at_period_end: true });
+      if (status === "active")
+        await subscriptions.update(id, { cancel_at_period_end: true, metadata: { [stopMark]: "true" } });
       else await subscriptions.cancel(id);
     }
+  }
+
+  /** Has what the deletion of an account has stopped be renewed again, once it is back. */
+  async function resumeRenewal({ client }: CardProcessor, found: readonly Stripe.Subscription[]): Promise<boolean> {
+    const stopped = found.filter((each) => statusOf(each) === "cancelling" && each.metadata?.[stopMark]);
+    for (const { id } of stopped)
+      await client.subscriptions.update(id, { cancel_at_period_end: false, metadata: { [stopMark]: "" } });
+    return stopped.length > 0;
   }
 
   /** Lists the charges of a customer that were returned, or may have been. */
@@ -256,8 +277,10 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     const accountId = owner.account_id;
     const returned = reconciles ? await listReturned(card, customerId, accountId) : [];
     for (const id of charge === undefined ? returned : [charge]) await endReturned(card, customerId, id);
-    if (await isDeleted(db, accountId)) await stopRenewal(card, customerId);
-    const { data } = await listAll(card, customerId);
+    const isGone = await isDeleted(db, accountId);
+    if (isGone) await stopRenewal(card, customerId);
+    let { data } = await listAll(card, customerId);
+    if (!isGone && (await resumeRenewal(card, data))) data = (await listAll(card, customerId)).data;
     await db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       const [known, prices] = [

@@ -4,7 +4,7 @@ import { findAccount } from "../accounts/store.ts";
 import { findUserOfLogin } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
 import { invalidMailToken, makeMailToken, useMailToken, validFor } from "../auth/mail-tokens.ts";
-import { endRenewals } from "../billing/card-sync.ts";
+import { followDeletion } from "../billing/card-sync.ts";
 import { type AuditLog, type Call, loginOf } from "../call.ts";
 import {
   type AccountDeletion,
@@ -77,7 +77,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       if (!isClosed || member?.role !== "owner") throw fail("revoked-key");
       await revokeInvitesOf(tx, accountId, new Date(now));
       settle(tx, accountId);
-      await endRenewals(tx, work, accountId);
+      await followDeletion(tx, work, accountId);
       call.audit(tx, { subject: accountId, data: { deletes_at: deletesAt.toISOString() } });
       await tellDeletion(tx, accountId, user.email, deletesAt);
     });
@@ -92,6 +92,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       if (owner?.role !== "owner" || !(await reopenAccount(tx, owner.account_id, new Date(now))))
         throw invalidMailToken();
       settle(tx, owner.account_id);
+      await followDeletion(tx, work, owner.account_id);
       const record = { accountId: owner.account_id, action: "account.restore", subject: owner.account_id };
       audit.record(tx, { ...record, actor: userActor({ id: userId, email: owner.email }), call });
       const { name: accountName } = await findAccount(tx, owner.account_id);

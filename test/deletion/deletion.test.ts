@@ -9,7 +9,7 @@ import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
-import { pressPortal, subscribe } from "../support/sandbox.ts";
+import { billingUntil, pressPortal, subscribe } from "../support/sandbox.ts";
 import { smallRecipe } from "../support/small-recipe.ts";
 import { causeEvent, register, startEndpoints } from "../webhooks/scene.ts";
 
@@ -88,6 +88,24 @@ test.each(["resume", "lower", "fail"])(
     const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;
     await close(owner);
     expect([await use(key), await is(action === "fail" ? "ended" : "cancelling")]).toEqual(["revoked-key", true]);
+  },
+);
+
+test.each(["resume", "cancel"])(
+  "what was renewed before is again when the account is back (%s before)",
+  async (action) => {
+    const owner = await gateway.signUp();
+    await subscribe(owner.rest);
+    await pressPortal(owner.rest, action);
+    const before = action === "cancel" ? "cancelling" : "active";
+    await billingUntil(owner.rest, ({ subscription }) => subscription.status === before);
+    const token = await close(owner);
+    const jobs = gateway.app.db.sql.selectFrom("work_jobs").select("id").where("kind", "=", "card-customer");
+    const isIdle = async () => (await jobs.execute()).length === 0;
+    expect(await waitUntil(isIdle, { timeout: 20_000, every: 20 })).toBe(true);
+    await call(restore, { token });
+    expect(await waitUntil(isIdle, { timeout: 20_000, every: 20 })).toBe(true);
+    await billingUntil(owner.rest, ({ subscription }) => subscription.status === before);
   },
 );
 

@@ -220,7 +220,8 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
       case "POST subscriptions/:id": {
         const subscription = await need(id, "subscription");
         if (subscription.schedule) throw new SandboxRefusal(400, "the subscription is managed by a schedule");
-        return update(subscription, { cancel_at_period_end: form.cancel_at_period_end === "true" });
+        const metadata = { ...subscription.metadata, ...form.metadata };
+        return update(subscription, { cancel_at_period_end: form.cancel_at_period_end === "true", metadata });
       }
       case "POST subscription_schedules/:id/release": {
         const held = (await store.list("subscription")).find(({ schedule }) => schedule === id);
