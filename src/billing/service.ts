@@ -20,7 +20,7 @@ import { listGrants } from "../limits/paid-store.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
 import { type QuotaParts, readQuotas } from "../me/quotas.ts";
 import type { Config } from "../platform/config.ts";
-import { fail, failFields } from "../platform/errors.ts";
+import { Failure, fail, failFields } from "../platform/errors.ts";
 import { priceOf } from "../platform/prices.ts";
 import { storedNames } from "../platform/rest-json/names.ts";
 import { asProcessorFailure, type CardProcessor, noProcessor, type Processors } from "../processors/processors.ts";
@@ -37,6 +37,7 @@ import {
   listOpenCheckouts,
   listSubscriptions,
   type SubscriptionRow,
+  setLookAt,
 } from "./store.ts";
 
 export interface BillingServiceParts extends QuotaParts {
@@ -104,10 +105,18 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     return kept;
   }
 
-  /** Of several pages that are open at once two could be paid. */
-  async function closeOthers({ client }: CardProcessor, { id }: Customer): Promise<void> {
+  /** Of several pages that are open at once two could be paid. Throws when one of them was, of which we have not heard yet. */
+  async function closeOthers({ client, isSandbox }: CardProcessor, { id, account_id }: Customer): Promise<void> {
+    const { sessions } = client.checkout;
     for (const open of await listOpenCheckouts(db, id, new Date(clock.now()))) {
-      await client.checkout.sessions.expire(open).catch(() => undefined);
+      // One that is not open any more cannot be expired.
+      const { status, subscription } = await sessions.expire(open).catch(() => sessions.retrieve(open));
+      if (status === "open") throw new Error("a checkout stays open");
+      const known = status === "complete" ? await listSubscriptions(db, account_id, isSandbox) : undefined;
+      if (known && !known.some((row) => row.id === subscription)) {
+        await db.transaction(async (tx) => setLookAt(tx, open, new Date(clock.now())));
+        throw fail("conflict", {}, { detail: "a checkout of the account was paid a moment ago: look at its billing" });
+      }
       await closeCheckout(db, open);
     }
   }
@@ -132,7 +141,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
       );
       return { ...made, customer: customer.id };
     })().catch((error: unknown) => {
-      throw asProcessorFailure(error);
+      throw error instanceof Failure ? error : asProcessorFailure(error);
     });
     return { session, tier, interval, cents };
   }

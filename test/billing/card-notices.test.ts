@@ -61,6 +61,20 @@ test("a payment is found of which no notice came", async () => {
   await billingUntil(ada.rest, ({ tier }) => tier === "personal");
 });
 
+test("who has paid a moment ago is given no second page to pay on", async () => {
+  const ada = await gateway.signUp();
+  await pay(ada);
+  const request = { tier: "api_builder" };
+  expect(await ada.rest("/v1/billing/checkout-session", request)).toMatchObject({ status: 409 });
+  // No notice of it has come: it is looked at at once.
+  await billingUntil(ada.rest, ({ tier }) => tier === "personal");
+  const { body: portal } = await ada.rest("/v1/billing/portal-session", {});
+  await processor.sandbox.act(portal.id, "end");
+  await deliverAll();
+  await billingUntil(ada.rest, ({ tier }) => tier === "free");
+  expect(await ada.rest("/v1/billing/checkout-session", request)).toMatchObject({ status: 201 });
+});
+
 test("a notice with an old or a wrong signature is refused, and one of a stranger's customer asks nothing", async () => {
   const ada = await gateway.signUp();
   const [notice] = await pay(ada);
@@ -95,7 +109,7 @@ test("a higher tier serves when its own invoice is paid, and a lower one with th
     await processor.sandbox.act(portal, action);
     await deliverAll();
     const isDone = async () => (await gateway.app.db.sql.selectFrom("work_jobs").select("id").execute()).length === 0;
-    await waitUntil(isDone, { timeout: 10_000, every: 20 });
+    expect(await waitUntil(isDone, { timeout: 20_000, every: 20 })).toBe(true);
     const { body } = await ada.rest("/v1/billing");
     expect([action, body.tier, body.subscription.amount_cents]).toEqual([action, tier, cents]);
   };

@@ -191,8 +191,13 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
         return makePrice(form);
       case "POST checkout/sessions":
         return makeCheckout(form);
-      case "POST checkout/sessions/:id/expire":
-        return change("checkout.session", await need(id, "checkout session"), { status: "expired" });
+      case "GET checkout/sessions/:id":
+        return need(id, "checkout session");
+      case "POST checkout/sessions/:id/expire": {
+        const session = await need(id, "checkout session");
+        if (session.status !== "open") throw new SandboxRefusal(400, `the checkout session is ${session.status}`);
+        return change("checkout.session", session, { status: "expired" });
+      }
       case "GET billing_portal/configurations":
         return listed(await store.list("billing_portal.configuration"));
       case "POST billing_portal/configurations":
