@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { connect as connectHttp2 } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { StatusService } from "../../src/gen/pilothouse/v1/status_pb.ts";
 import { httpRouteOf } from "../../src/http-route.ts";
@@ -14,6 +15,7 @@ import { type DoorName, doors } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { freshEmail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
 
@@ -31,6 +33,7 @@ let database: TestDatabase;
 let between: PostgresBetween;
 let gateway: PeopleGateway;
 let worker: FakeWorker;
+let browser: Browser;
 /** What was shown before the first worker had come. */
 let atFirst: Awaited<ReturnType<typeof read>>;
 
@@ -51,6 +54,7 @@ beforeAll(async () => {
   between = await PostgresBetween.start(database);
   const own = { DATABASE_URL: urlOf(between.directory), SECRETS_KEYS: testSecretsKeys, WORKER_TOKEN: workerToken };
   gateway = await startPeopleGateway({ ...own, HOST: "127.0.0.1" }, { statusEvery });
+  browser = await launchPlainBrowser();
   const { updated_at: begun } = await read();
   // A fault would show by then.
   const isLater = async () => {
@@ -63,6 +67,7 @@ beforeAll(async () => {
   expect(await waitUntil(isWell, { timeout: patience.timeout, every: patience.interval })).toBe(true);
 }, 60_000);
 afterAll(async () => {
+  await browser?.close();
   worker?.die();
   await gateway?.[Symbol.asyncDispose]();
   await between?.[Symbol.asyncDispose]();
@@ -321,6 +326,69 @@ test("a stream ends when its client wants to wait no longer", async () => {
   const headers = { "x-request-timeout-ms": "300" };
   const followed = await (await fetch(`${gateway.url}/v1/status/stream`, { headers })).text();
   expect(followed).toContain("session-timeout");
+});
+
+/** Opens the page; what its policy forbids, and what fails in it, is among the faults. */
+async function openPage(javaScriptEnabled: boolean): Promise<{ page: Page; faults: string[] }> {
+  const context = await browser.newContext({ javaScriptEnabled });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("pageerror", (error) => faults.push(error.message));
+  await page.goto(`${gateway.url}/status`);
+  return { page, faults };
+}
+
+test("the page shows what changes while it is open, and takes a subscription", async () => {
+  const { page, faults } = await openPage(true);
+  await page.getByRole("heading", { name: "All is as it should be" }).waitFor();
+  await page.getByText("Live.").waitFor();
+  const { id, end } = await declare("Pictures stand still", "live_view", "partial_outage", "We look at <b>it</b>.");
+  await page.getByRole("heading", { name: "Some of it is out" }).waitFor();
+  await page.locator(".component.partial_outage").getByRole("heading", { name: "Live view" }).waitFor();
+  await page.locator(`#${id}`).getByText("We look at <b>it</b>.").waitFor();
+  expect(await page.title()).toBe("Status: Some of it is out");
+  const email = freshEmail();
+  await page.getByLabel("E-mail address").fill(email);
+  await page.getByRole("button", { name: "Subscribe" }).click();
+  await page.locator("#outcome").getByText(`on its way to ${email}`).waitFor();
+  await gateway.mailbox.next(email);
+
+  // Without scripts it shows the same, and takes it as well.
+  const plain = await openPage(false);
+  await plain.page.locator(`#${id}`).getByText("We look at <b>it</b>.").waitFor();
+  expect(await plain.page.locator(".component").count()).toBe((await read()).components.length);
+  for (const bars of await plain.page.locator(".component svg").all())
+    expect(await bars.locator("rect").count()).toBe(90);
+  const other = freshEmail();
+  await plain.page.getByLabel("E-mail address").fill(other);
+  await plain.page.getByRole("button", { name: "Subscribe" }).click();
+  await plain.page.locator("#outcome").getByText(`on its way to ${other}`).waitFor();
+  await gateway.mailbox.next(other);
+
+  await end();
+  await page.getByRole("heading", { name: "All is as it should be" }).waitFor();
+  expect([...faults, ...plain.faults]).toEqual([]);
+  await Promise.all([page.context().close(), plain.page.context().close()]);
+});
+
+test("the page is shown from what was known while PostgreSQL is away, and says so", async () => {
+  const { page, faults } = await openPage(true);
+  between.isAway = true;
+  try {
+    await page.getByText("cannot reach its database").waitFor();
+    const plain = await openPage(false);
+    await plain.page.getByText("cannot reach its database").waitFor();
+    for (const bars of await plain.page.locator(".component svg").all())
+      expect(await bars.locator("rect").count()).toBe(90);
+    await plain.page.context().close();
+  } finally {
+    between.isAway = false;
+  }
+  await page.getByRole("heading", { name: "All is as it should be" }).waitFor();
+  await page.getByText("cannot reach its database").waitFor({ state: "detached" });
+  expect(faults).toEqual([]);
+  await page.context().close();
 });
 
 test("an address follows with a hundred streams at most", async () => {
