@@ -25,6 +25,7 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 @media (max-width: 30rem) {
   body { padding: 0; }
   main { padding: 1.4rem 1.2rem; border-radius: 0; }
+  .foot { padding: 0 1.2rem 1.2rem; }
 }
 `;
 
