@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
-import { type Dialect, dialectOf, type WireAnswer, type WireFault } from "./llm-wire.ts";
+import type { Dialect, WireAnswer, WireFault } from "./llm-wire/dialect.ts";
+import { dialectOf } from "./llm-wire/dialects.ts";
 
 /** What a scripted model says: text, calls of tools, or both. */
 export interface Said {
@@ -13,8 +14,8 @@ export interface Said {
 /** What happens instead of an answer. */
 export type Mishap =
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly message?: string }
-  /** The stream ends in the middle, with the connection. */
-  | { readonly cut: true }
+  /** The stream ends in the middle, with the connection, or by saying that it cannot go on. */
+  | { readonly cut: true | "told" }
   /** Nothing comes. */
   | { readonly silent: true };
 
@@ -37,8 +38,9 @@ const unknownModel = /^unknown/;
 
 /**
  * A server that speaks the wire protocols of Anthropic (`/v1/messages`), OpenAI (`/v1/responses`, `/v1/chat/completions`) and
- * Google (`/v1beta/models/...`). A script says what its models answer. It refuses what those refuse: a key it does not know,
- * fields that the protocol lacks, and results of tools that nobody called.
+ * Google (`/v1beta/models/...`, `/v1/models/...`). A script says what its models answer. It refuses what those refuse: a key it does not know,
+ * fields that the protocol lacks, results of tools that nobody called, images and contexts that are too large. Their own
+ * clients hold dialogues with it in test/llm/provider.test.ts.
  */
 export class LlmProvider implements AsyncDisposable {
   readonly #server = createServer((request, response) => {
@@ -70,21 +72,20 @@ export class LlmProvider implements AsyncDisposable {
       return;
     }
     const body = JSON.parse(await readText(request));
-    const refuse = (fault: WireFault) => {
-      const { status, headers = {} } = fault;
-      response.writeHead(status, { "content-type": "application/json", ...headers });
+    const refuse = ({ headers = {}, ...fault }: WireFault & { headers?: Readonly<Record<string, string>> }) => {
+      response.writeHead(fault.status, { "content-type": "application/json", ...headers });
       response.end(JSON.stringify(dialect.fault(fault)));
     };
     const key = dialect.keyOf(request.headers);
     const model = dialect.modelOf(request.url ?? "", body);
-    if (!goodKey.test(key)) return refuse({ ...dialect.wrongKey, key });
-    if (unknownModel.test(model)) return refuse({ status: 404, kind: "not_found", message: `model: ${model}` });
+    if (!goodKey.test(key)) return refuse(dialect.wrongKey);
+    if (unknownModel.test(model)) return refuse(dialect.unknownModel(model));
     const wrong = dialect.check(body);
-    if (wrong !== undefined) return refuse({ status: 400, kind: "invalid_request", message: wrong });
+    if (wrong) return refuse(wrong);
     const asked = { dialect: dialect.name, model, key, body, results: dialect.resultsOf(body) };
     const index = this.asked.push(asked) - 1;
     const said = await this.script(asked, index);
-    if ("status" in said) return refuse({ kind: "mishap", message: "overloaded", ...said });
+    if ("status" in said) return refuse({ message: "Overloaded", ...said });
     if ("silent" in said) return;
     const isStream = dialect.isStream(request.url ?? "", body);
     const { text, calls = [], usage = { input: 100, output: 10 } } = "cut" in said ? { text: "And so" } : said;
@@ -99,7 +100,9 @@ export class LlmProvider implements AsyncDisposable {
     response.writeHead(200, { "content-type": "text/event-stream" });
     const parts = dialect.stream(answer);
     if ("cut" in said) {
-      response.write(parts.slice(0, Math.ceil(parts.length / 2)).join(""), () => response.destroy());
+      const begun = parts.slice(0, Math.ceil(parts.length / 2)).join("");
+      if (said.cut === "told") response.end(begun + dialect.streamFault({ status: 529, message: "Overloaded" }));
+      else response.write(begun, () => response.destroy());
       return;
     }
     for (const part of parts) response.write(part);
