@@ -114,10 +114,10 @@ export function resultMessage({ id, name }: ToolCall, text: string, picture?: Ui
 const bytesPerToken = 3;
 const tokensPerPicture = 2_000;
 
-/** How many tokens a model is sent, at most. */
-export function tokensOf(messages: readonly ModelMessage[]): number {
+/** How many tokens a model is sent, at most, in what has pictures as `data`. */
+export function tokensOf(sent: unknown): number {
   let pictures = 0;
-  const text = JSON.stringify(messages, (key, value) => {
+  const text = JSON.stringify(sent, (key, value) => {
     if (key !== "data" || typeof value !== "string") return value;
     pictures += 1;
     return "";

@@ -24,6 +24,7 @@ import {
   takeWaitingMessages,
   updateTurn,
 } from "./store.ts";
+import { recipeTools, rolePrompt, tools } from "./tools.ts";
 import { payerOf } from "./turn-columns.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
 import type { Run } from "./turn-run.ts";
@@ -103,21 +104,25 @@ interface Asked {
 
 /** Asks again while the provider is busy or away. */
 async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: Question): Promise<Asked> {
-  const { db, clock, config, models } = parts;
+  const { config, models } = parts;
   // It loads what calls models: that takes a fifth of a second, for which no start is to wait.
   const { askModel } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
   // What is put aside is rather too much.
-  const input = tokensOf(question.messages);
+  const input = tokensOf([rolePrompt, question.instructions, tools, recipeTools, question.messages]);
   const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
   const gaveUpAt = performance.now() + patience.whole;
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
-    const reservation = most === undefined ? undefined : await reserve(db, clock, turn.account_id, most);
+    const reservation = most === undefined ? undefined : await putAside(parts, run, most);
     const answer = await askModel(models, question, run.signal);
     if (!("fault" in answer))
       return { answer: { ...answer, messages: withOwnIds(answer.messages, question.messages) }, reservation };
     // What had begun is charged for, and nobody says how much of it.
-    if (reservation && !answer.isCharged) await db.transaction((tx) => settle(tx, reservation, 0));
+    if (reservation && !answer.isCharged)
+      await run.write(async (tx, locked) => {
+        await settle(tx, reservation, 0);
+        return addCost(tx, locked, -reservation.amount);
+      });
     const { kind, retryAfter = pause } = answer.fault;
     const isHopeless = kind !== "busy" && kind !== "unreachable";
     if (isHopeless || performance.now() + retryAfter > gaveUpAt) return { answer, reservation: undefined };
@@ -125,6 +130,19 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
     run.signal.throwIfAborted();
   }
 }
+
+/** Puts aside what a call of the bundled LLM may cost: of which nothing is heard any more has cost its turn that, too. */
+async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise<Reservation> {
+  const { promise, resolve } = Promise.withResolvers<Reservation>();
+  await run.write(async (tx, turn) => {
+    resolve(await reserve(tx, clock, turn.account_id, amount));
+    return addCost(tx, turn, amount);
+  });
+  return promise;
+}
+
+const addCost = (tx: Tx, { id, cost }: TurnRow, amount: number): Promise<TurnRow> =>
+  updateTurn(tx, id, { cost: String(Number(cost) + amount) });
 
 /** Commits an answer: what it calls is begun only then. */
 async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked): Promise<TurnRow> {
@@ -136,6 +154,7 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
     const payer = payerOf(turn);
     const price = payer && priceOf(payer, config.bundledLlm, usage.input);
     const cost = price && costOf(usage, price);
+    const { amount: aside } = reservation ?? { amount: 0 };
     if (reservation && cost !== undefined) await settle(tx, reservation, cost);
     if (turn.credential === "byok") noteUse(tx, turn.account_id, now);
     for (const message of messages) {
@@ -145,7 +164,7 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
     const changed = await updateTurn(tx, turn.id, {
       steps: turn.steps + 1,
       tokens: String(Number(turn.tokens) + usage.input + usage.output),
-      cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost),
+      cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost - aside),
       worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
     });
     const isAnswer = openCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");

@@ -3,7 +3,7 @@ import { type Month, monthAt } from "../limits/month.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { LlmPrice } from "../platform/llm-config.ts";
-import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
+import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { capOf } from "./llm-message.ts";
 import { readSettings } from "./store.ts";
 
@@ -47,14 +47,12 @@ function add(on: Queryable, { accountId, month }: Omit<Reservation, "amount">, a
  * Puts aside what a call of the bundled LLM may cost. It counts as spent at once, so that of calls that run beside each other
  * one alone passes the cap; a call of which nothing is heard any more has cost that. Throws `bundled-llm-budget-exhausted`.
  */
-export async function reserve(db: Database, clock: Clock, accountId: string, amount: number): Promise<Reservation> {
+export async function reserve(tx: Tx, clock: Clock, accountId: string, amount: number): Promise<Reservation> {
   const month = monthAt(clock.now());
-  await db.transaction(async (tx) => {
-    const cap = capOf(await readSettings(tx, accountId)) * perCent;
-    // Whoever adds to a month has its row locked until the end of the transaction.
-    const { rows } = await add(tx, { accountId, month }, amount);
-    if (Number(rows[0]?.spent ?? 0) - amount >= cap) throw fail("bundled-llm-budget-exhausted");
-  });
+  const cap = capOf(await readSettings(tx, accountId)) * perCent;
+  // Whoever adds to a month has its row locked until the end of the transaction.
+  const { rows } = await add(tx, { accountId, month }, amount);
+  if (Number(rows[0]?.spent ?? 0) - amount >= cap) throw fail("bundled-llm-budget-exhausted");
   return { accountId, month, amount };
 }
 

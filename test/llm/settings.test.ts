@@ -1,13 +1,19 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { monthNamed } from "../../src/limits/month.ts";
+import { longestAnswer } from "../../src/llm/models.ts";
 import { costOf, reserve, settle } from "../../src/llm/spending.ts";
 import { readSpending, writeSettings } from "../../src/llm/store.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { FakeWorker } from "../support/fake-worker.ts";
 import { freePorts } from "../support/free-port.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
+import { tokensOf } from "../support/llm-wire/dialect.ts";
 import { joinTeam } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Rest, restClient } from "../support/rest.ts";
+
+const workerToken = "a token of the tests alone";
 
 const keyPath = "/v1/account/me/byok-llm-key";
 const settingsPath = "/v1/account/me/bundled-llm-settings";
@@ -18,6 +24,7 @@ const bundled = {
 
 let provider: LlmProvider;
 let gateway: PeopleGateway;
+let worker: FakeWorker;
 let rest: Rest;
 /** A port at which nobody listens. */
 let nobody: number;
@@ -25,10 +32,13 @@ beforeAll(async () => {
   provider = await new LlmProvider().start();
   nobody = (await freePorts("PORT")).PORT;
   const allowed = { LLM_ALLOW: `${provider.env.LLM_ALLOW},127.0.0.1:${nobody}` };
-  gateway = await startPeopleGateway({ ...provider.env, ...bundled, ...allowed });
+  gateway = await startPeopleGateway({ ...provider.env, ...bundled, ...allowed, WORKER_TOKEN: workerToken });
+  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 20 });
+  await worker.start();
   rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
 }, 60_000);
 afterAll(async () => {
+  worker?.die();
   await gateway?.[Symbol.asyncDispose]();
   await provider?.[Symbol.asyncDispose]();
 });
@@ -129,7 +139,8 @@ test("of calls beside each other one alone passes the cap, and each costs what i
   await db.transaction((tx) => writeSettings(tx, id, { consent: true, monthly_cap_cents: 10 }));
   let now = Date.parse("2026-11-30T23:59:59.999Z");
   const clock = { now: () => now };
-  const calls = await Promise.allSettled(Array.from({ length: 20 }, () => reserve(db, clock, id, 60_000)));
+  const putAside = () => db.transaction((tx) => reserve(tx, clock, id, 60_000));
+  const calls = await Promise.allSettled(Array.from({ length: 20 }, putAside));
   const reserved = calls.flatMap((call) => (call.status === "fulfilled" ? call.value : []));
   const refused = calls.flatMap((call) => (call.status === "rejected" ? call.reason.slug : []));
   expect([reserved.length, new Set(refused)]).toEqual([2, new Set(["bundled-llm-budget-exhausted"])]);
@@ -139,5 +150,86 @@ test("of calls beside each other one alone passes the cap, and each costs what i
   for (const each of reserved) await db.transaction((tx) => settle(tx, each, costOf(usage, price)));
   const months = ["2026-11", "2026-12"].map(monthNamed);
   expect(await Promise.all(months.map((month) => readSpending(db, id, month)))).toEqual([2 * 2_070, 0]);
-  expect((await reserve(db, clock, id, 60_000)).month.name).toBe("2026-12");
+  expect((await putAside()).month.name).toBe("2026-12");
+});
+
+/** A new account that may spend so many cents a month on the bundled LLM. */
+async function spender(cap: number) {
+  const person = await gateway.signUp();
+  const { body: key } = await person.rest("/v1/api-keys", { name: "spender" });
+  await gateway.admin("set-tier", "--account", person.accountId, "--tier", "api_builder");
+  const own = restClient({ url: gateway.url, key: key.key });
+  await own(settingsPath, { bundled_llm_consent: true, monthly_cap_cents: cap }, { method: "PATCH" });
+  const agent = async () => {
+    const { body } = await own("/v1/agent-sessions", {});
+    return `/v1/agent-sessions/${body.id}`;
+  };
+  const used = async () => (await own("/v1/account/me/bundled-llm-status")).body.used_cents;
+  const spentIn = (month: string) => readSpending(gateway.app.db, person.accountId, monthNamed(month));
+  const say = async (path: string, text: string) => (await own(`${path}/message`, { text, wait_ms: 60_000 })).body;
+  return { rest: own, accountId: person.accountId, agent, used, spentIn, say };
+}
+
+/** What the provider of the tests takes the tokens of a request for costs so much in millionths of a dollar, at most. */
+const mostOf = (body: unknown): number => tokensOf(body) * 3 + longestAnswer * 15;
+
+test("calls that were cut or left cost a turn what they cost its account: what was put aside, which is not too little", async () => {
+  const { rest: own, agent, spentIn, say } = await spender(100);
+  const month = new Date(gateway.now()).toISOString().slice(0, 7);
+  provider.asked.length = 0;
+  provider.script = (_, index) => [{ cut: true as const }, { status: 529 }][index] ?? { text: "At last." };
+  const path = await agent();
+  const turn = await say(path, "Hello?");
+  expect(turn).toMatchObject({ status: "done", text: "At last." });
+  const before = await spentIn(month);
+  expect(turn.cost_cents).toBe(Math.ceil(before / 10_000));
+  provider.script = () => ({ silent: true });
+  const { body: begun } = await own(`${path}/message`, { text: "And now?" });
+  expect(await waitUntil(() => provider.asked.length === 4, { timeout: 10_000, every: 20 })).toBe(true);
+  const { body: left } = await own(`${path}/turns/${begun.turn_id}/cancel`, {});
+  const cost = (await spentIn(month)) - before;
+  expect(left).toMatchObject({ status: "cancelled", cost_cents: Math.ceil(cost / 10_000) });
+  expect(cost).toBeGreaterThan(mostOf(provider.asked[3]?.body));
+});
+
+test("of two turns at once, the last call below the cap is one's alone; the other ends at its limit", async () => {
+  const { agent, used, say } = await spender(10);
+  const usage = { input: 2_000, output: 1_000 };
+  const seen: number[] = [];
+  provider.asked.length = 0;
+  provider.script = async () => {
+    seen.push(await used());
+    return { calls: [{ name: "look", input: {} }], usage };
+  };
+  const agents = [await agent(), await agent()];
+  const turns = await Promise.all(agents.map((path) => say(path, "Look around.")));
+  for (const turn of turns) expect(turn).toMatchObject({ status: "limit_reached", reason: "cost_cents" });
+  // A call costs 2.1 cents, and 7 or 8 are put aside for it: what is under way at once stays within one of those.
+  expect(Math.max(...seen)).toBeLessThan(10 + 9);
+  expect(seen.length).toBeGreaterThan(2);
+  expect(await used()).toBeLessThanOrEqual(10 + 3);
+  expect(turns.reduce((sum, { steps }) => sum + steps, 0)).toBe(seen.length);
+});
+
+test("a month that ends in the middle of a turn has what was asked in it, and the next one the rest", async () => {
+  const { agent, spentIn, say } = await spender(100);
+  const now = new Date(gateway.now());
+  const next = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1);
+  const months = [gateway.now(), next].map((at) => new Date(at).toISOString().slice(0, 7));
+  gateway.pass(next - gateway.now() - 60_000);
+  const path = await agent();
+  const look = { calls: [{ name: "look", input: {} }] };
+  const answers = [
+    { ...look, usage: { input: 1_000, output: 100 } },
+    { ...look, usage: { input: 2_000, output: 200 } },
+    { text: "All seen.", usage: { input: 4_000, output: 400 } },
+  ];
+  provider.asked.length = 0;
+  provider.script = (_, index) => {
+    if (index === 1) gateway.pass(80_000);
+    return answers[index] ?? {};
+  };
+  // 4,500 and 9,000 in the month in which they were asked, though the second was answered in the next, which has 18,000.
+  expect(await say(path, "Look around.")).toMatchObject({ status: "done", text: "All seen.", cost_cents: 4 });
+  expect(await Promise.all(months.map((month) => spentIn(month ?? "")))).toEqual([13_500, 18_000]);
 });
