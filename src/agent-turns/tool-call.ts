@@ -2,13 +2,13 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ModelMessage } from "ai";
 import { AgentSessionPersonNeededEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
-import { asFailure, Failure, failFields } from "../platform/errors.ts";
+import { asFailure, Failure, fail, failFields } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { toProblem } from "../platform/problem.ts";
 import { addEntry } from "../transcript/transcript.ts";
 import { elementOf, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
 import { type Done, defuse } from "./page.ts";
-import { beginAction, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
+import { beginAction, findTurn, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
 import { unknownIn } from "./tools.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import type { TurnParts } from "./turn-question.ts";
@@ -140,11 +140,29 @@ async function act(
     return locked;
   });
   const begunAt = performance.now();
-  const done = await call.action(run, inputOf(call), stepId).catch(readFailure(run));
-  const durationMs = Math.round(performance.now() - begunAt);
+  const tell = (tx: Tx, of: TurnRow, durationMs: number, failure: Failure | undefined) => {
+    const error = failure && toProblem(failure, config.errorsBase, turn.id);
+    const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
+    const value = {
+      ...{ name: call.name, arguments: call.shown, durationMs, ...(error && { error }) },
+      // A look is no step of the session, which takes no picture before it.
+      ...(call.name !== "look" && { screenshotPath }),
+    };
+    const entry = { id: stepId, ...entryOf(of), role: TranscriptRole.AGENT };
+    const content = { case: "action" as const, value };
+    return addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));
+  };
+  const took = (): number => Math.round(performance.now() - begunAt);
+  const done = await call.action(run, inputOf(call), stepId).catch(async (error: unknown) => {
+    const cut = await readCut(parts, turn, run, error);
+    if (cut) await parts.db.transaction((tx) => tell(tx, turn, took(), cut));
+    return readFailure(run)(error);
+  });
+  const durationMs = took();
   const failure = done instanceof Failure ? done : undefined;
   const { outcome, seen } = done instanceof Failure ? failed(done) : done;
-  const look = await run.page.look(run.caller(), seen).catch((error: unknown) => {
+  const look = await run.page.look(run.caller(), seen).catch(async (error: unknown) => {
+    if (await readCut(parts, turn, run, error)) await parts.db.transaction((tx) => tell(tx, turn, durationMs, failure));
     return `The page cannot be looked at: ${defuse(readFailure(run)(error).message)}`;
   });
   // A compatible provider would be sent the picture as text.
@@ -153,19 +171,20 @@ async function act(
   const text = `${outcome}${size}\n${look}`;
   return run.write(async (tx, locked) => {
     await answer(parts, tx, locked, call, text, picture?.data);
-    const error = failure && toProblem(failure, config.errorsBase, turn.id);
-    const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
-    const value = {
-      ...{ name: call.name, arguments: call.shown, durationMs, ...(error && { error }) },
-      // A look is no step of the session, which takes no picture before it.
-      ...(call.name !== "look" && { screenshotPath }),
-    };
-    const entry = { id: stepId, ...entryOf(locked), role: TranscriptRole.AGENT };
-    const content = { case: "action" as const, value };
-    await addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));
+    await tell(tx, locked, durationMs, failure);
     const worked = String(Number(locked.worked_ms) + run.takeTime());
     return updateTurn(tx, turn.id, { worked_ms: worked });
   });
+}
+
+/** What an action has failed with whose turn or session has ended under it: nobody else would tell that it had begun. */
+async function readCut({ db }: TurnParts, { id }: TurnRow, { signal }: Run, error: unknown) {
+  const failure = asFailure(error);
+  if (failure.slug === "session-destroyed") return failure;
+  // A turn that has not ended is gone on with by another gateway, which tells of this step.
+  if (!signal.aborted || (await findTurn(db, id))?.ended_at === null) return undefined;
+  const detail = "the turn has ended before the action had; whether it was carried out is not known";
+  return fail("driver-error", {}, { detail });
 }
 
 const failed = ({ slug, message }: Failure): Done => ({

@@ -123,3 +123,53 @@ test.each([1, 2, 3])(
   },
   90_000,
 );
+
+/** Where the worker is killed: what the model is doing, by how many results it has; or the page, by its clicks. */
+const workerPoints: readonly (readonly ["asked" | "paused" | "clicked", number])[] = [
+  ["asked", 2],
+  ["clicked", 2],
+  ["paused", 2],
+];
+
+test.each(workerPoints)(
+  "a worker that is killed when the model or page has %s %i leaves a turn that says so",
+  async (...point) => {
+    doomed.look();
+    const worker = doomed.workerPid;
+    let isKilled = false;
+    const reach = (...reached: (typeof workerPoints)[number]): void => {
+      if (isKilled || reached.join() !== point.join()) return;
+      isKilled = true;
+      // At once: what is under way is not to come to its end.
+      process.kill(worker, "SIGKILL");
+    };
+    site.clicks = 0;
+    site.onClick = (count) => reach("clicked", count);
+    provider.script = (asked) => {
+      const { length: count } = asked.results;
+      reach("asked", count);
+      if (point[0] === "asked" && isKilled) return { silent: true };
+      // The turn waits then, between two steps.
+      if (point.join() === ["paused", count].join() && !isKilled) {
+        reach("paused", count);
+        return { status: 429, headers: { "retry-after": "20" } };
+      }
+      return steps(asked)[count] ?? { text: "There is nothing more in the script." };
+    };
+    const { body: agent } = await doomed.rest("/v1/agent-sessions", {});
+    const path = `/v1/agent-sessions/${agent.id}`;
+    const { body: turn } = await doomed.rest(`${path}/message`, { text: "Click.", wait_ms: 60_000 });
+    expect(turn).toMatchObject({ status: "failed", reason: "worker_lost" });
+    expect(isKilled).toBe(true);
+    const { body: transcript } = await doomed.rest(`${path}/transcript?limit=100`);
+    // biome-ignore lint/suspicious/noExplicitAny: entries of every shape.
+    const told = transcript.data.map(({ content }: any) => content.text ?? [content.name, content.error?.ended_reason]);
+    const [clicks, doubt] = point[0] === "clicked" ? [2, [["act", "worker_lost"]]] : [1, []];
+    expect(told).toEqual(["Click.", ["navigate", undefined], ["act", undefined], ...doubt]);
+    const { body: message } = await doomed.rest(`${path}/message`, { text: "And on." });
+    expect([message.type.split("/").at(-1), message.ended_reason]).toEqual(["session-destroyed", "worker_lost"]);
+    await doomed.createEventually();
+    expect(site.clicks).toBe(clicks);
+  },
+  90_000,
+);
