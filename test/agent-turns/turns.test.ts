@@ -275,7 +275,7 @@ test.each([
   async (name, wire) => {
     await storeKey(name);
     await withAgent(async ({ message }) => {
-      const looks = Array.from({ length: 12 }, () => call("look"));
+      const looks = Array.from({ length: 11 }, () => call("look"));
       say(call("look", { picture: true }), ...looks, { text: "Seen." });
       expect((await message("Look.")).body.text).toBe("Seen.");
       expect(provider.asked[1]?.results[0]).toContain("done: the picture is 1280 by 720 pixels\n<page ");
@@ -450,6 +450,19 @@ test("an agent asks for a person, and goes on when they have handed back", async
     await scene.rest(`${path}/handback`, { client_id: "anna" });
     const { body } = await turn;
     expect(body.text).toContain("A person had control");
+  });
+}, 60_000);
+
+test("an action under way when its turn is cancelled is told of", async () => {
+  await withAgent(async ({ path, entries }) => {
+    say(call("navigate", { url: scene.site.url("/silent") }));
+    const { body: turn } = await scene.rest(`${path}/message`, { text: "Go." });
+    const { requests } = scene.site;
+    expect(await waitUntil(() => requests.includes("GET /silent"), { timeout: 20_000, every: 20 })).toBe(true);
+    await scene.rest(`${path}/turns/${turn.turn_id}/cancel`, {});
+    const isTold = async () => (await entries()).some(({ content }) => content.error?.detail.includes("is not known"));
+    expect(await waitUntil(isTold, { timeout: 20_000, every: 50 })).toBe(true);
+    expect((await entries()).map(({ content }) => content.text ?? content.name)).toEqual(["Go.", "navigate"]);
   });
 }, 60_000);
 
