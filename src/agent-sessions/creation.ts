@@ -5,14 +5,14 @@ import type { AgentSession, CreateAgentSessionRequest } from "../gen/pilothouse/
 import type { Recipe } from "../gen/pilothouse/v1/recipe_pb.ts";
 import { CreateSessionRequestSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Bus } from "../platform/bus.ts";
-import { Failure, fail, failFields } from "../platform/errors.ts";
-import { readDomain } from "../platform/outgoing/domain-list.ts";
+import { Failure, fail, failFaults, failFields } from "../platform/errors.ts";
+import { bothAllow, domainFaults } from "../platform/outgoing/domain-list.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { planRecipe } from "../recipes/plan.ts";
 import type { SessionMaker } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { toAgentSessionMessage, toStoredLimits, toStoredMode } from "./agent-session-message.ts";
-import { type AgentSessionRow, insertAgentSession } from "./store.ts";
+import { type AgentSessionRow, insertAgentSession, type NewAgentSession } from "./store.ts";
 
 /** The runtime of agent sessions: the only one that can be shown live over WebRTC. */
 const runtime = "chromium";
@@ -53,9 +53,15 @@ function assertServed(request: CreateAgentSessionRequest): void {
 
 /** Refuses what is no host's, and so would allow nothing. */
 function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
-  const wrong = allowedDomains.flatMap((domain, index) => (readDomain(domain) ? [] : [`allowed_domains[${index}]`]));
-  const what = "must be a host, such as example.com, or *.example.com for all below it";
-  if (wrong.length > 0) throw failFields("validation-failed", Object.fromEntries(wrong.map((name) => [name, what])));
+  const faults = domainFaults(allowedDomains);
+  if (faults.length > 0) throw failFaults("validation-failed", faults);
+}
+
+/** Where a browser may go by what its request says, and by the recipe that it runs. */
+function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecipeTurn | undefined): readonly string[] {
+  const both = bothAllow(allowedDomains, turn?.recipe.allowedDomains ?? []);
+  if (both) return both;
+  throw failFields("validation-failed", { allowed_domains: "has nothing in common with that of the recipe" });
 }
 
 function assertNoBrowser(request: CreateAgentSessionRequest): void {
@@ -83,13 +89,13 @@ export function createCreation({ db, turns, sessions, controls, bus }: CreationP
     tx: Tx,
     call: Call,
     request: CreateAgentSessionRequest,
-    session: { readonly id: string; readonly sessionId: string; readonly ownsSession: boolean },
+    session: Pick<NewAgentSession, "id" | "sessionId" | "ownsSession" | "allowedDomains">,
     turn: NewRecipeTurn | undefined,
   ): Promise<AgentSession> {
     const { accountId } = call.principal;
-    const { mode, instructions, model, recipeId, labels, limits, allowedDomains } = request;
+    const { mode, instructions, model, recipeId, labels, limits } = request;
     const row = await insertAgentSession(tx, {
-      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, recipeId, labels, allowedDomains },
+      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, recipeId, labels },
       limits: limits && toStoredLimits(limits),
     });
     if (turn) await turns.beginRecipe(tx, row, turn);
@@ -101,6 +107,8 @@ export function createCreation({ db, turns, sessions, controls, bus }: CreationP
   async function launch(call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> {
     const id = call.ids.next("agt");
     const turn = await planTurn(call, request);
+    const allowedDomains = domainsOf(request, turn);
+    const own = { id, ownsSession: true, allowedDomains };
     let answer: AgentSession | undefined;
     const maker: SessionMaker = {
       ...{ principal: call.principal, signal: call.signal, deadline: call.deadline, requestId: call.requestId },
@@ -113,14 +121,14 @@ export function createCreation({ db, turns, sessions, controls, bus }: CreationP
           const outcome = await run(tx);
           if (outcome instanceof Failure) return outcome;
           made = outcome;
-          return insert(tx, call, request, { id, sessionId: sessionIdOf(outcome), ownsSession: true }, turn);
+          return insert(tx, call, request, { ...own, sessionId: sessionIdOf(outcome) }, turn);
         });
         if (!made) throw new Error("an agent session was committed without its session");
         return made;
       },
     };
     const browser = create(CreateSessionRequestSchema, { ...browserOf(request), runtime });
-    await sessions.launch(maker, browser, request.allowedDomains);
+    await sessions.launch(maker, browser, allowedDomains);
     if (!answer) throw new Error("a session was launched and not committed");
     return answer;
   }
@@ -130,6 +138,8 @@ export function createCreation({ db, turns, sessions, controls, bus }: CreationP
     assertNoBrowser(request);
     const id = call.ids.next("agt");
     const turn = await planTurn(call, request);
+    if (domainsOf(request, turn).length > 0)
+      throw failFields("validation-failed", { recipe_id: "has allowed_domains, and so needs a browser of its own" });
     return call.commit(async (tx) => {
       const row = await controls.lock(tx, sessionId, call.principal.accountId);
       if (row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
@@ -141,7 +151,7 @@ export function createCreation({ db, turns, sessions, controls, bus }: CreationP
         throw fail("conflict", {}, { detail: `the agent session ${row.agent_session_id} drives it already` });
       }
       call.audit(tx, { subject: id, data: { session_id: sessionId } });
-      return insert(tx, call, request, { id, sessionId, ownsSession: false }, turn);
+      return insert(tx, call, request, { id, sessionId, ownsSession: false, allowedDomains: [] }, turn);
     });
   }
 

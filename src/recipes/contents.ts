@@ -2,6 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { type CreateRecipeRequest, CreateRecipeRequestSchema } from "../gen/pilothouse/v1/recipe_pb.ts";
 import type { FieldFault } from "../platform/errors.ts";
 import { fileNameFault } from "../platform/file-name.ts";
+import { domainFaults } from "../platform/outgoing/domain-list.ts";
 import { compileWriter } from "../platform/rest-json/writer.ts";
 import { addressFault } from "../sessions/page-address.ts";
 import { mapTexts, namesIn } from "./placeholders.ts";
@@ -44,5 +45,5 @@ export function findFaults(request: CreateRecipeRequest): FieldFault[] {
     if (field.endsWith(".ref")) faults.push({ field, message: "is good for one look only: name a selector" });
     return text;
   });
-  return [...faults, ...findWordFaults(request)];
+  return [...faults, ...findWordFaults(request), ...domainFaults(request.allowedDomains)];
 }

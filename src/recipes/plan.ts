@@ -70,9 +70,9 @@ export async function planRecipe(db: Queryable, { id, accountId, values }: Recip
   if (!row) throw noRecipe();
   const request = fromBinary(CreateRecipeRequestSchema, row.contents);
   const { steps, startUrl } = fill(request, readValues(request, values));
-  const { name, description } = request;
+  const { name, description, allowedDomains } = request;
   return create(RecipeSchema, {
-    ...{ id, name, steps },
+    ...{ id, name, steps, allowedDomains },
     ...(description !== undefined && { description }),
     ...(startUrl !== undefined && { startUrl }),
   });

@@ -159,6 +159,33 @@ function say(...script: readonly (Said | ((asked: Asked) => Said))[]): void {
 const call = (name: string, input: object): Said => ({ calls: [{ name, input }] });
 const told = (index: number): string => JSON.stringify(provider.asked[index]?.body.messages);
 
+test("where a recipe may go is where the browser may that runs it, which has to be its own", async () => {
+  const allowed_domains = ["shop.example", "*.tickets.example"];
+  const start_url = scene.site.url("/plain.html");
+  await withRun(
+    { allowed_domains, start_url },
+    async ({ agent, recipe, session, turn }) => {
+      expect((await scene.rest(recipe)).body.allowed_domains).toEqual(allowed_domains);
+      const within = ["a.tickets.example", "shop.example"];
+      expect((await scene.rest(agent)).body.allowed_domains).toEqual(within);
+      const { status, error } = await turn();
+      expect([status, error.detail]).toEqual([
+        "failed",
+        expect.stringContaining("is none of the hosts that this session may reach"),
+      ]);
+      const recipe_id = recipe.split("/").at(-1);
+      const apart = await scene.rest("/v1/agent-sessions", { recipe_id, allowed_domains: ["127.0.0.1"] });
+      expect(faultsOf(apart)).toEqual([expect.stringMatching(/^allowed_domains: has nothing in common/)]);
+      const attached = await scene.rest("/v1/agent-sessions", { recipe_id, session_id: session.split("/").at(-1) });
+      expect(faultsOf(attached)).toEqual([expect.stringMatching(/^recipe_id: has allowed_domains/)]);
+    },
+    { allowed_domains: ["a.tickets.example", "*.other.example", "shop.example"] },
+  );
+  expect(scene.site.requests).not.toContain("GET /plain.html");
+  const wrong = await make({ ...smallRecipe, allowed_domains: ["https://shop.example"] });
+  expect(faultsOf(wrong)).toEqual([expect.stringMatching(/^allowed_domains\[0\]: must be a host/)]);
+}, 60_000);
+
 test("a recipe runs without a model, though it is deleted meanwhile, and makes files of what it shows", async () => {
   await removeKey();
   const recipe = {

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { bothAllow } from "../../src/platform/outgoing/domain-list.ts";
+
+test.each([
+  [[], [], []],
+  [["a.example"], [], ["a.example"]],
+  [[], ["*.a.example"], ["*.a.example"]],
+  [["a.example", "b.example"], ["b.example", "c.example"], ["b.example"]],
+  [["*.example"], ["a.example", "a.test"], ["a.example"]],
+  [["*.a.example"], ["*.example"], ["*.a.example"]],
+  [
+    ["*.a.example", "b.c.example"],
+    ["*.c.example", "x.a.example"],
+    ["b.c.example", "x.a.example"],
+  ],
+  [["a.example"], ["*.a.example"], undefined],
+  [["a.example"], ["b.example"], undefined],
+])("what both %j and %j allow is %j", (one, other, both) => {
+  expect(bothAllow(one, other)).toEqual(both);
+  expect(new Set(bothAllow(other, one))).toEqual(new Set(both));
+});
