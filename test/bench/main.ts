@@ -13,6 +13,7 @@ import { input } from "./input.ts";
 import { lendNeighbours } from "./lend-neighbours.ts";
 import { live } from "./live.ts";
 import { memory } from "./memory.ts";
+import { observe } from "./observe.ts";
 import { operations } from "./operations.ts";
 import { outsideCpu } from "./outside-cpu.ts";
 import { path } from "./path.ts";
@@ -29,6 +30,7 @@ import { webhooksOldLog } from "./webhooks-old-log.ts";
 const benches: readonly Bench[] = [
   path,
   operations,
+  observe,
   warmStart,
   endToEnd,
   outsideCpu,

@@ -10,6 +10,8 @@ export interface Site extends AsyncDisposable {
   readonly formUrl: string;
   /** A page that scrolls, and shows the time to who watches it; with `?still` it stands still. */
   readonly clockUrl: string;
+  /** A page with a table of so many rows, and a button in each. */
+  tableUrl(rows: number): string;
   /** A page that makes text of the given size by itself. */
   textUrl(bytes: number): string;
 }
@@ -20,6 +22,7 @@ export async function startSite(): Promise<Site> {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://site");
     if (pathname === "/form") return answer(response, 200, formPage);
     if (pathname === "/clock") return answer(response, 200, clockPage);
+    if (pathname === "/table") return answer(response, 200, tablePage(Number(searchParams.get("rows"))));
     if (pathname === "/text") return answer(response, 200, textPage(Number(searchParams.get("bytes"))));
     return answer(response, 404, "");
   });
@@ -32,6 +35,7 @@ export async function startSite(): Promise<Site> {
     host,
     formUrl: `http://${host}/form`,
     clockUrl: `http://${host}/clock`,
+    tableUrl: (rows) => `http://${host}/table?rows=${rows}`,
     textUrl: (bytes) => `http://${host}/text?bytes=${bytes}`,
     async [Symbol.asyncDispose]() {
       server.close();
@@ -56,6 +60,11 @@ const formPage = `<!DOCTYPE html><title>Order</title><link rel="icon" href="data
 <select id="size"><option value="small">Small</option><option value="large">Large</option></select>
 <form>${times(30, (index) => `<label>Field ${index} <input name="field${index}" value="value ${index}"></label>`)}</form>
 <table>${times(116, (index) => `<tr><td>${index}</td><td>Item ${index}</td><td>${index * 7} EUR</td></tr>`)}</table>`;
+
+const tablePage = (rows: number): string => `<!DOCTYPE html><title>Stock</title><link rel="icon" href="data:,">
+<h1>Stock</h1><table>${times(rows, (index) => {
+  return `<tr><td>${index}</td><td>Item ${index}</td><td>${index * 7} EUR</td><td><button>Buy ${index}</button></td></tr>`;
+})}</table>`;
 
 /** Words in blocks of 64 KiB: one node of that many bytes would take the browser minutes to lay out. */
 function textPage(bytes: number): string {

@@ -1,0 +1,77 @@
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
+import { startService } from "../support/service.ts";
+import { type Bench, boundVerdict, type Row, type Scale } from "./bench.ts";
+import { Client } from "./client.ts";
+import { median, spread, timed } from "./samples.ts";
+import { startSite } from "./site.ts";
+
+/** Milliseconds of one action with the look after it, on a page that stands still; and of a look at a large page. */
+const bars = { step: 60, look: 300 };
+
+/** Bytes of a look. */
+const lookBar = 24_576;
+
+const tableRows = 4_000;
+
+/** What an agent waits for beside its model. */
+export const observe: Bench = {
+  name: "observe",
+  title: `an action with its settling and a look, on a still page; and looks at a page with a table of ${tableRows} rows`,
+  async run(scale): Promise<Row[]> {
+    await using site = await startSite();
+    const service = await startService({ EGRESS_ALLOW: site.host });
+    try {
+      using client = new Client(service);
+      const rows: Row[] = [];
+      for (const runtime of ["headless-shell", "chromium"] as const) {
+        const session = await client.create({ runtime });
+        await client.post(`${session}/navigate`, { url: site.formUrl });
+        rows.push(await measureSteps(client, session, runtime, scale));
+        await client.post(`${session}/navigate`, { url: site.tableUrl(tableRows) });
+        for (const look of looks) rows.push(await measureLooks(client, session, { ...look, runtime }, scale));
+        await client.destroy(session);
+      }
+      return rows;
+    } finally {
+      await service.stop();
+    }
+  },
+};
+
+/** A tap at what does nothing: the look waits for one frame, and for nothing else. */
+async function measureSteps(client: Client, session: string, runtime: string, scale: Scale): Promise<Row> {
+  const step = { action: { kind: "tap", selector: "h1" }, observe: {} };
+  const times = await sample(() => client.post(`${session}/interact`, step), scale);
+  const verdict = boundVerdict(median(times), bars.step, "ms");
+  return { what: `${runtime} tap, settle, look`, ours: spread(times), bare: "-", verdict };
+}
+
+const looks = [
+  { name: "of what is in view", request: { scope: "viewport" } },
+  { name: "of the whole page", request: { scope: "page" } },
+  { name: "with find", request: { find: `Item ${tableRows - 1}` } },
+];
+
+async function measureLooks(
+  client: Client,
+  session: string,
+  { name, request, runtime }: { readonly name: string; readonly request: object; readonly runtime: BrowserRuntime },
+  scale: Scale,
+): Promise<Row> {
+  let bytes = 0;
+  const look = async () => {
+    const { snapshot } = await client.post<{ snapshot: string }>(`${session}/observe`, request);
+    bytes = Buffer.byteLength(snapshot);
+  };
+  const times = await sample(look, scale);
+  const verdict = `${boundVerdict(median(times), bars.look, "ms")}; ${boundVerdict(bytes, lookBar, "bytes")}`;
+  return { what: `${runtime} look ${name}`, ours: spread(times), bare: "-", verdict };
+}
+
+async function sample(work: () => Promise<unknown>, scale: Scale): Promise<number[]> {
+  const measure = timed(work);
+  for (let warmUp = 0; warmUp < 5; warmUp += 1) await measure();
+  const times: number[] = [];
+  for (let round = scale.of(60, 15); round > 0; round -= 1) times.push(await measure());
+  return times;
+}
