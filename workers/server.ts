@@ -123,7 +123,7 @@ function makeHandlers(
       observe("interact", sessions.find(context).commands.interact(context, given(request), signal, marking(trailer))),
     wait: async ({ signal }, { context, request }) =>
       observe("wait", sessions.find(context).commands.wait(context, given(request), signal)),
-    getState: async (_call, { context }) => observe("state", sessions.find(context).state()),
+    getState: async (_call, { context }) => observe("state", sessions.find(context).state(context)),
     observe: async ({ signal }, { context, request }) =>
       observe("observe", sessions.find(context).commands.observe(context, given(request), signal)),
     getStepPicture: async (_call, { context, stepId }) => {

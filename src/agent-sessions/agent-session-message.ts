@@ -52,6 +52,7 @@ export function toAgentSessionMessage(row: AgentSessionRow): AgentSession {
     archetype: row.archetype,
     labels: row.labels,
     allowedDomains: row.allowed_domains,
+    variableNames: row.variable_names,
     createdAt: timestampFromDate(row.created_at),
     expiresAt: timestampFromDate(row.expires_at),
     ...(row.profile_id !== null && { profileId: row.profile_id }),

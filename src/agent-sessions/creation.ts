@@ -8,11 +8,13 @@ import type { Bus } from "../platform/bus.ts";
 import { Failure, fail, failFaults, failFields } from "../platform/errors.ts";
 import { bothAllow, domainFaults } from "../platform/outgoing/domain-list.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { planRecipe } from "../recipes/plan.ts";
 import type { SessionMaker } from "../sessions/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { toAgentSessionMessage, toStoredLimits, toStoredMode } from "./agent-session-message.ts";
 import { type AgentSessionRow, insertAgentSession, type NewAgentSession } from "./store.ts";
+import { findVariableFaults, sealVariables } from "./variables.ts";
 
 /** The runtime of agent sessions: the only one that can be shown live over WebRTC. */
 const runtime = "chromium";
@@ -32,6 +34,7 @@ export interface CreationParts {
   readonly sessions: Sessions;
   readonly controls: Controls;
   readonly bus: Bus;
+  readonly sealer: Sealer;
 }
 
 /** What makes a browser, and so cannot be chosen for one that runs. */
@@ -39,17 +42,6 @@ const browserFields = {
   ...{ archetype: "archetype", profileId: "profile_id", proxy: "proxy", timeoutSeconds: "timeout_seconds" },
   ...{ idleTimeoutSeconds: "idle_timeout_seconds", locale: "locale", timezone: "timezone", viewport: "viewport" },
 } as const satisfies Partial<Record<keyof CreateAgentSessionRequest, string>>;
-
-/** Refuses what nothing in this deployment gives sense to, before anything is made. */
-function assertServed(request: CreateAgentSessionRequest): void {
-  const wanted = {
-    variables: Object.keys(request.variables).length > 0,
-  };
-  for (const [name, isWanted] of Object.entries(wanted)) {
-    if (isWanted)
-      throw fail("feature-unavailable", {}, { detail: `${name} needs agents, which this deployment lacks` });
-  }
-}
 
 /** Refuses what is no host's, and so would allow nothing. */
 function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
@@ -73,12 +65,13 @@ function assertNoBrowser(request: CreateAgentSessionRequest): void {
 }
 
 /** Makes what creates agent sessions. */
-export function createCreation({ db, turns, sessions, controls, bus }: CreationParts) {
+export function createCreation({ db, turns, sessions, controls, bus, sealer }: CreationParts) {
   /** The turn by which an agent session begins that has a recipe. */
   async function planTurn(call: Call, request: CreateAgentSessionRequest): Promise<NewRecipeTurn | undefined> {
     const { recipeId: id, recipeParameters: values } = request;
     if (id !== undefined) {
-      const recipe = await planRecipe(db, { id, values, accountId: call.principal.accountId });
+      const variables = Object.keys(request.variables);
+      const recipe = await planRecipe(db, { id, values, variables, accountId: call.principal.accountId });
       return { id: call.ids.next("trn"), recipe };
     }
     if (Object.keys(values).length === 0) return undefined;
@@ -97,6 +90,8 @@ export function createCreation({ db, turns, sessions, controls, bus }: CreationP
     const row = await insertAgentSession(tx, {
       ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, recipeId, labels },
       limits: limits && toStoredLimits(limits),
+      variableNames: Object.keys(request.variables).sort(),
+      variables: sealVariables(sealer, accountId, request.variables),
     });
     if (turn) await turns.beginRecipe(tx, row, turn);
     tx.afterCommit(() => bus.publish("session-changed", session.sessionId));
@@ -156,8 +151,9 @@ export function createCreation({ db, turns, sessions, controls, bus }: CreationP
   }
 
   return async (call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> => {
-    assertServed(request);
     assertDomains(request);
+    const faults = findVariableFaults(request);
+    if (faults.length > 0) throw failFaults("validation-failed", faults);
     const { sessionId } = request;
     return sessionId === undefined ? launch(call, request) : attach(call, request, sessionId);
   };

@@ -1,10 +1,20 @@
 import { defineService } from "../feature.ts";
 import { AgentSessionService } from "../gen/pilothouse/v1/agent_session_pb.ts";
 import { type AgentSessionServiceParts, createAgentSessionService } from "./service.ts";
+import { forgetVariables } from "./store.ts";
 import { agentSessionMigrations } from "./tables.ts";
 
 export const agentSessions = defineService({
   service: AgentSessionService,
   migrations: agentSessionMigrations,
-  create: (parts: AgentSessionServiceParts) => ({ methods: createAgentSessionService(parts) }),
+  create: (parts: AgentSessionServiceParts) => ({
+    methods: createAgentSessionService(parts),
+    jobs: [
+      {
+        run: () => forgetVariables(parts.db),
+        every: 10_000,
+        complaint: "secrets of agent sessions that have ended cannot be forgotten at the moment",
+      },
+    ],
+  }),
 });

@@ -16,6 +16,8 @@ export interface NewAgentSession {
   readonly limits: Partial<StoredTurnLimits> | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly allowedDomains: readonly string[];
+  readonly variableNames: readonly string[];
+  readonly variables: Buffer | null;
 }
 
 /** Inserts an agent session, and has its browser session point to it. */
@@ -31,6 +33,8 @@ export async function insertAgentSession(tx: Tx, session: NewAgentSession): Prom
       limits: session.limits ? JSON.stringify(session.limits) : null,
       labels: JSON.stringify(session.labels),
       allowed_domains: JSON.stringify(session.allowedDomains),
+      variable_names: JSON.stringify(session.variableNames),
+      variables: session.variables,
       created_at: sql<Date>`date_trunc('milliseconds', clock_timestamp())`,
     })
     .execute();
@@ -55,6 +59,7 @@ function select(db: Queryable) {
       "a.recipe_id",
       "a.limits",
       "a.allowed_domains",
+      "a.variable_names",
     ] as const),
     ...([
       "a.labels",
@@ -108,6 +113,14 @@ export async function listAgentSessions(db: Queryable, query: AgentSessionListQu
 /** Changes the mode. */
 export async function writeMode(tx: Tx, id: string, mode: StoredAgentMode): Promise<void> {
   await tx.sql.updateTable("agent_sessions").set({ mode }).where("id", "=", id).execute();
+}
+
+/** Forgets the secrets of agent sessions that have ended. */
+export async function forgetVariables(db: Queryable): Promise<void> {
+  await sql`update agent_sessions a set variables = null from sessions s
+    where a.variables is not null and s.id = a.session_id and (a.ended_at is not null or s.ended_at is not null)`.execute(
+    db.sql,
+  );
 }
 
 /** Ends an agent session whose browser session goes on. */

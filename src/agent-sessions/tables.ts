@@ -30,6 +30,10 @@ export interface AgentSessionsTable {
   limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
   /** The only hosts that its browser may reach; none for all. */
   allowed_domains: JSONColumnType<string[], string, string>;
+  /** Names of its secrets. */
+  variable_names: JSONColumnType<string[], string, string>;
+  /** Secrets that its turns may type, sealed, until it has ended. */
+  variables: ColumnType<Buffer | null, Buffer | null, null>;
   created_at: Stamp;
   /** When it ended before its browser session. */
   ended_at: ColumnType<Date | null, undefined, Date>;
@@ -55,6 +59,10 @@ export const agentSessionMigrations: Migrations = {
   "083-agent-limits": ["alter table agent_sessions add column limits jsonb"],
   "088-agent-domains": ["alter table agent_sessions add column allowed_domains jsonb not null default '[]'"],
   "090-agent-recipes": ["alter table agent_sessions add column recipe_id text"],
+  "092-agent-variables": [
+    "alter table agent_sessions add column variables bytea, add column variable_names jsonb not null default '[]'",
+    "create index agent_sessions_variables on agent_sessions (id) where variables is not null",
+  ],
 };
 
 declare module "../platform/postgres/schema.ts" {

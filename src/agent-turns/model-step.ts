@@ -2,7 +2,7 @@ import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "a
 import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
 import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts";
 import type { LlmUsage } from "../llm/spending.ts";
-import { recipeTools, rolePrompt, tools } from "./tools.ts";
+import { recipeTools, rolePrompt, tools, variablesPrompt } from "./tools.ts";
 
 /** What a model is asked. */
 export interface Question {
@@ -10,6 +10,8 @@ export interface Question {
   readonly model: string;
   /** What the agent session was told for all its turns. */
   readonly instructions: string | null;
+  /** Names of what it may type without knowing it. */
+  readonly variables: readonly string[];
   readonly messages: ModelMessage[];
   /** Whether it may be asked to mend steps of a recipe. */
   readonly hasRecipe: boolean;
@@ -44,15 +46,22 @@ function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   return last ? [...messages.slice(0, -1), { ...last, providerOptions: cachePoint }] : messages;
 }
 
+/** What the model is told for the whole session. */
+function instructionsOf({ instructions, variables }: Question): string {
+  const places = variables.map((name) => `{{${name}}}`).join(", ");
+  const told = instructions === null ? [] : [`The person has told you:\n${instructions}`];
+  return [rolePrompt, ...(variables.length > 0 ? [variablesPrompt(places)] : []), ...told].join("\n\n");
+}
+
 /** Asks a model once. */
 export async function askModel(models: Models, question: Question, signal: AbortSignal): Promise<ModelAnswer> {
-  const { credential, model, instructions, messages, hasRecipe } = question;
+  const { credential, model, messages, hasRecipe } = question;
   let fault: unknown;
   let hasBegun = false;
   try {
     const stream = streamText({
       model: await models.of(credential, model),
-      instructions: instructions === null ? rolePrompt : `${rolePrompt}\n\nThe person has told you:\n${instructions}`,
+      instructions: instructionsOf(question),
       messages: withCachePoint(messages),
       ...{ tools: hasRecipe ? allTools : usualTools, maxOutputTokens: longestAnswer, maxRetries: 0 },
       ...{ abortSignal: signal, providerOptions: callOptions },

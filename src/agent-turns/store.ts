@@ -117,7 +117,7 @@ export function findOrphans(db: Database) {
 
 /** Reads what an agent session was told for all its turns. */
 export async function readAgent(db: Queryable, agentSessionId: string) {
-  const columns = ["instructions", "model", "limits", "recipe_id"] as const;
+  const columns = ["instructions", "model", "limits", "recipe_id", "variable_names", "variables"] as const;
   const row = db.sql.selectFrom("agent_sessions").select(columns).where("id", "=", agentSessionId);
   return row.executeTakeFirstOrThrow();
 }

@@ -9,6 +9,13 @@ export const rolePrompt = `You drive a web browser for a person, by the tools th
 - When only a person can go on (a login, a second factor, a bot check, a payment), call ask_person.
 - When you are finished, or cannot go on, say so: call done with a short answer for the person.`;
 
+/** What a model is told that may type what it does not know. */
+export const variablesPrompt = (
+  places: string,
+): string => `You may type these, whose values nobody shows you: ${places}.
+Each is typed as it stands, with its braces, as the text of type or a part of it, and only into pages that it is meant for.
+{{name.totp}} types the one-time code of name. Where a page shows a value, you read its name.`;
+
 const text = (description: string) => ({ type: "string", description }) as const;
 const texts = (description: string) => ({ type: "array", items: { type: "string" }, description }) as const;
 const number = (description: string) => ({ type: "number", description }) as const;

@@ -64,8 +64,16 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
   await begin(parts, run, epoch);
   const sealed = await readMessages(parts.db, turn.agent_session_id);
   const messages = toPrompt(openMessages(parts.sealer, turn.account_id, sealed));
-  const { instructions, recipe_id: recipeId } = await readAgent(parts.db, turn.agent_session_id);
-  const question = { credential, model: turn.model, instructions, messages, hasRecipe: recipeId !== null };
+  const agent = await readAgent(parts.db, turn.agent_session_id);
+  const { instructions, variable_names: variables } = agent;
+  const question = {
+    credential,
+    model: turn.model,
+    instructions,
+    variables,
+    messages,
+    hasRecipe: agent.recipe_id !== null,
+  };
   const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
     // The cap was reached by another turn.
     if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted") return { over: error };

@@ -1,4 +1,5 @@
 import { findEntitlement } from "../accounts/store.ts";
+import { openVariables } from "../agent-sessions/variables.ts";
 import { type ControlRow, findControl } from "../control/store.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure } from "../platform/errors.ts";
@@ -8,7 +9,7 @@ import { isEnded } from "../sessions/session-states.ts";
 import { openCalls, openMessages, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
 import { createPage, type Page } from "./page.ts";
 import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
-import { findTurn, insertMessage, lockTurn, readMessages, type TurnRow, updateTurn } from "./store.ts";
+import { findTurn, insertMessage, lockTurn, readAgent, readMessages, type TurnRow, updateTurn } from "./store.ts";
 import { doCall } from "./tool-call.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
 import { takenBy } from "./turn-message.ts";
@@ -40,11 +41,13 @@ export function createTurnRunner(parts: TurnParts) {
 
   async function makeRun(turn: TurnRow, signal: AbortSignal, header: string | undefined): Promise<Run> {
     const principal = { accountId: turn.account_id, ...(await findEntitlement(db, turn.account_id)) };
+    const agent = await readAgent(db, turn.agent_session_id);
+    const variables = openVariables(sealer, turn.account_id, agent.variables);
     let mark = performance.now();
     return {
       ...{ signal, header, page: createPage(parts.sessions, turn.session_id) },
       caller: (stepId) => ({
-        ...{ principal, signal, deadline: Number.POSITIVE_INFINITY, requestId: turn.id, traceparent: "" },
+        ...{ principal, signal, deadline: Number.POSITIVE_INFINITY, requestId: turn.id, traceparent: "", variables },
         ...(stepId !== undefined && { stepId }),
       }),
       write: (run) =>

@@ -26,11 +26,19 @@ export interface RecipeWish {
   readonly accountId: string;
   readonly id: string;
   readonly values: Readonly<Record<string, string>>;
+  /** Names of secrets: parameters that are called so are typed by the worker, which alone knows what they are. */
+  readonly variables: readonly string[];
 }
 
 /** The value of each parameter. Throws `validation-failed` for one that is missing, and for what is none. */
-function readValues({ parameters }: CreateRecipeRequest, given: RecipeWish["values"]): ReadonlyMap<string, string> {
-  const known = new Map(parameters.map(({ name, value }) => [name, Object.hasOwn(given, name) ? given[name] : value]));
+function readValues(
+  { parameters }: CreateRecipeRequest,
+  { values: given, variables }: Pick<RecipeWish, "values" | "variables">,
+): ReadonlyMap<string, string> {
+  const givenFor = (name: string, usual: string | undefined) => (Object.hasOwn(given, name) ? given[name] : usual);
+  const known = new Map(
+    parameters.map(({ name, value }) => [name, variables.includes(name) ? `{{${name}}}` : givenFor(name, value)]),
+  );
   const faults = Object.keys(given)
     .filter((name) => !known.has(name))
     .map((name) => ({ field: `recipe_parameters.${name}`, message: "is no parameter of the recipe" }));
@@ -44,10 +52,20 @@ function readValues({ parameters }: CreateRecipeRequest, given: RecipeWish["valu
 }
 
 /** Fills the places. Throws `validation-failed` where that makes what no recipe may have. */
-function fill(request: CreateRecipeRequest, values: ReadonlyMap<string, string>): CreateRecipeRequest {
+function fill(
+  request: CreateRecipeRequest,
+  values: ReadonlyMap<string, string>,
+  variables: readonly string[],
+): CreateRecipeRequest {
   let left = mostFilled;
-  const filled = mapTexts(writeContents(request), (text) => {
-    for (const name of namesIn(text)) left -= values.get(name)?.length ?? 0;
+  const filled = mapTexts(writeContents(request), (text, path) => {
+    for (const name of namesIn(text)) {
+      left -= values.get(name)?.length ?? 0;
+      if (variables.includes(name) && !path.endsWith(".do.action.text"))
+        throw failFields("validation-failed", {
+          [`variables.${name}`]: `is only typed, and ${path} has a place for it`,
+        });
+    }
     if (left < 0)
       throw failFields("validation-failed", { recipe_parameters: `put more than ${mostFilled} characters into it` });
     return fillText(text, values);
@@ -65,11 +83,12 @@ function fill(request: CreateRecipeRequest, values: ReadonlyMap<string, string>)
 }
 
 /** Reads a recipe for a run: its places are filled. Throws `not-found` and `validation-failed`. */
-export async function planRecipe(db: Queryable, { id, accountId, values }: RecipeWish): Promise<Recipe> {
+export async function planRecipe(db: Queryable, wish: RecipeWish): Promise<Recipe> {
+  const { id, accountId, variables } = wish;
   const row = await findRecipe(db, id, accountId);
   if (!row) throw noRecipe();
   const request = fromBinary(CreateRecipeRequestSchema, row.contents);
-  const { steps, startUrl } = fill(request, readValues(request, values));
+  const { steps, startUrl } = fill(request, readValues(request, wish), variables);
   const { name, description, allowedDomains } = request;
   return create(RecipeSchema, {
     ...{ id, name, steps, allowedDomains },

@@ -1,4 +1,5 @@
 import type { Attempt, AuditEntry, Call, Principal } from "../call.ts";
+import type { SecretVariable } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
 /** On whose behalf something is done with a session, and for how long. Every call of a client is one. */
@@ -16,6 +17,8 @@ export interface SessionCaller {
   readonly stepId?: string;
   /** The person who commands, who must hold control; without one it is the API, which commands while nobody does. */
   readonly clientId?: string;
+  /** Secrets that it may type, and that its session then shows by their names alone. */
+  readonly variables?: readonly SecretVariable[];
   /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
   /** Writes the caller's entry of the audit log, where what it does to the session is the whole of its call. */

@@ -83,10 +83,11 @@ export function commandContext(
   timeoutMs: number,
   idempotencyKey = "",
 ): CommandContext {
-  const { traceparent, requestId, clientId = "", stepId = "" } = caller;
+  const { traceparent, requestId, clientId = "", stepId = "", variables = [] } = caller;
   const { placementEpoch, controlEpoch, holderClientId = "" } = epochs;
   const init = { sessionId, placementEpoch, controlEpoch, holderClientId, timeoutMs };
-  return create(CommandContextSchema, { ...init, traceparent, requestId, idempotencyKey, clientId, stepId });
+  const about = { traceparent, requestId, idempotencyKey, clientId, stepId, variables: [...variables] };
+  return create(CommandContextSchema, { ...init, ...about });
 }
 
 /**

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { runAgent } from "../../tools/agent/run-agent.ts";
+import { login } from "../support/fixture-site.ts";
 import { type LendScene, startLendScene } from "../support/lend-scene.ts";
 import { type Asked, LlmProvider, type Said } from "../support/llm-provider.ts";
 
@@ -465,6 +466,105 @@ test("an action under way when its turn is cancelled is told of", async () => {
     expect((await entries()).map(({ content }) => content.text ?? content.name)).toEqual(["Go.", "navigate"]);
   });
 }, 60_000);
+
+/** Everything that a model was told, and all that the service tells of a session. */
+async function everythingTold(path: string): Promise<string> {
+  const { session_id } = (await scene.rest(path)).body;
+  const state = await scene.rest(`/v1/sessions/${session_id}/state`);
+  const look = await scene.rest(`/v1/sessions/${session_id}/observe`, {});
+  const transcript = await scene.rest(`${path}/transcript?limit=100`);
+  return JSON.stringify([provider.asked.map(({ body }) => body), state.body, look.body, transcript.body]);
+}
+
+test("an agent types secrets that it never reads: a password, and the code of a seed, between which a person takes over", async () => {
+  await storeKey("anthropic");
+  const domains = ["127.0.0.1"];
+  const variables = { password: { value: login.password, domains }, second: { value: login.seed, domains } };
+  await withAgent(
+    async ({ path, message, entries }) => {
+      const agent = (await scene.rest(path)).body;
+      expect(agent.variable_names).toEqual(["password", "second"]);
+      let code = "";
+      say(
+        call("navigate", { url: scene.site.url("/login.html") }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "User"'), text: "{{password}}" }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "User"'), text: "ada {{nobody}}", clear: true }),
+        (asked) => {
+          code = refOf(asked, 'textbox "Code"');
+          return act({ kind: "type", ref: refOf(asked, 'textbox "Password"'), text: "{{password}}" });
+        },
+        call("ask_person", { instructions: "Hold the key to the reader, please." }),
+        () => act({ kind: "type", ref: code, text: "{{second.totp}}" }, { kind: "key", key: "Enter" }),
+        call("look"),
+        ({ results }) => ({ text: results.at(-1) ?? "" }),
+      );
+      const turn = message("Sign in.");
+      const asked = async () => (await entries()).some(({ content }) => /Hold the key/.test(content.text ?? ""));
+      expect(await waitUntil(asked, { timeout: 20_000, every: 50 })).toBe(true);
+      await scene.rest(`${path}/takeover`, { client_id: "anna" });
+      await scene.rest(`${path}/handback`, { client_id: "anna" });
+      const { body } = await turn;
+      expect(body.text).toContain('"title":"Welcome ada {{nobody}}"');
+      expect(body.text).toContain('- text "{{password}} is right: true"');
+      expect(body.text).toMatch(/"url":"[^"]+&password={{password}}&code={{second.totp}}"/);
+      expect(provider.asked.at(-1)?.results[1]).toContain('textbox "User" ref=');
+      expect(provider.asked.at(-1)?.results[1]).toContain('value="{{password}}"');
+      const told = await everythingTold(path);
+      for (const secret of ["correct", encodeURIComponent(login.password), "k9+", login.seed])
+        expect(told).not.toContain(secret);
+      expect(provider.asked[0]?.body.system[0].text).toContain("{{password}}, {{second}}");
+    },
+    { variables },
+  );
+}, 60_000);
+
+test("a model that obeys a hostile page types no secret into another origin, wherever the focus is", async () => {
+  await storeKey("anthropic");
+  const variables = { card: { value: "4000056655665556", domains: ["127.0.0.1"] } };
+  const [, other] = scene.site.hosts;
+  await withAgent(
+    async ({ path, message }) => {
+      say(
+        call("navigate", { url: scene.site.url(`/card.html?frame=http://${other}`) }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Card"'), text: "card {{card}}" }),
+        (asked) => act({ kind: "tap", ref: refOf(asked, 'textbox "Card"') }, { kind: "type", text: "{{card}}" }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Lure"'), text: " {{card}}" }),
+        call("navigate", { url: `http://${other}/card-frame.html` }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Card"'), text: "{{card}}", clear: true }),
+        call("navigate", { url: "about:blank" }),
+        act({ kind: "type", text: "{{card}}" }),
+        call("navigate", { url: scene.site.url("/card-frame.html") }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Card"'), text: "{{card}}" }),
+        ({ results }) => ({ text: results.at(-1) ?? "" }),
+      );
+      const { body } = await message("Pay.");
+      const results = provider.asked.at(-1)?.results ?? [];
+      const refused = `{{card}} is not typed into http://${other}: card is for 127.0.0.1 alone`;
+      for (const index of [1, 2, 3, 5]) expect(results[index]).toContain(refused);
+      expect(results[7]).toContain("{{card}} is not typed into a document without an origin");
+      // Where it may be typed it is heard.
+      expect(body.text).toContain('value="{{card}}"');
+      const isHeard = () => scene.site.heard.some(({ text }) => text === "4000056655665556");
+      expect(await waitUntil(isHeard, { timeout: 10_000, every: 20 })).toBe(true);
+      expect(scene.site.heard.filter(({ host, text }) => host === other && text.trim() !== "")).toEqual([]);
+      expect(await everythingTold(path)).not.toContain("4000056655665556");
+    },
+    { variables },
+  );
+}, 60_000);
+
+test("variables are for hosts, no parameter of a recipe besides, and not longer than can be looked for", async () => {
+  const variables = { a: { value: "x", domains: ["https://a.test"] }, b: { value: "y", domains: ["*.b.test"] } };
+  const wrong = await scene.rest("/v1/agent-sessions", { variables, recipe_parameters: { b: "1" } });
+  expect(slugOf(wrong)).toBe("validation-failed");
+  expect(wrong.body.errors.map(({ field }: { field: string }) => field)).toEqual([
+    "variables.a.domains[0]",
+    "recipe_parameters.b",
+  ]);
+  const long = { value: "x".repeat(10_000), domains: ["b.test"] };
+  const { body } = await scene.rest("/v1/agent-sessions", { variables: { long, longer: long } });
+  expect(body.errors).toEqual([{ field: "variables", message: "are longer than 16384 characters together" }]);
+});
 
 test("a turn ends with its session", async () => {
   await withAgent(async ({ path }) => {

@@ -170,7 +170,18 @@ async function useAgent(bearer: string): Promise<void> {
     send("/v1/account/me/byok-llm-key", { provider: "anthropic", api_key }, { bearer, method: "PUT" });
   await key(canary("wrong-llm-key"));
   expect((await send("/v1/account/me/byok-llm-key/test", {}, { bearer })).body.ok).toBe(false);
-  const { body: agent } = await send("/v1/agent-sessions", {}, { bearer });
+  const [variable, seed] = [
+    canary("variable"),
+    randomBytes(20)
+      .toString("hex")
+      .replace(/[0189]/g, "a")
+      .toUpperCase(),
+  ];
+  const domains = ["127.0.0.1"];
+  const variables = { password: { value: variable, domains }, second: { value: seed, domains } };
+  secrets.add("a variable", variable);
+  secrets.add("a seed", seed);
+  const { body: agent } = await send("/v1/agent-sessions", { variables }, { bearer });
   // What is said to an agent is no secret, other than what is typed, whose field is called the same.
   const rest = restClient({ url: service.url, key: bearer });
   const say = async (text: string, headers: Record<string, string> = {}) =>
@@ -179,14 +190,19 @@ async function useAgent(bearer: string): Promise<void> {
   const [header, typed] = [`good-${canary("header-llm-key")}`, canary("agent-typed")];
   secrets.add("an LLM key of a header", header);
   secrets.add("what an agent has typed", typed);
-  const types = { name: "act", input: { action: { kind: "type", selector: "#name", text: typed } } };
+  const type = (text: string) => ({ name: "act", input: { actions: [{ kind: "type", text }] } });
+  const types = [typed, "{{password}}", "{{second.totp}}"].map(type);
+  const focuses = { name: "act", input: { actions: [{ kind: "key", key: "Tab" }] } };
   // Not the address of a session above: those are taken for secrets, as the addresses of CDP are, whose field is called the same.
   const goes = { name: "navigate", input: { url: site.url("/./form.html") } };
-  provider.script = ({ results }) => (results.length === 0 ? { calls: [goes, types] } : { text: "Done." });
+  provider.script = ({ results }) => (results.length === 0 ? { calls: [goes, focuses, ...types] } : { text: "Done." });
   expect(await say("Fill it in.", { "x-byok-llm-api-key": header })).toBe("done");
   await key(`good-${canary("llm-key")}`);
   expect((await send("/v1/account/me/byok-llm-key/test", {}, { bearer })).body.ok).toBe(true);
   expect(await say("And again.")).toBe("done");
+  const told = JSON.stringify(provider.asked.map(({ body }) => body));
+  expect(told).toContain("{{password}}{{second.totp}}");
+  for (const secret of [variable, seed]) expect(told).not.toContain(secret);
   await send(`/v1/agent-sessions/${agent.id}`, undefined, { bearer, method: "DELETE" });
 }
 

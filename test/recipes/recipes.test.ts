@@ -224,6 +224,35 @@ test("a recipe runs without a model, though it is deleted meanwhile, and makes f
   );
 }, 60_000);
 
+test("a secret fills the parameter of its name where that is typed, and nowhere else", async () => {
+  const recipe = {
+    parameters: [{ name: "pin", value: "usual" }, { name: "site" }],
+    start_url: "{{site}}",
+    steps: [
+      type("#empty", "it is {{pin}}"),
+      { do: { kind: "capture", capture_kind: "dom_snapshot", file_name: "a.html" } },
+    ],
+  };
+  const pin = { value: "1234-canary", domains: [new URL(scene.site.url("/")).hostname] };
+  const request = { variables: { pin }, recipe_parameters: { site: scene.site.url("/form.html") } };
+  await withRun(
+    recipe,
+    async ({ session, turn, entries }) => {
+      expect(await turn()).toMatchObject({ status: "done" });
+      expect((await scene.rest(`${session}/files/a.html`)).body).toContain("it is 1234-canary");
+      expect(JSON.stringify(await entries())).not.toContain("1234");
+    },
+    request,
+  );
+  const { id: recipe_id } = (
+    await make({ ...smallRecipe, ...recipe, steps: [waitFor({ kind: "text", text: "{{pin}}" })] })
+  ).body;
+  const misplaced = await scene.rest("/v1/agent-sessions", { ...request, recipe_id });
+  expect(faultsOf(misplaced)).toEqual([
+    "variables.pin: is only typed, and steps[0].do.condition.text has a place for it",
+  ]);
+}, 60_000);
+
 test("a step that fails ends a recipe for which there is no model", async () => {
   await removeKey();
   const steps = [

@@ -2,9 +2,16 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
+import { Secret, TOTP } from "otpauth";
 import { TestSite } from "./test-site.ts";
 
 const pages = new URL("pages/", import.meta.url);
+
+/** Who may sign in at `/login.html`. The seed is that of RFC 6238, in base 32. */
+export const login = { password: 'k9 "correct" horse & cart', seed: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ" };
+
+const isCode = (token: string): boolean =>
+  TOTP.validate({ token, secret: Secret.fromBase32(login.seed), algorithm: "SHA1", window: 1 }) !== null;
 
 type Answer = (request: IncomingMessage, response: ServerResponse, url: URL) => void;
 
@@ -47,6 +54,14 @@ const answers: Readonly<Record<string, Answer>> = {
   "/noise": (_request, response, url) => {
     response.writeHead(200, { "content-disposition": 'attachment; filename="noise.bin"' });
     response.end(noise(Number(url.searchParams.get("bytes"))));
+  },
+  "/signed-in": (_request, response, url) => {
+    const [user = "", password = "", code = ""] = ["user", "password", "code"].map((name) =>
+      url.searchParams.get(name),
+    );
+    const isRight = password === login.password && isCode(code ?? "");
+    response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
+    response.end(`<title>${isRight ? `Welcome ${user}` : "Refused"}</title><p>${password} is right: ${isRight}</p>`);
   },
   "/uploaded": (request, response) => {
     void listForm(request).then((form) => {
@@ -116,6 +131,8 @@ async function listForm(request: IncomingMessage): Promise<[name: string, ...val
 export class FixtureSite extends TestSite {
   /** `METHOD path` of every request, in order. */
   readonly requests: string[] = [];
+  /** What `/card-frame.html` has sent of what was typed into it, and the host that it was sent to. */
+  readonly heard: { readonly host: string | undefined; readonly text: string }[] = [];
 
   /** Gives the address of a page. */
   url(path: string): string {
@@ -125,6 +142,8 @@ export class FixtureSite extends TestSite {
   protected answer(request: IncomingMessage, response: ServerResponse): void {
     const url = new URL(request.url ?? "/", "http://fixture");
     this.requests.push(`${request.method} ${url.pathname}`);
+    if (url.pathname === "/heard")
+      this.heard.push({ host: request.headers.host, text: decodeURIComponent(url.search.slice(1)) });
     const answer = answers[url.pathname];
     if (answer) answer(request, response, url);
     else this.#sendPage(url, response);

@@ -6,6 +6,7 @@ import type { ChooserDesk } from "../files/chooser-desk.ts";
 import type { SessionFiles } from "../files/session-files.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
+import type { VariableUse } from "../variables/variable-book.ts";
 
 /** What an action works on. */
 export interface Scene {
@@ -20,6 +21,8 @@ export interface Scene {
   readonly viewport: Viewport;
   /** What references lead to. */
   readonly refs: Pick<RefBook, "aimOf">;
+  /** What may be typed that nobody is to read. */
+  readonly secrets: VariableUse;
 }
 
 /** How a request names an element: by a selector or a reference, or not at all. */

@@ -8,6 +8,7 @@ import { isOneCharacter, strike, strokesOf } from "../input/strokes.ts";
 import type { Progress } from "../pages/progress.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { aimOf, checkTime, type Scene } from "./scene.ts";
+import { assertTakes, putSecret, readParts } from "./secret-typing.ts";
 import { readyForText } from "./text-receiver.ts";
 
 /**
@@ -28,13 +29,22 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   const { text, clear, insert, delayMs = 0 } = request;
   const aim = aimOf(scene, request, "action");
   if (clear && !aim) throw failFields("validation-failed", { "action.clear": "needs a selector or a ref" });
-  if (aim && (await readyForText(scene, aim, request)) === "set") return;
+  const parts = readParts(text, scene.secrets);
+  const hasSecrets = parts.some((part) => typeof part !== "string");
+  const isSet = aim && (await readyForText(scene, aim, { text: hasSecrets ? "" : text, clear })) === "set";
+  if (isSet && !hasSecrets) return;
+  if (hasSecrets) await assertTakes(scene, parts);
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
   // What there was is selected. The page handles what it is sent in that order, and what it cannot be sent, not at all.
   const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
-  const typed = insert ? keyboard.insert(text) : typeKeys(progress, keyboard, text, delayMs);
-  await progress.race(Promise.all([emptied, typed]));
+  const write = (part: string) => (insert ? keyboard.insert(part) : typeKeys(progress, keyboard, part, delayMs));
+  if (!hasSecrets) {
+    await progress.race(Promise.all([emptied, write(text)]));
+    return;
+  }
+  await progress.race(Promise.resolve(emptied));
+  for (const part of parts) await progress.race(typeof part === "string" ? write(part) : putSecret(scene, part));
 }
 
 /** Presses and releases one key, with others held. */

@@ -1,5 +1,6 @@
 import * as aiming from "./page-aim.ts";
 import * as clips from "./page-clip.ts";
+import * as focus from "./page-focus.ts";
 import * as guards from "./page-guard.ts";
 import * as hosts from "./page-hosts.ts";
 import * as looks from "./page-look.ts";
@@ -12,6 +13,7 @@ import * as waits from "./page-wait.ts";
 
 /** What our script does in a document. */
 export type PageScript = typeof aiming &
+  typeof focus &
   typeof guards &
   typeof scrolling &
   typeof waits &
@@ -26,6 +28,7 @@ export const pageScript = `(() => {
   const sight = ${sourceOf(sight)};
   const texts = ${sourceOf(texts)};
   const waits = ${sourceOf(waits)};
+  const focus = ${sourceOf(focus)};
   const guards = ${sourceOf(guards)};
   const aiming = ${sourceOf(aiming)};
   const scrolling = ${sourceOf(scrolling)};
@@ -38,7 +41,7 @@ export const pageScript = `(() => {
   const { elementFor } = refs;
   const { hitAt, title } = sight;
   const seen = { look, doubtfulElements, keepClosed, elementFor, hitAt, title };
-  return { ...seen, ...waits, ...guards, ...aiming, ...scrolling };
+  return { ...seen, ...waits, ...focus, ...guards, ...aiming, ...scrolling };
 })()`;
 
 function sourceOf(functions: object): string {

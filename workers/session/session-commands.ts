@@ -34,6 +34,7 @@ import { CommandProgress, type Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import { shownText } from "../pages/shown-text.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
+import type { VariableBook } from "../variables/variable-book.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
 import { idempotencyMemory, type KeyedCommand, stepMemory } from "./idempotency.ts";
@@ -56,6 +57,7 @@ export interface SessionCommandsOptions {
   readonly idleClock: IdleClock;
   readonly pause: ChallengePause;
   readonly control: SessionControl;
+  readonly variables: VariableBook;
   /** Aborts, with what a running command is answered then, when the session ends. */
   readonly ended: AbortSignal;
   /** Refusals of addresses say how the operator lets them through. */
@@ -115,6 +117,7 @@ export class SessionCommands {
   readonly #idleClock: IdleClock;
   readonly #pause: ChallengePause;
   readonly #control: SessionControl;
+  readonly #variables: VariableBook;
   readonly #ended: AbortSignal;
 
   constructor(options: SessionCommandsOptions) {
@@ -124,6 +127,7 @@ export class SessionCommands {
     this.#idleClock = options.idleClock;
     this.#pause = options.pause;
     this.#control = options.control;
+    this.#variables = options.variables;
     this.#ended = options.ended;
   }
 
@@ -146,10 +150,12 @@ export class SessionCommands {
         const looked = request.observe && (await this.#lookAfter(scene, request.observe));
         return { ...(status !== undefined && { httpStatus: status }), ...(looked && { observation: looked }) };
       });
-    return this.#once(
-      context,
-      { method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
-      async () => create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
+    return this.#tell(context, () =>
+      this.#once(
+        context,
+        { method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
+        async () => create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
+      ),
     );
   }
 
@@ -164,10 +170,12 @@ export class SessionCommands {
     const isByHand = [request, ...request.next].every(({ action }) => byHand.has(action.case));
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
     const work = () => this.#run(command, (scene) => this.#actAndLook(scene, request));
-    return this.#once(
-      context,
-      { method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
-      async () => create(InteractResponseSchema, await work()),
+    return this.#tell(context, () =>
+      this.#once(
+        context,
+        { method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
+        async () => create(InteractResponseSchema, await work()),
+      ),
     );
   }
 
@@ -175,10 +183,8 @@ export class SessionCommands {
   async wait(context: CommandContext | undefined, request: WaitRequest, caller: AbortSignal): Promise<WaitResponse> {
     const { pageId, timeoutMs = waitMs } = request;
     const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
-    return create(
-      WaitResponseSchema,
-      await this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult)),
-    );
+    const work = () => this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult));
+    return this.#tell(context, async () => create(WaitResponseSchema, await work()));
   }
 
   /** Looks at a page. */
@@ -191,10 +197,12 @@ export class SessionCommands {
     using _activity = this.#idleClock.activity();
     const timeoutMs = Math.min(request.timeoutMs ?? observeMs, patienceOf(context));
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
-    const looking = this.#queue.capture(progress.signal, () => {
-      return observe(this.#sceneOf(this.#browser.pages.find(request.pageId), progress), request);
+    return await this.#tell(context, () => {
+      const looking = this.#queue.capture(progress.signal, () => {
+        return observe(this.#sceneOf(this.#browser.pages.find(request.pageId), progress, context), request);
+      });
+      return raceSignal(looking, progress.signal);
     });
-    return await raceSignal(looking, progress.signal);
   }
 
   /** The picture of the page before a step. */
@@ -215,7 +223,7 @@ export class SessionCommands {
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
     const made = this.#queue.capture(progress.signal, () => {
       const sessionPage = this.#browser.pages.find(request.pageId);
-      const scene = this.#sceneOf(sessionPage, progress);
+      const scene = this.#sceneOf(sessionPage, progress, context);
       return capture(scene, request, this.#browser.storage);
     });
     try {
@@ -238,6 +246,19 @@ export class SessionCommands {
     // What was typed before may be what selects.
     await progress.race(inputOf(active.cdp).tally.settled());
     return await readSelection(active, progress);
+  }
+
+  /** Tells what a command has come to by the names of secrets, which it may be the first to bring. */
+  async #tell<Answer extends object>(
+    context: CommandContext | undefined,
+    work: () => Promise<Answer>,
+  ): Promise<Answer> {
+    this.#variables.learn(context?.variables ?? []);
+    try {
+      return this.#variables.mask(await work());
+    } catch (thrown) {
+      throw this.#variables.maskFailure(thrown);
+    }
   }
 
   /** Does what has a name once: a command with an Idempotency-Key, or a step. */
@@ -285,7 +306,7 @@ export class SessionCommands {
       const sentBefore = tally.sent;
       try {
         await progress.race(sessionPage.tab.ready);
-        const scene = this.#sceneOf(sessionPage, progress);
+        const scene = this.#sceneOf(sessionPage, progress, context);
         if (context?.stepId) await this.#album.take(context.stepId, scene);
         progress.signal.throwIfAborted();
         const beganAt = performance.now();
@@ -332,8 +353,9 @@ export class SessionCommands {
   }
 
   /** What the active page shows once it has come to rest; undefined where it cannot be looked at. What was done stays done. */
-  async #lookAfter({ progress }: ObserveScene, options: ObserveOptions): Promise<Observation | undefined> {
-    const scene = this.#sceneOf(this.#browser.pages.active, progress);
+  async #lookAfter(before: ObserveScene, options: ObserveOptions): Promise<Observation | undefined> {
+    const { progress } = before;
+    const scene = { ...before, sessionPage: this.#browser.pages.active };
     try {
       await settle(scene);
       return await observe(scene, options);
@@ -372,9 +394,10 @@ export class SessionCommands {
     }
   }
 
-  #sceneOf(sessionPage: SessionPage, progress: Progress): ObserveScene {
+  #sceneOf(sessionPage: SessionPage, progress: Progress, context: CommandContext | undefined): ObserveScene {
     const { hasTouch, viewport, files, chooserDesk } = this.#browser;
-    return { sessionPage, progress, hasTouch, viewport, files, chooserDesk, refs: this.#refs };
+    const secrets = this.#variables.use(context?.variables ?? []);
+    return { sessionPage, progress, hasTouch, viewport, files, chooserDesk, refs: this.#refs, secrets };
   }
 }
 

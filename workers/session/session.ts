@@ -18,6 +18,7 @@ import { inputOf, releaseAll } from "../input/page-input.ts";
 import type { Arrival } from "../live/live-desk.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { Happening } from "../reports/reports.ts";
+import { VariableBook } from "../variables/variable-book.ts";
 import { ChallengePause } from "./challenge-pause.ts";
 import { CommandQueue } from "./command-queue.ts";
 import { endedFailure } from "./ended-reason.ts";
@@ -66,6 +67,7 @@ export class Session {
   readonly #ended = new AbortController();
   readonly #lane: InputLane;
   readonly #control: SessionControl;
+  readonly #variables = new VariableBook();
 
   constructor(options: SessionOptions) {
     this.id = options.id;
@@ -82,7 +84,7 @@ export class Session {
     const { onChallenge } = options;
     const onEvent = (event: Happening): void => {
       this.#browser.liveDesk.changed();
-      options.onEvent(event);
+      options.onEvent(this.#variables.mask(event));
     };
     this.#pause = new ChallengePause({ onChallenge, queue: this.#queue, idleClock: this.#idleClock, onEvent });
     this.#browser.challengeWatch.listen(this.#pause);
@@ -106,6 +108,7 @@ export class Session {
     this.commands = new SessionCommands({
       ...{ browser: this.#browser, queue: this.#queue, idleClock: this.#idleClock, pause: this.#pause },
       ...{ control: this.#control, ended: this.#ended.signal, showRemedy: options.showRemedy },
+      variables: this.#variables,
     });
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
   }
@@ -116,9 +119,11 @@ export class Session {
   }
 
   /** Reads what the session shows, whatever its page does. */
-  state(): Promise<SessionState> {
-    if (this.#ended.signal.aborted) return Promise.reject(this.#ended.signal.reason);
-    return raceSignal(describeSession(this.#browser, this.#pause, this.#control), this.#ended.signal);
+  async state(context: CommandContext | undefined): Promise<SessionState> {
+    this.#ended.signal.throwIfAborted();
+    this.#variables.learn(context?.variables ?? []);
+    const described = describeSession(this.#browser, this.#pause, this.#control);
+    return this.#variables.mask(await raceSignal(described, this.#ended.signal));
   }
 
   /** The session's files, for the API or for the person who holds control. Using them is use of the session, and ends with it. */
@@ -144,8 +149,8 @@ export class Session {
   }
 
   /** Gives what happens in the browser from now on. */
-  watch(signal: AbortSignal): AsyncIterable<Event> {
-    return this.#browser.feed.read(this.id, signal);
+  async *watch(signal: AbortSignal): AsyncIterable<Event> {
+    for await (const event of this.#browser.feed.read(this.id, signal)) yield this.#variables.mask(event);
   }
 
   /** Lends the browser to a client that speaks the DevTools protocol, until it leaves. */

@@ -1,0 +1,104 @@
+/** A text that is not to be shown, and what is shown in its place. */
+export interface Cover {
+  readonly text: string;
+  readonly shown: string;
+}
+
+/** A part of a text, from its first character to behind its last, and what is shown in its place. */
+interface Span {
+  start: number;
+  readonly end: number;
+  readonly shown: string;
+}
+
+/** How much of the beginning of a text is covered where the rest was cut off. */
+const shortestBeginning = 4;
+
+/** What stands where a text was cut, and how long one is at least that was cut without a sign. */
+const cutSign = "…".charCodeAt(0);
+const shortestCut = 200;
+
+/**
+ * Covers texts wherever they occur, in time that grows with what is looked through alone: tenants choose both sides, and
+ * share the process (Aho and Corasick, 1975). Parts that overlap are covered as one.
+ */
+export class TextMask {
+  /** The state after a character, by state and character. The state 0 knows of nothing. */
+  readonly #next = new Map<number, number>();
+  /** Of each state: how many characters it knows, and the state that knows the longest end of them. */
+  readonly #depth = [0];
+  readonly #shorter = [0];
+  /** The longest cover that ends there, and the one that was begun. */
+  readonly #ended: (Cover | undefined)[] = [undefined];
+  readonly #begun: (Cover | undefined)[] = [undefined];
+
+  constructor(covers: readonly Cover[]) {
+    const steps: { readonly from: number; readonly code: number; readonly to: number }[] = [];
+    for (const cover of covers) {
+      let state = 0;
+      for (let index = 0; index < cover.text.length; index += 1) {
+        const code = cover.text.charCodeAt(index);
+        const known = this.#next.get(keyOf(state, code));
+        const to = known ?? this.#depth.push(index + 1) - 1;
+        if (known === undefined) {
+          this.#next.set(keyOf(state, code), to);
+          this.#begun[to] = cover;
+          steps.push({ from: state, code, to });
+        }
+        state = to;
+      }
+      if (state !== 0) this.#ended[state] ??= cover;
+    }
+    steps.sort((one, other) => (this.#depth[one.to] ?? 0) - (this.#depth[other.to] ?? 0));
+    for (const { from, code, to } of steps) {
+      const shorter = from === 0 ? 0 : this.#after(this.#shorter[from] ?? 0, code);
+      this.#shorter[to] = shorter;
+      this.#ended[to] ??= this.#ended[shorter];
+    }
+  }
+
+  /** A text with everything covered. */
+  apply(text: string): string {
+    const spans: Span[] = [];
+    const cover = (end: number, length: number, shown: string): void => {
+      const span = { start: end - length, end, shown };
+      for (let last = spans.at(-1); last && last.end > span.start; last = spans.at(-1)) {
+        span.start = Math.min(span.start, last.start);
+        spans.pop();
+      }
+      spans.push(span);
+    };
+    let state = 0;
+    const coverBeginning = (end: number): void => {
+      const [depth = 0, begun] = [this.#depth[state], this.#begun[state]];
+      if (begun && depth >= shortestBeginning) cover(end, depth, begun.shown);
+    };
+    for (let index = 0; index < text.length; index += 1) {
+      const code = text.charCodeAt(index);
+      if (code === cutSign) coverBeginning(index);
+      state = this.#after(state, code);
+      const ended = this.#ended[state];
+      if (ended) cover(index + 1, ended.text.length, ended.shown);
+    }
+    if (text.length >= shortestCut) coverBeginning(text.length);
+    let written = "";
+    let at = 0;
+    for (const { start, end, shown } of spans) {
+      written += text.slice(at, start) + shown;
+      at = end;
+    }
+    return written + text.slice(at);
+  }
+
+  /** The state after one more character. */
+  #after(from: number, code: number): number {
+    let state = from;
+    for (;;) {
+      const next = this.#next.get(keyOf(state, code));
+      if (next !== undefined || state === 0) return next ?? 0;
+      state = this.#shorter[state] ?? 0;
+    }
+  }
+}
+
+const keyOf = (state: number, code: number): number => state * 65_536 + code;
