@@ -1,8 +1,9 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
 import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
 import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts";
 import type { LlmUsage } from "../llm/spending.ts";
-import { recipeTools, rolePrompt, tools, variablesPrompt } from "./tools.ts";
+import { doneWith, recipeTools, rolePrompt, tools, variablesPrompt } from "./tools.ts";
 
 /** What a model is asked. */
 export interface Question {
@@ -13,6 +14,8 @@ export interface Question {
   /** Names of what it may type without knowing it. */
   readonly variables: readonly string[];
   readonly messages: ModelMessage[];
+  /** What the result of the turn is to fit. */
+  readonly outputSchema: JsonObject | null;
   /** Whether it may be asked to mend steps of a recipe. */
   readonly hasRecipe: boolean;
 }
@@ -41,6 +44,11 @@ const toToolSet = (described: Readonly<Record<string, { description: string; inp
 const usualTools = toToolSet(tools);
 const allTools = toToolSet({ ...tools, ...recipeTools });
 
+function toolsOf({ hasRecipe, outputSchema }: Question): ToolSet {
+  const known = hasRecipe ? allTools : usualTools;
+  return outputSchema ? { ...known, ...toToolSet({ done: doneWith(outputSchema) }) } : known;
+}
+
 function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   const last = messages.at(-1);
   return last ? [...messages.slice(0, -1), { ...last, providerOptions: cachePoint }] : messages;
@@ -55,7 +63,7 @@ function instructionsOf({ instructions, variables }: Question): string {
 
 /** Asks a model once. */
 export async function askModel(models: Models, question: Question, signal: AbortSignal): Promise<ModelAnswer> {
-  const { credential, model, messages, hasRecipe } = question;
+  const { credential, model, messages } = question;
   let fault: unknown;
   let hasBegun = false;
   try {
@@ -63,7 +71,7 @@ export async function askModel(models: Models, question: Question, signal: Abort
       model: await models.of(credential, model),
       instructions: instructionsOf(question),
       messages: withCachePoint(messages),
-      ...{ tools: hasRecipe ? allTools : usualTools, maxOutputTokens: longestAnswer, maxRetries: 0 },
+      ...{ tools: toolsOf(question), maxOutputTokens: longestAnswer, maxRetries: 0 },
       ...{ abortSignal: signal, providerOptions: callOptions },
       onError: ({ error }) => {
         fault ??= error;

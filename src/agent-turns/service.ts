@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { findAny, findRunning } from "../agent-sessions/agent-sessions.ts";
 import type { Call } from "../call.ts";
 import { lockControl } from "../control/store.ts";
@@ -13,7 +13,7 @@ import {
 } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import type { PayerParts } from "../llm/payer.ts";
 import { sleep } from "../platform/bounded-wait.ts";
-import { type Failure, fail } from "../platform/errors.ts";
+import { type Failure, fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Tx } from "../platform/postgres/database.ts";
@@ -52,6 +52,13 @@ const lookEvery = 500;
 
 const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn of this id" });
 
+/** Throws where a result cannot be checked by a schema. What checks is loaded for those alone who want it. */
+async function assertSchema(schema: JsonObject): Promise<void> {
+  const { findSchemaFault } = await import("./output-schema.ts");
+  const fault = findSchemaFault(schema);
+  if (fault !== undefined) throw failFields("validation-failed", { output_schema: fault });
+}
+
 /** Makes the implementation of AgentTurnService. */
 export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
   const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
@@ -81,10 +88,14 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
   }
 
-  async function sendMessage(call: Call, { id, text, waitMs = 0 }: SendAgentMessageRequest): Promise<Turn> {
+  async function sendMessage(
+    call: Call,
+    { id, text, waitMs = 0, outputSchema }: SendAgentMessageRequest,
+  ): Promise<Turn> {
     const { accountId } = call.principal;
     const header = call.header("x-byok-llm-api-key");
     const agent = await findRunning(db, call, id);
+    if (outputSchema) await assertSchema(outputSchema);
     const turnId = call.ids.next("trn");
     const turn = await call.commit(async (tx) => {
       const choose = () => choosePayerColumns(tx, parts, agent, { accountId, header });
@@ -92,8 +103,9 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       await lockControl(tx, agent.session_id, accountId);
       const running = await lockRunningTurn(tx, id);
       if (running) {
-        if (header !== undefined) {
-          const detail = "a turn runs: wait for its end, or leave the header out";
+        if (header !== undefined || outputSchema) {
+          const what = header === undefined ? "output_schema" : "the header";
+          const detail = `a turn runs: wait for its end, or leave ${what} out`;
           throw fail("conflict", { running_turn_id: running.id }, { detail });
         }
         // One that runs a recipe needs a model from now on.
@@ -110,6 +122,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
           limits: limitsOf(agent),
           created_at: now,
           beat_at: header === undefined ? null : now,
+          output_schema: outputSchema && JSON.stringify(outputSchema),
         },
       });
       await say(tx, row, text);

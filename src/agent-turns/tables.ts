@@ -1,3 +1,4 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { StoredTurnLimits } from "../agent-sessions/tables.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
@@ -48,6 +49,11 @@ export interface AgentTurnsTable {
   recipe: JSONColumnType<RecipeProgress, string | undefined, string | null> | null;
   /** The recipe with its places filled, sealed, until the turn has ended. */
   recipe_plan: ColumnType<Buffer | null, Buffer | undefined, null>;
+  /** What its result is to fit, as its message has said, and the result. */
+  output_schema: JSONColumnType<JsonObject, string | null | undefined, never> | null;
+  output: JSONColumnType<JsonObject, undefined, string> | null;
+  /** How many results did not fit. */
+  misfits: Generated<number>;
   steps: Generated<number>;
   tokens: Generated<string>;
   /** In millionths of a US dollar; null where the price of the model is not known. */
@@ -134,4 +140,7 @@ export const turnMigrations: Migrations = {
   ],
   "089-agent-costs": ["alter table agent_turns add column cost bigint"],
   "091-recipe-turns": ["alter table agent_turns add column recipe jsonb, add column recipe_plan bytea"],
+  "093-turn-outputs": [
+    "alter table agent_turns add column output_schema jsonb, add column output jsonb, add column misfits integer not null default 0",
+  ],
 };

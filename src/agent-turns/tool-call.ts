@@ -11,6 +11,7 @@ import { type Done, defuse } from "./page.ts";
 import { beginAction, findTurn, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
 import { unknownIn } from "./tools.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
+import { noteMisfit, readOutput } from "./turn-output.ts";
 import type { TurnParts } from "./turn-question.ts";
 import type { Run } from "./turn-run.ts";
 
@@ -67,7 +68,7 @@ export async function doCall(
   call: ToolCall,
 ): Promise<TurnRow> {
   try {
-    if (call.name === "done") return await finish(parts, run, call);
+    if (call.name === "done") return await finish(parts, turn.output_schema, run, call);
     if (call.name === "ask_person") return await askPerson(parts, run, call);
   } catch (error) {
     const failure = asFailure(error);
@@ -95,13 +96,19 @@ export async function answer(
 }
 
 /** Ends the turn, unless something was said meanwhile that the model has not read. */
-function finish(parts: TurnParts, run: Run, call: ToolCall): Promise<TurnRow> {
-  const text = textOf(inputOf(call), "text");
+async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, call: ToolCall): Promise<TurnRow> {
+  const { text: said, result } = inputOf(call);
+  const text = textOf({ text: said }, "text");
+  const { output, misfit } = await readOutput(schema, result);
   return run.write(async (tx, turn) => {
     if (await hasWaitingMessages(tx, turn.agent_session_id))
       return answer(parts, tx, turn, call, "not ended: the person has said something more, which comes next");
+    if (misfit !== undefined) {
+      await answer(parts, tx, turn, call, `not ended: ${defuse(misfit)}`);
+      return noteMisfit(parts, tx, turn, misfit);
+    }
     await answer(parts, tx, turn, call, "ended");
-    return endLockedTurn(parts, tx, turn, endOfAnswer(turn, text));
+    return endLockedTurn(parts, tx, turn, { ...endOfAnswer(turn, text), ...(output && { output }) });
   });
 }
 

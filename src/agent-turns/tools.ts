@@ -99,6 +99,12 @@ export const tools = {
   },
 };
 
+/** `done` of a turn that is to have a result. */
+export const doneWith = (result: object) => ({
+  description: "Ends the turn with an answer for the person, and the result that was asked for.",
+  input: schema({ text: text("the answer"), result }),
+});
+
 /** What the model of an agent session has besides that begins with a recipe. */
 export const recipeTools = {
   resume_recipe: {

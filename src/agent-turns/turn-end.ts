@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
 import { AgentSessionTurnEndedEventSchema, TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import type { Bus } from "../platform/bus.ts";
@@ -27,6 +27,8 @@ export interface TurnEnd {
   readonly reason?: string;
   /** What the agent has answered. */
   readonly text?: string;
+  /** The result, which fits what was asked for. */
+  readonly output?: JsonObject;
   readonly failure?: Failure;
 }
 
@@ -48,16 +50,17 @@ export const entryOf = (turn: TurnRow) => ({ turnId: turn.id, ...takenBy(turn) }
 /** Ends a turn that is locked. */
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
   const { events, bus, ids, clock, config } = parts;
-  const { status, reason = null, text = null, failure } = end;
+  const { status, reason = null, text = null, output, failure } = end;
   const now = new Date(clock.now());
   const problem = failure && problemJson(toProblem(failure, config.errorsBase, turn.id));
   const ended = await updateTurn(tx, turn.id, {
     ...{ status, reason, answer: text, waits_until: null, beat_at: null, ended_at: now },
     recipe_plan: null,
+    ...(output && { output: JSON.stringify(output) }),
     ...(problem && { error: JSON.stringify(problem) }),
   });
   if (text !== null && text !== "") {
-    const content = { case: "text" as const, value: { text } };
+    const content = { case: "text" as const, value: { text, ...(output && { output }) } };
     const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.AGENT, content };
     await addEntry(tx, events, ownerOf(turn), entry, now);
   }

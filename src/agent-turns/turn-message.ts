@@ -27,6 +27,7 @@ export function toTurnMessage(row: TurnRow): Turn {
   return create(TurnSchema, {
     ...{ turnId: row.id, status: statuses[row.status], steps: row.steps, ...takenBy(row) },
     ...(row.answer !== null && { text: row.answer }),
+    ...(row.output !== null && { output: row.output }),
     ...(row.reason !== null && { reason: row.reason }),
     // The boundary at which a problem is read again that the end of the turn has written.
     ...(row.error !== null && { error: create(ProblemSchema, row.error as MessageInitShape<typeof ProblemSchema>) }),

@@ -27,6 +27,7 @@ import {
 import { recipeTools, rolePrompt, tools } from "./tools.ts";
 import { payerOf } from "./turn-columns.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
+import { noteMisfit } from "./turn-output.ts";
 import type { Run } from "./turn-run.ts";
 
 /** What turns are made of. */
@@ -66,12 +67,14 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
   const messages = toPrompt(openMessages(parts.sealer, turn.account_id, sealed));
   const agent = await readAgent(parts.db, turn.agent_session_id);
   const { instructions, variable_names: variables } = agent;
+  const { output_schema: outputSchema } = turn;
   const question = {
     credential,
     model: turn.model,
     instructions,
     variables,
     messages,
+    outputSchema,
     hasRecipe: agent.recipe_id !== null,
   };
   const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
@@ -176,13 +179,17 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
       worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
     });
     const isAnswer = openCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
-    if (isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id)))
-      return endLockedTurn(parts, tx, changed, endOfAnswer(changed, text));
+    const isLast = isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id));
+    if (isLast && !changed.output_schema) return endLockedTurn(parts, tx, changed, endOfAnswer(changed, text));
     if (text !== "") {
       const content = { case: "text" as const, value: { text } };
       const entry = { id: ids.next("evt"), ...entryOf(changed), role: TranscriptRole.AGENT, content };
       await addEntry(tx, events, ownerOf(turn), entry, now);
     }
-    return changed;
+    if (!isLast) return changed;
+    const content = "[The service tells you] Not ended: call done, with the result that was asked for.";
+    const sealed = sealMessage(sealer, turn.account_id, { role: "user", content });
+    await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    return noteMisfit(parts, tx, changed, "it has called nothing");
   });
 }

@@ -467,6 +467,65 @@ test("an action under way when its turn is cancelled is told of", async () => {
   });
 }, 60_000);
 
+/** What a cheapest train is to be told by. */
+const train = {
+  ...{ type: "object", required: ["price", "stops"], additionalProperties: false },
+  properties: { price: { type: "number", minimum: 1 }, stops: { type: "array", items: { type: "string" } } },
+};
+
+test.each(["anthropic", "openai", "google"])(
+  "a turn on %s ends with a result that fits the schema of its message",
+  async (name) => {
+    await storeKey(name);
+    const result = { price: 19.5, stops: ["Lyon"] };
+    await withAgent(async ({ path, entries }) => {
+      say(
+        { text: "It is 19.50." },
+        call("done", { text: "Found.", result: { price: "19.50", stops: [] } }),
+        call("done", { text: "Found.", result }),
+        { text: "Nothing more." },
+      );
+      const request = { text: "Find the cheapest train.", output_schema: train, wait_ms: 60_000 };
+      const { body } = await scene.rest(`${path}/message`, request);
+      expect(body).toMatchObject({ status: "done", text: "Found.", output: result, steps: 3 });
+      const told = JSON.stringify(provider.asked.map(({ body }) => body));
+      expect(told).toContain("Not ended: call done, with the result that was asked for.");
+      expect(told).toContain("not ended: result/price must be number");
+      expect((await entries()).at(-1).content).toEqual({ kind: "text", text: "Found.", output: result });
+      // The next message asks for none.
+      expect((await scene.rest(`${path}/message`, { text: "And?", wait_ms: 60_000 })).body.output).toBeUndefined();
+    });
+  },
+  60_000,
+);
+
+test("a turn fails whose model gives no result that fits", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ path }) => {
+    provider.script = () => call("done", { text: "Found.", result: {} });
+    const request = { text: "Find it.", output_schema: train, wait_ms: 60_000 };
+    const { body } = await scene.rest(`${path}/message`, request);
+    expect(body).toMatchObject({ status: "failed", reason: "output_invalid", steps: 6 });
+    expect(body.error.detail).toContain("result must have required property 'price'");
+    expect(body.output).toBeUndefined();
+  });
+}, 60_000);
+
+test("a schema that cannot be checked by is refused, and so is one for a turn that runs", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ path }) => {
+    const ask = (output_schema: object) => scene.rest(`${path}/message`, { text: "Go on.", output_schema });
+    const refused = await ask({ type: "object", properties: { a: { pattern: "(a+)+$" } } });
+    expect(refused.body.errors).toMatchObject([
+      { field: "output_schema", message: expect.stringContaining("pattern") },
+    ]);
+    provider.script = () => ({ silent: true });
+    const { body } = await scene.rest(`${path}/message`, { text: "Go on." });
+    const busy = await ask(train);
+    expect([slugOf(busy), busy.body.running_turn_id]).toEqual(["conflict", body.turn_id]);
+  });
+}, 60_000);
+
 /** Everything that a model was told, and all that the service tells of a session. */
 async function everythingTold(path: string): Promise<string> {
   const { session_id } = (await scene.rest(path)).body;

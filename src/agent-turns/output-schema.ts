@@ -1,0 +1,104 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { Ajv, type ErrorObject } from "ajv";
+
+/**
+ * The words of JSON Schema that a schema may use: checking by them takes time that grows with the schema and with what is
+ * checked alone. Not `pattern`, `format` and `uniqueItems`, which tenants could make slow, and no references.
+ */
+const words: ReadonlySet<string> = new Set([
+  ...["type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "allOf"],
+  ...["minProperties", "maxProperties", "minItems", "maxItems", "minLength", "maxLength", "multipleOf"],
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
+  ...["$schema", "title", "description", "default", "examples"],
+]);
+
+/** How large a schema may be: characters of JSON, schemas in it, and how deep they are in each other. */
+const most = { characters: 16_384, schemas: 500, depth: 16 };
+
+/** The same of what is checked. An answer and an event carry it. */
+const mostOutput = { characters: 32_768, depth: 24 };
+
+const options = { strict: false, logger: false, validateFormats: false } as const;
+
+/** Knows what a schema is. It never sees what is checked by one. */
+const schemas = new Ajv(options);
+
+/** What is wrong with a schema; undefined where it can be used. */
+export function findSchemaFault(schema: JsonObject): string | undefined {
+  if (JSON.stringify(schema).length > most.characters) return `is longer than ${most.characters} characters of JSON`;
+  if (schema.type !== "object") return 'must be of type "object"';
+  if (!isStorable(schema)) return "must not contain NUL, nor half a character";
+  const fault = findWordFault(schema);
+  if (fault !== undefined) return fault;
+  if (!schemas.validateSchema(withoutDialect(schema))) return `is no JSON Schema: ${tell(schemas.errors)}`;
+  return undefined;
+}
+
+function findWordFault(schema: JsonObject): string | undefined {
+  let left = most.schemas;
+  const pending: { readonly schema: unknown; readonly depth: number }[] = [{ schema, depth: 1 }];
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    const { schema: each, depth } = next;
+    left -= 1;
+    if (left < 0) return `has more than ${most.schemas} schemas in it`;
+    if (depth > most.depth) return `is more than ${most.depth} schemas deep`;
+    if (typeof each !== "object" || each === null || Array.isArray(each)) continue;
+    for (const [word, value] of Object.entries(each)) {
+      if (!words.has(word))
+        return `has ${JSON.stringify(word.slice(0, 64))}, which is not among: ${[...words].join(", ")}`;
+      for (const inner of innerSchemas(word, value)) pending.push({ schema: inner, depth: depth + 1 });
+    }
+  }
+  return undefined;
+}
+
+/** The schemas that a word of one has. */
+function innerSchemas(word: string, value: unknown): unknown[] {
+  if (word === "properties") return typeof value === "object" && value !== null ? Object.values(value) : [];
+  if (/^(?:anyOf|oneOf|allOf)$/.test(word)) return Array.isArray(value) ? value : [];
+  return word === "items" || word === "additionalProperties" ? [value] : [];
+}
+
+/** What is wrong with a result; undefined where it fits the schema. */
+export function findOutputFault(schema: JsonObject, output: unknown): string | undefined {
+  if (typeof output !== "object" || output === null || Array.isArray(output)) return "result must be an object";
+  const written = JSON.stringify(output);
+  if (written.length > mostOutput.characters) return `result is longer than ${mostOutput.characters} characters`;
+  if (depthOf(written) > mostOutput.depth) return `result is more than ${mostOutput.depth} levels deep`;
+  if (!isStorable(output)) return "result must not contain NUL, nor half a character";
+  // One of its own: what it has compiled goes with it.
+  const ajv = new Ajv({ ...options, meta: false, validateSchema: false });
+  const validate = ajv.compile(withoutDialect(schema));
+  return validate(output) ? undefined : tell(validate.errors);
+}
+
+/** What there is to say is the same in every dialect, and no other is fetched. */
+function withoutDialect({ $schema: _, ...schema }: JsonObject): JsonObject {
+  return schema;
+}
+
+/** Where the first faults are, and what they are. */
+const tell = (errors: readonly ErrorObject[] | null | undefined): string =>
+  (errors ?? [])
+    .slice(0, 5)
+    .map(({ instancePath, message = "", params }) => {
+      const { additionalProperty: name } = params;
+      const more = typeof name === "string" ? `: ${JSON.stringify(name.slice(0, 64))}` : "";
+      return `result${instancePath.slice(0, 200)} ${message}${more}`;
+    })
+    .join("; ");
+
+/** PostgreSQL stores neither NUL nor half a character. */
+const isStorable = (json: object): boolean => !/\\u0000|\\ud[89a-f]/.test(JSON.stringify(json));
+
+/** How many objects and lists of a JSON text are in each other. */
+function depthOf(json: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const [token] of json.matchAll(/"(?:[^"\\]|\\.)*"|[[{\]}]/g)) {
+    if (token === "{" || token === "[") depth += 1;
+    else if (token === "}" || token === "]") depth -= 1;
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest;
+}
