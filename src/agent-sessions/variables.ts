@@ -5,7 +5,7 @@ import {
   CreateAgentSessionRequestSchema,
 } from "../gen/pilothouse/v1/agent_session_pb.ts";
 import type { FieldFault } from "../platform/errors.ts";
-import { readDomain } from "../platform/outgoing/domain-list.ts";
+import { domainFaults } from "../platform/outgoing/domain-list.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 
 type Variables = CreateAgentSessionRequest["variables"];
@@ -18,10 +18,7 @@ const contextOf = (accountId: string) => ({ accountId, purpose: "agent-variables
 /** What is wrong with variables that their fields do not say by themselves. */
 export function findVariableFaults({ variables, recipeParameters }: CreateAgentSessionRequest): FieldFault[] {
   const faults = Object.entries(variables).flatMap(([name, { domains }]) => {
-    const message = "must be a host, such as example.com, or *.example.com for all below it";
-    const wrong = domains.flatMap((domain, index) =>
-      readDomain(domain) ? [] : { field: `variables.${name}.domains[${index}]`, message },
-    );
+    const wrong = domainFaults(domains, `variables.${name}.domains`);
     const isTaken = Object.hasOwn(recipeParameters, name);
     return isTaken ? [...wrong, { field: `recipe_parameters.${name}`, message: "is among variables, too" }] : wrong;
   });

@@ -577,6 +577,39 @@ test("an agent types secrets that it never reads: a password, and the code of a 
   );
 }, 60_000);
 
+test("no picture that a model or a step has shows what a secret is, wherever it was typed", async () => {
+  await storeKey("anthropic");
+  const pictures = new Map<string, string[]>();
+  const take = (text: string, value: string) =>
+    withAgent(
+      async ({ message, entries }) => {
+        say(
+          call("navigate", { url: scene.site.url("/login.html") }),
+          (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "User"'), text }),
+          call("look", { picture: true }),
+          act({ kind: "scroll", dx: 0, dy: 1 }),
+          { text: "Seen." },
+        );
+        await message("Look.");
+        const shown = /"data":"(\/9j\/[^"]+)"/.exec(JSON.stringify(provider.asked.at(-1)?.body))?.[1] ?? "none";
+        provider.asked.length = 0;
+        const { screenshot_path: path } = (await entries()).findLast(({ content }) => content.name === "act").content;
+        const headers = { authorization: `Bearer ${scene.service.key}` };
+        const shot = await (await fetch(scene.service.url + path, { headers })).bytes();
+        pictures.set(value, [shown, Buffer.from(shot).toString("base64")]);
+      },
+      { variables: { name: { value, domains: ["127.0.0.1"] } } },
+    );
+  await take("{{name}}", "iiiiiiii");
+  await take("{{name}}", "MMMMMMMM");
+  await take("WWWWWWWW", "XXXXXXXX");
+  expect(pictures.get("iiiiiiii")).not.toContain("none");
+  expect(pictures.get("iiiiiiii")).toEqual(pictures.get("MMMMMMMM"));
+  // What is no secret is shown.
+  for (const [index, shown] of (pictures.get("XXXXXXXX") ?? []).entries())
+    expect(shown).not.toBe(pictures.get("MMMMMMMM")?.[index]);
+}, 60_000);
+
 test("a model that obeys a hostile page types no secret into another origin, wherever the focus is", async () => {
   await storeKey("anthropic");
   const variables = { card: { value: "4000056655665556", domains: ["127.0.0.1"] } };
@@ -597,9 +630,10 @@ test("a model that obeys a hostile page types no secret into another origin, whe
         ({ results }) => ({ text: results.at(-1) ?? "" }),
       );
       const { body } = await message("Pay.");
+      expect(body).toMatchObject({ status: "done" });
       const results = provider.asked.at(-1)?.results ?? [];
       const refused = `{{card}} is not typed into http://${other}: card is for 127.0.0.1 alone`;
-      for (const index of [1, 2, 3, 5]) expect(results[index]).toContain(refused);
+      for (const index of [1, 2, 5]) expect(results[index]).toContain(refused);
       expect(results[7]).toContain("{{card}} is not typed into a document without an origin");
       // Where it may be typed it is heard.
       expect(body.text).toContain('value="{{card}}"');

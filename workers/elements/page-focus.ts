@@ -3,6 +3,7 @@
  * declared here: `page-script.ts` sends their source there.
  */
 
+declare const fields: typeof import("./page-fields.ts");
 declare const sight: typeof import("./page-sight.ts");
 
 /** The element that has the focus, in whatever shadow root. */
@@ -32,13 +33,17 @@ export function putText(text: string, wanted: string): boolean | undefined {
     focused instanceof HTMLInputElement &&
     /^(?:color|date|datetime-local|month|range|time|week)$/.test(focused.type)
   ) {
+    fields.keepSecret(focused);
     focused.value = text;
     focused.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
     focused.dispatchEvent(new Event("change", { bubbles: true }));
     return focused.value !== "";
   }
   // By characters: a page that has a field for each digit of a code moves the focus with them.
-  for (const character of text.length > 64 ? [text] : text)
+  for (const character of text.length > 64 ? [text] : text) {
+    const field = focusedElement();
     if (!Document.prototype.execCommand.call(document, "insertText", false, character)) return false;
+    if (field) fields.keepSecret(field);
+  }
   return true;
 }

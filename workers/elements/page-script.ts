@@ -1,5 +1,6 @@
 import * as aiming from "./page-aim.ts";
 import * as clips from "./page-clip.ts";
+import * as fields from "./page-fields.ts";
 import * as focus from "./page-focus.ts";
 import * as guards from "./page-guard.ts";
 import * as hosts from "./page-hosts.ts";
@@ -13,6 +14,7 @@ import * as waits from "./page-wait.ts";
 
 /** What our script does in a document. */
 export type PageScript = typeof aiming &
+  typeof fields &
   typeof focus &
   typeof guards &
   typeof scrolling &
@@ -28,6 +30,7 @@ export const pageScript = `(() => {
   const sight = ${sourceOf(sight)};
   const texts = ${sourceOf(texts)};
   const waits = ${sourceOf(waits)};
+  const fields = ${sourceOf(fields)};
   const focus = ${sourceOf(focus)};
   const guards = ${sourceOf(guards)};
   const aiming = ${sourceOf(aiming)};
@@ -41,7 +44,7 @@ export const pageScript = `(() => {
   const { elementFor } = refs;
   const { hitAt, title } = sight;
   const seen = { look, doubtfulElements, keepClosed, elementFor, hitAt, title };
-  return { ...seen, ...waits, ...focus, ...guards, ...aiming, ...scrolling };
+  return { ...seen, ...waits, ...fields, ...focus, ...guards, ...aiming, ...scrolling };
 })()`;
 
 function sourceOf(functions: object): string {

@@ -120,7 +120,7 @@ export function callForObject<Name extends keyof PageScript>(
 }
 
 /** Calls a function of our script where that is in the document already; undefined where it is not. */
-export async function callIfKnown<Name extends "release" | "title">(
+export async function callIfKnown<Name extends "release" | "title" | "coverFields" | "uncoverFields">(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
   name: Name,

@@ -8,13 +8,13 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { browserFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
-import { takeGlance } from "../capture/screenshot.ts";
 import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
 import type { RefBook } from "../elements/ref-book.ts";
 import { shownText } from "../pages/shown-text.ts";
 import { crashedFailure } from "../pages/tab.ts";
 import { lookAt, type PageLook } from "./look.ts";
+import { takeModelPicture } from "./model-picture.ts";
 
 /** The largest snapshot, in bytes. */
 const mostBytes = 24_576;
@@ -25,10 +25,6 @@ const lookMs = 120;
 /** How long a page is to be without change, and how long it is waited for at the most. */
 const quietMs = 100;
 const settleMs = 3_000;
-
-/** The longest side of a picture. More costs a model more, and shows it no more. */
-const longestSide = 1_280;
-const pictureQuality = 60;
 
 /** What a look works on. */
 export interface ObserveScene extends Scene {
@@ -46,7 +42,7 @@ export async function observe(scene: ObserveScene, wish: Wish): Promise<Observat
   try {
     const [look, picture] = await Promise.all([
       persist(scene, async () => ({ value: await lookAt(scene, mainFrame(scene), scene.refs, pageWish) })),
-      screenshot ? takePicture(scene) : undefined,
+      screenshot ? takeModelPicture(scene) : undefined,
     ]);
     const { lines, isCut } = cut(look, room);
     const { scroll, height } = look;
@@ -92,9 +88,4 @@ function cut({ lines, isCut }: PageLook, room: number): Pick<PageLook, "lines" |
     return left < 0;
   });
   return count < 0 ? { lines, isCut } : { lines: lines.slice(0, count), isCut: true };
-}
-
-async function takePicture(scene: Scene) {
-  const { parts, size } = await takeGlance(scene, longestSide, pictureQuality);
-  return { data: Buffer.concat(parts), ...size };
 }

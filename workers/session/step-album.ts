@@ -1,12 +1,12 @@
 import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../actions/scene.ts";
-import { takeGlance } from "../capture/screenshot.ts";
+import { takeModelPicture } from "../observe/model-picture.ts";
 
 /** Bytes of pictures that a session keeps: some hundred of them. */
 const capacity = 8 * 2 ** 20;
 
-/** Longest side and quality of a picture, and for how many milliseconds a step waits for it. */
-const picture = { side: 1_280, quality: 60, patience: 1_000 };
+/** For how many milliseconds a step waits for its picture. */
+const patience = 1_000;
 
 /** Pictures of what pages showed before the last steps of turns. */
 export class StepAlbum {
@@ -16,8 +16,8 @@ export class StepAlbum {
   /** Takes the picture before a step; a page that gives none is acted on all the same. */
   async take(stepId: string, scene: Scene): Promise<void> {
     if (scene.sessionPage.isCrashed) return;
-    const taken = await within(takeGlance(scene, picture.side, picture.quality), picture.patience, undefined);
-    if (taken) this.keep(stepId, Buffer.concat(taken.parts));
+    const taken = await within(takeModelPicture(scene), patience, undefined);
+    if (taken) this.keep(stepId, taken.data);
   }
 
   /** Keeps a picture, in place of the oldest ones where there is no room. */

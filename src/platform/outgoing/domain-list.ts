@@ -8,12 +8,10 @@ function readDomain(domain: string): { readonly host: string; readonly isAbove: 
   return host === undefined || host.includes("*") ? undefined : { host, isAbove };
 }
 
-/** What is wrong with domains of a request, each of which is to be one. */
-export function domainFaults(domains: readonly string[]): FieldFault[] {
+/** What is wrong with the domains in a field of a request, each of which is to be one. */
+export function domainFaults(domains: readonly string[], field = "allowed_domains"): FieldFault[] {
   const message = "must be a host, such as example.com, or *.example.com for all below it";
-  return domains.flatMap((domain, index) =>
-    readDomain(domain) ? [] : [{ field: `allowed_domains[${index}]`, message }],
-  );
+  return domains.flatMap((domain, index) => (readDomain(domain) ? [] : [{ field: `${field}[${index}]`, message }]));
 }
 
 /** The domains that two lists allow, of which an empty one allows all; undefined where they have nothing in common. */
