@@ -11,6 +11,9 @@ const plain = new Set([
   "google.api.HttpBody",
 ]);
 
+/** JSON as a client pleases, which no rule can bound: what reads it does, as its comment says and a test of its own. */
+const boundByReader = new Set(["pilothouse.v1.SendAgentMessageRequest.output_schema"]);
+
 /** Every string, bytes, list, map, enum and mask that a client can send is bounded, down to the last message. */
 export function requestBounds(contract: Contract): string[] {
   const faults = new Set<string>();
@@ -19,6 +22,7 @@ export function requestBounds(contract: Contract): string[] {
     if (seen.has(message)) return;
     seen.add(message);
     for (const field of message.fields) {
+      if (boundByReader.has(`${message.typeName}.${field.name}`)) continue;
       const fault = faultOf(field, hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined);
       if (fault !== undefined) faults.add(`${field}: ${fault}`);
       if (field.message && !field.message.typeName.startsWith("google.")) visit(field.message);
