@@ -49,7 +49,7 @@ async function measureSteps(client: Client, session: string, runtime: string, sc
 const looks = [
   { name: "of what is in view", request: { scope: "viewport" } },
   { name: "of the whole page", request: { scope: "page" } },
-  { name: "with find", request: { find: `Item ${tableRows - 1}` } },
+  { name: "with find of the last row", request: { find: `Item ${tableRows - 1}` } },
 ];
 
 async function measureLooks(
@@ -59,12 +59,15 @@ async function measureLooks(
   scale: Scale,
 ): Promise<Row> {
   let bytes = 0;
+  let empty = 0;
   const look = async () => {
     const { snapshot } = await client.post<{ snapshot: string }>(`${session}/observe`, request);
     bytes = Buffer.byteLength(snapshot);
+    if (bytes === 0) empty += 1;
   };
   const times = await sample(look, scale);
-  const verdict = `${boundVerdict(median(times), bars.look, "ms")}; ${boundVerdict(bytes, lookBar, "bytes")}`;
+  const bounds = `${boundVerdict(median(times), bars.look, "ms")}; ${boundVerdict(bytes, lookBar, "bytes")}`;
+  const verdict = empty === 0 ? bounds : `${bounds}; ${empty} saw nothing`;
   return { what: `${runtime} look ${name}`, ours: spread(times), bare: "-", verdict };
 }
 

@@ -19,8 +19,9 @@ import { takeModelPicture } from "./model-picture.ts";
 /** The largest snapshot, in bytes. */
 const mostBytes = 24_576;
 
-/** How long the documents of a page may each be gone through. */
+/** How long the documents of a page may each be gone through: a search that ends before its end says that nothing is there. */
 const lookMs = 120;
+const searchMs = 500;
 
 /** How long a page is to be without change, and how long it is waited for at the most. */
 const quietMs = 100;
@@ -38,7 +39,7 @@ export async function observe(scene: ObserveScene, wish: Wish): Promise<Observat
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
   const { scope, find = "", maxBytes: room = mostBytes, screenshot } = wish;
-  const pageWish = { isWhole: scope === ObserveScope.PAGE, find, room, timeMs: lookMs };
+  const pageWish = { isWhole: scope === ObserveScope.PAGE, find, room, timeMs: find === "" ? lookMs : searchMs };
   try {
     const [look, picture] = await Promise.all([
       persist(scene, async () => ({ value: await lookAt(scene, mainFrame(scene), scene.refs, pageWish) })),
