@@ -106,6 +106,13 @@ export class DoomedService {
     return lines.filter((line) => /"level":[456]0/.test(line)).join("\n");
   }
 
+  /** Ends the only session of headless shell, and waits until its browser has gone: it would be taken for that of the next. */
+  async destroy(session: string): Promise<void> {
+    const { pid, startedAt } = this.browserOfSession("headless-shell");
+    expect((await this.rest(session, undefined, { method: "DELETE" })).status).toBe(204);
+    await expect.poll(() => describeProcess(pid)?.startedAt, { timeout: verdict }).not.toBe(startedAt);
+  }
+
   /** Creates a session as soon as there is a worker for it. */
   async createEventually(): Promise<void> {
     const tryOnce = async () => {
