@@ -81,11 +81,15 @@ const migrationTimeouts = {
   query: 602_000,
 };
 
+/** A connection that is made anew costs tens of milliseconds, and parses each statement again: so what a burst has opened stays. */
+const idleMs = 600_000;
+
 function createPool(target: DatabaseTarget, log: Log, size: number, limits = timeouts): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(target),
     connectionTimeoutMillis: limits.turn,
     max: size,
+    idleTimeoutMillis: idleMs,
     // Statements of a transaction need not wait for each other's answers.
     pipeline: true,
     statement_timeout: limits.statement,

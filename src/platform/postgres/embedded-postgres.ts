@@ -191,7 +191,7 @@ class Server implements SupervisedProgram {
       unix_socket_directories: this.#sockets,
       unix_socket_permissions: "0700",
       shared_buffers: "64MB",
-      max_connections: "60",
+      max_connections: "100",
       // In its own directory: sessions may fill /dev/shm, and a server that was killed leaves its segments there.
       dynamic_shared_memory_type: "mmap",
     };
