@@ -100,7 +100,8 @@ test("should run a transaction anew that was given up in a deadlock", async () =
       return first;
     });
   expect(await Promise.all([crosswise(one, [1, 2]), crosswise(other, [2, 1])])).toEqual([1, 2]);
-  expect(runs).toBe(3);
+  // The one that was given up may take its row again before the other is awake, and both are held up once more.
+  expect(runs).toBeGreaterThanOrEqual(3);
 });
 
 test("should read the same way in a transaction and outside", async () => {
