@@ -159,7 +159,7 @@ export function mayMove(element: Element, look: Look): boolean {
   const animations = [...animationsOf(element)];
   // One that the browser has yet to begin stands where it will begin.
   if (animations.some(({ pending }) => pending)) return true;
-  // A look between two frames may be given the time of the next one, in which all is where it was then: one of a hundred is.
+  // Of a hundred looks between two frames one is given the time of the next frame already: two of one time show no movement.
   if (animations.length > 0 && look.shownAt === shownBefore) return true;
   return (look.isDoubtful || animations.length > 0) && !(last && sight.isSameBox(last, look.box));
 }
