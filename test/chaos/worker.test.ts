@@ -19,8 +19,8 @@ test("should end the sessions of a killed worker, answer what ran and what was l
   const other = await doomed.create();
   const { answer } = await doomed.beginNavigation(session);
   const launches = [doomed.rest("/v1/sessions", {}), doomed.rest("/v1/sessions", { runtime: "chromium" })];
-  // Nobody launches full Chromium ahead: as soon as there is one, its create runs.
-  await expect.poll(() => doomed.browsersOf("chromium").length, { timeout: 10_000, interval: 5 }).toBe(1);
+  // None is launched ahead before one was asked for: as soon as there is any, that create runs.
+  await expect.poll(() => doomed.browsersOf("chromium").length, { timeout: 10_000, interval: 5 }).not.toBe(0);
   const { browsers, workerPid } = doomed;
   await doomed.kill(workerPid);
 
