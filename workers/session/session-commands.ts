@@ -11,7 +11,6 @@ import {
   type NavigateResponse,
   NavigateResponseSchema,
   type Observation,
-  type ObserveOptions,
   type ObserveRequest,
   type WaitRequest,
   type WaitResponse,
@@ -19,22 +18,19 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { asFailure } from "../../src/platform/errors.ts";
-import { Aftermath } from "../actions/aftermath.ts";
-import { interact } from "../actions/interact.ts";
 import { navigate } from "../actions/navigate.ts";
-import { activatePage, closePage, goInHistory, openPage, reload } from "../actions/page-control.ts";
 import type { Scene } from "../actions/scene.ts";
 import { readSelection } from "../actions/selection.ts";
 import { waitFor } from "../actions/wait.ts";
 import { capture, type FinishedCapture } from "../capture/capture.ts";
 import { RefBook } from "../elements/ref-book.ts";
 import { inputOf } from "../input/page-input.ts";
-import { type ObserveScene, observe, settle } from "../observe/observe.ts";
+import { type ObserveScene, observe } from "../observe/observe.ts";
 import { CommandProgress, type Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
-import { shownText } from "../pages/shown-text.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { VariableBook } from "../variables/variable-book.ts";
+import { actAndLook, lookAfter, type WorkResult } from "./action-sequence.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
 import { idempotencyMemory, type KeyedCommand, stepMemory } from "./idempotency.ts";
@@ -75,21 +71,6 @@ interface Command {
   readonly whilePaused?: boolean;
   /** Nothing but input of its own reaches the page. */
   readonly isByHand?: boolean;
-}
-
-/** What the work of a command adds to its answer. */
-interface WorkResult {
-  readonly httpStatus?: number;
-  /** Names of the pages that it has opened. */
-  readonly opened?: string[];
-  /** The title of the page, where it is known already. */
-  readonly title?: string | undefined;
-  /** The page that the answer is about, when it is not the one that the command began with. */
-  readonly page?: SessionPage;
-  /** How many of several actions were done, and why the next one was not. */
-  readonly done?: number;
-  readonly stopped?: { readonly slug: string; readonly detail: string };
-  readonly observation?: Observation;
 }
 
 /** What every command answers. */
@@ -147,7 +128,7 @@ export class SessionCommands {
         const { pages, relay } = this.#browser;
         const navigating = navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
         const status = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
-        const looked = request.observe && (await this.#lookAfter(scene, request.observe));
+        const looked = request.observe && (await lookAfter({ ...scene, pages }, request.observe));
         return { ...(status !== undefined && { httpStatus: status }), ...(looked && { observation: looked }) };
       });
     return this.#tell(context, () =>
@@ -169,7 +150,8 @@ export class SessionCommands {
     const { pageId, whilePaused, timeoutMs = interactMs } = request;
     const isByHand = [request, ...request.next].every(({ action }) => byHand.has(action.case));
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
-    const work = () => this.#run(command, (scene) => this.#actAndLook(scene, request));
+    const { pages } = this.#browser;
+    const work = () => this.#run(command, (scene) => actAndLook({ ...scene, pages }, request));
     return this.#tell(context, () =>
       this.#once(
         context,
@@ -321,77 +303,6 @@ export class SessionCommands {
         throw isCut(thrown, taken) && mayHaveReached ? inDoubt(taken) : thrown;
       }
     });
-  }
-
-  /** Does one action after the other, for as long as the page stays the same, and looks at it then, if that is asked for. */
-  async #actAndLook(scene: ObserveScene, request: InteractRequest): Promise<WorkResult> {
-    const { tab } = scene.sessionPage;
-    const { started } = tab;
-    let result = await this.#act(scene, request.action);
-    let done = 1;
-    const stopBefore = (slug: string, detail: string) => ({ ...result, done, stopped: { slug, detail } });
-    for (const { action } of request.next) {
-      const { opened = [], page } = result;
-      if (tab.isClosed || tab.isCrashed) result = stopBefore("conflict", "the page has closed");
-      else if (opened.length > 0) result = stopBefore("conflict", "another page has opened");
-      else if (page || tab.started > started) result = stopBefore("conflict", "the page shows another document");
-      else {
-        try {
-          result = { ...result, ...(await this.#act(scene, action)) };
-          done += 1;
-          continue;
-        } catch (thrown) {
-          if (scene.progress.signal.aborted) throw thrown;
-          const { slug, detail = slug } = asFailure(thrown);
-          result = stopBefore(slug, detail);
-        }
-      }
-      break;
-    }
-    const looked = request.observe && (await this.#lookAfter(scene, request.observe));
-    return { ...result, done, ...(looked && { observation: looked }) };
-  }
-
-  /** What the active page shows once it has come to rest; undefined where it cannot be looked at. What was done stays done. */
-  async #lookAfter(before: ObserveScene, options: ObserveOptions): Promise<Observation | undefined> {
-    const { progress } = before;
-    const scene = { ...before, sessionPage: this.#browser.pages.active };
-    try {
-      await settle(scene);
-      return await observe(scene, options);
-    } catch (thrown) {
-      if (progress.signal.aborted) throw thrown;
-      return undefined;
-    }
-  }
-
-  /** Does an action; one upon what a page shows answers when it is known what it has set going. */
-  async #act(scene: Scene, action: InteractRequest["action"]): Promise<WorkResult> {
-    const { pages } = this.#browser;
-    switch (action.case) {
-      case "back":
-      case "forward":
-        await goInHistory({ ...scene, pages }, action.case === "back" ? -1 : 1);
-        return {};
-      case "reload":
-        await reload({ ...scene, pages });
-        return {};
-      case "activatePage":
-        await activatePage({ ...scene, pages }, action.value);
-        return { page: pages.active };
-      case "closePage":
-        await closePage({ ...scene, pages }, action.value);
-        return { page: pages.active };
-      case "openPage":
-        await openPage({ ...scene, pages });
-        return { page: pages.active };
-      default: {
-        const aftermath = new Aftermath(pages, scene.sessionPage);
-        const told = await interact(scene, action);
-        const { opened, title } = await aftermath.settle(scene.progress, told);
-        return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
-      }
-    }
   }
 
   #sceneOf(sessionPage: SessionPage, progress: Progress, context: CommandContext | undefined): ObserveScene {

@@ -1,0 +1,100 @@
+import type { InteractRequest, Observation, ObserveOptions } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { asFailure } from "../../src/platform/errors.ts";
+import { Aftermath } from "../actions/aftermath.ts";
+import { interact } from "../actions/interact.ts";
+import { activatePage, closePage, goInHistory, openPage, reload } from "../actions/page-control.ts";
+import { type ObserveScene, observe, settle } from "../observe/observe.ts";
+import type { PageBook } from "../pages/page-book.ts";
+import type { SessionPage } from "../pages/session-page.ts";
+import { shownText } from "../pages/shown-text.ts";
+
+/** What the work of a command adds to its answer. */
+export interface WorkResult {
+  readonly httpStatus?: number;
+  /** Names of the pages that it has opened. */
+  readonly opened?: string[];
+  /** The title of the page, where it is known already. */
+  readonly title?: string | undefined;
+  /** The page that the answer is about, when it is not the one that the command began with. */
+  readonly page?: SessionPage;
+  /** How many of several actions were done, and why the next one was not. */
+  readonly done?: number;
+  readonly stopped?: { readonly slug: string; readonly detail: string };
+  readonly observation?: Observation;
+}
+
+/** What actions act upon, and the pages beside it. */
+interface ActionScene extends ObserveScene {
+  readonly pages: PageBook;
+}
+
+/** Does one action after the other, for as long as the page stays the same, and looks at it then, if that is asked for. */
+export async function actAndLook(scene: ActionScene, request: InteractRequest): Promise<WorkResult> {
+  const { tab } = scene.sessionPage;
+  const { started } = tab;
+  let result = await act(scene, request.action);
+  let done = 1;
+  const stopBefore = (slug: string, detail: string) => ({ ...result, done, stopped: { slug, detail } });
+  for (const { action } of request.next) {
+    const { opened = [], page } = result;
+    if (tab.isClosed || tab.isCrashed) result = stopBefore("conflict", "the page has closed");
+    else if (opened.length > 0) result = stopBefore("conflict", "another page has opened");
+    else if (page || tab.started > started) result = stopBefore("conflict", "the page shows another document");
+    else {
+      try {
+        result = { ...result, ...(await act(scene, action)) };
+        done += 1;
+        continue;
+      } catch (thrown) {
+        if (scene.progress.signal.aborted) throw thrown;
+        const { slug, detail = slug } = asFailure(thrown);
+        result = stopBefore(slug, detail);
+      }
+    }
+    break;
+  }
+  const looked = request.observe && (await lookAfter(scene, request.observe));
+  return { ...result, done, ...(looked && { observation: looked }) };
+}
+
+/** What the active page shows once it has come to rest; undefined where it cannot be looked at. What was done stays done. */
+export async function lookAfter(before: ActionScene, options: ObserveOptions): Promise<Observation | undefined> {
+  const { progress, pages } = before;
+  const scene = { ...before, sessionPage: pages.active };
+  try {
+    await settle(scene);
+    return await observe(scene, options);
+  } catch (thrown) {
+    if (progress.signal.aborted) throw thrown;
+    return undefined;
+  }
+}
+
+/** Does an action; one upon what a page shows answers when it is known what it has set going. */
+async function act(scene: ActionScene, action: InteractRequest["action"]): Promise<WorkResult> {
+  const { pages } = scene;
+  switch (action.case) {
+    case "back":
+    case "forward":
+      await goInHistory(scene, action.case === "back" ? -1 : 1);
+      return {};
+    case "reload":
+      await reload(scene);
+      return {};
+    case "activatePage":
+      await activatePage(scene, action.value);
+      return { page: pages.active };
+    case "closePage":
+      await closePage(scene, action.value);
+      return { page: pages.active };
+    case "openPage":
+      await openPage(scene);
+      return { page: pages.active };
+    default: {
+      const aftermath = new Aftermath(pages, scene.sessionPage);
+      const told = await interact(scene, action);
+      const { opened, title } = await aftermath.settle(scene.progress, told);
+      return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
+    }
+  }
+}
