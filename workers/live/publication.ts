@@ -13,7 +13,7 @@ import type { ShownTab } from "./capture-script.ts";
 import { LiveKitSignal } from "./livekit-signal.ts";
 
 /** Milliseconds for which a session is published that nobody watches: who reloads its page finds it. */
-const lingerMs = 15_000;
+const lingerMs = 10_000;
 
 /** Milliseconds: before another try after one that has failed, the first time and at the most; and until the track is taken. */
 const againFirst = 500;
