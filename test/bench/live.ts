@@ -24,7 +24,8 @@ const settle = { stream: 4_000, left: 15_000 };
 /** What a session looks like to its viewers, and what that costs: over LiveKit, and by frames. */
 export const live: Bench = {
   name: "live",
-  title: "one viewer of a page that scrolls, in full Chromium: read from the pictures that the viewer's browser shows",
+  title:
+    "one viewer of a page that scrolls 30 times a second, in full Chromium: read from the pictures that the viewer's browser shows",
   async run(scale): Promise<Row[]> {
     await using server = await LiveKitServer.start();
     const viewers = await launchPlainBrowser("--allow-loopback-in-peer-connection");
