@@ -127,6 +127,8 @@ export class Relay {
       socket.destroy();
       return;
     }
+    // What a server sends in small parts would else wait for the browser's acknowledgement of the part before.
+    socket.setNoDelay();
     this.#connections.add(socket);
     socket.once("close", () => this.#connections.delete(socket));
     // A browser that dies breaks its connections, and tunnels are not the server's to look after.
