@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
+import { MediaServer } from "../../workers/egress/media-server.ts";
 import { Relay, type RelayOptions } from "../../workers/egress/relay.ts";
 import { privateHosts, resolvePrivate } from "../support/private-targets.ts";
 import { keepingLog } from "./world.ts";
@@ -226,4 +227,44 @@ test("the newest refusals are kept, and no more than 256", async () => {
   for (let index = 0; index < 260; index += 1) await get(port, `http://10.0.0.1:${1000 + index}/`);
   expect(relay.refusals).toHaveLength(256);
   expect(relay.refusals.at(-1)?.port).toBe(1259);
+});
+
+const spellings = [
+  ...[
+    "127.0.0.1",
+    "127.0.0.1.",
+    "127.1",
+    "2130706433",
+    "0x7f.1",
+    "0x7f000001",
+    "0177.0.0.1",
+    "localhost",
+    "LocalHost.",
+  ],
+  ...["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "media.example"],
+];
+
+test.each(spellings)("the media server is refused as %s, though its network is let through", async (host) => {
+  const rules = makeAddressRules({ allow: ["127.0.0.0/8"] });
+  const resolve = async () => [{ address: "127.0.0.1", family: 4 }];
+  const mediaServer = new MediaServer(`ws://127.0.0.1:${portOf(site)}`);
+  const { port } = await startRelay({ rules, resolve, mediaServer });
+  const target = `${host}:${portOf(site)}`;
+  expect((await get(port, `http://${target}/`)).response.statusCode).toBe(403);
+  expect((await connectThrough(port, target)).status).toBe("HTTP/1.1 403 Forbidden");
+});
+
+test("an address that stands for a server of ours is one of its relay, for tunnels, until it is disposed of", async () => {
+  const { relay, port } = await startRelay();
+  const { port: other } = await startRelay();
+  const standIn = relay.standFor({ host: "127.0.0.1", port: portOf(site) });
+  const target = `${standIn.host}:${standIn.port}`;
+  const statusOf = async (relayPort: number, asked: string) => (await connectThrough(relayPort, asked)).status;
+  expect(await statusOf(port, target)).toContain(" 200 ");
+  expect((await get(port, `http://${target}/`)).response.statusCode).toBe(403);
+  expect(await statusOf(other, target)).toContain(" 403 ");
+  const beside = `${standIn.host}:${standIn.port === 65_535 ? 65_534 : standIn.port + 1}`;
+  expect(await statusOf(port, beside)).toContain(" 403 ");
+  standIn[Symbol.dispose]();
+  expect(await statusOf(port, target)).toContain(" 403 ");
 });

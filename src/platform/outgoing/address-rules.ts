@@ -163,7 +163,8 @@ export function ipv6Groups(address: string): number[] {
   return [...head, ...Array<number>(Math.max(0, 8 - head.length - tail.length)).fill(0), ...tail];
 }
 
-function unwrapIPv4(address: string): string {
+/** Gives the IPv4 address that one of IPv6 carries, by which it leads to the same place; others as they are. */
+export function unwrapIPv4(address: string): string {
   if (isIP(address) !== 6 || !contains(carriesIPv4, address)) return address;
   const [high = 0, low = 0] = ipv6Groups(address).slice(-2);
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
