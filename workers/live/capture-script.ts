@@ -1,6 +1,7 @@
 /** What is used of the interfaces that an extension's page has; `id` of a target is the protocol's. */
 declare const chrome: {
   readonly debugger: { getTargets(): Promise<{ readonly id: string; readonly tabId?: number }[]> };
+  readonly runtime: { reload(): void };
   readonly tabCapture: { getMediaStreamId(options: { targetTabId: number }): Promise<string> };
 };
 
@@ -36,7 +37,18 @@ export function captureScript(): CaptureControl {
     if (connection.connectionState === "failed" || connection.connectionState === "closed") end("the way was lost");
   });
 
-  async function capture({ targetId, width, height }: ShownTab): Promise<MediaStreamTrack> {
+  /**
+   * A tab that goes to another site just when its capture begins cannot be captured, and is taken for captured by the
+   * browser from then on, until the extension is loaded anew. That ends this page.
+   */
+  function capture(tab: ShownTab): Promise<MediaStreamTrack> {
+    return begin(tab).catch((error: unknown) => {
+      chrome.runtime.reload();
+      throw error;
+    });
+  }
+
+  async function begin({ targetId, width, height }: ShownTab): Promise<MediaStreamTrack> {
     const tabId = (await chrome.debugger.getTargets()).find(({ id }) => id === targetId)?.tabId;
     if (tabId === undefined) throw new Error("the tab has gone");
     const mandatory = {

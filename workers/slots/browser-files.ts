@@ -16,8 +16,10 @@ export async function writeBrowserFiles({ directory, storage, uid }: SlotDirecto
   const preferences = join(own, "Preferences");
   // Where downloads go should we not have said so, which the end of another's CDP session may undo.
   const download = { default_directory: artifactsDirectory(storage), prompt_for_download: false };
+  // Without it an extension from a directory is loaded once, and not again.
+  const extensions = { ui: { developer_mode: true } };
   await mkdir(own, { recursive: true, mode: 0o700 });
-  await writeFile(preferences, JSON.stringify({ download }), { mode: 0o600 });
+  await writeFile(preferences, JSON.stringify({ download, extensions }), { mode: 0o600 });
   if (uid === undefined) return;
   // The browser writes both anew; none of its processes runs yet.
   for (const path of [own, preferences]) await chown(path, uid, uid);
