@@ -1,66 +1,181 @@
-import { RoomServiceClient } from "livekit-server-sdk";
-import type { Browser } from "playwright-core";
-import { connect as connectPuppeteer } from "puppeteer-core";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
-import { sees, sightsOf } from "../support/live-sights.ts";
-import { type LiveViewer, openLink, says } from "../support/live-viewer.ts";
-import { go } from "../support/livekit-build.ts";
-import { LiveKitServer } from "../support/livekit-server.ts";
-import { launchPlainBrowser } from "../support/plain-browser.ts";
+import { Deployment } from "../support/deployment.ts";
+import { LiveClient } from "../support/live-client.ts";
+import { sees } from "../support/live-sights.ts";
+import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
+import {
+  isServed,
+  type LiveKitScene,
+  launchViewers,
+  roomOf,
+  sceneMs,
+  startLiveKitScene,
+  testLive,
+} from "../support/livekit-scene.ts";
 import { descendantsOf, listProcesses } from "../support/process-list.ts";
 
-// Whoever has no Go is told so once, and CI fails.
-const isServed = go !== undefined || process.env.CI !== undefined;
-if (!isServed) console.warn("There is no Go to build LiveKit with: its tests do not run.");
-const testLive = test.runIf(isServed);
-
-let server: LiveKitServer;
-let scene: LendScene;
-let browser: Browser;
-let rooms: RoomServiceClient;
+let scene: LiveKitScene;
 let session: string;
-let sights: ReturnType<typeof sightsOf>;
 beforeAll(async () => {
-  if (!isServed) return;
-  server = await LiveKitServer.start();
-  rooms = new RoomServiceClient(server.url.replace("ws", "http"), server.key, server.secret);
-  [scene, browser] = await Promise.all([
-    startLendScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...server.env }),
-    launchPlainBrowser("--allow-loopback-in-peer-connection"),
-  ]);
-  sights = sightsOf(scene);
-}, 1_500_000);
-afterAll(async () => {
-  await browser?.close();
-  await scene?.[Symbol.asyncDispose]();
-  await server?.[Symbol.asyncDispose]();
-}, 60_000);
+  if (isServed) scene = await startLiveKitScene();
+}, sceneMs);
+afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 beforeEach(async () => {
-  if (!isServed) return;
-  session = await scene.open({ runtime: "chromium" });
-  const opened = session;
-  onTestFinished(async () => void (await scene.rest(opened, undefined, { method: "DELETE" })));
-  await sights.navigate(session, sights.pageOf("red"));
+  if (isServed) session = await scene.openRed();
 });
 
 const patient = { timeout: 60_000 };
-const roomName = () => `bs_${session.split("/").at(-1)}`;
-
-async function openViewer(): Promise<LiveViewer & { readonly linkId: string }> {
-  const { body } = await scene.rest(`${session}/view-links`, {});
-  const { page, faults } = await openLink(browser, body.url);
-  onTestFinished(() => page.context().close());
-  return { page, faults, linkId: body.id };
-}
+const minute = 60_000;
 
 testLive(
-  "two viewers see a session over LiveKit: its page, another tab, another origin, another size, and a page after a crash",
+  "control goes from one viewer to another, and both see what each does with it",
   async () => {
-    const viewers = await Promise.all([openViewer(), openViewer()]);
-    await Promise.all(viewers.map(({ page }) => sees(page, "red", "video")));
-    await sights.showAll(session, viewers, "video");
+    const [{ page: ada }, { page: ben }] = await Promise.all([
+      scene.watch(session, { control: true, name: "Ada" }),
+      scene.watch(session, { control: true, name: "Ben" }),
+    ]);
+    const both = (check: (page: Page) => Promise<unknown>) => Promise.all([ada, ben].map(check));
+    await both((page) => sees(page, "red", "video"));
+    const clickLink = async (page: Page) => {
+      const { x, y } = await windowPoint(page, { x: 100, y: 20 });
+      await page.mouse.click(x, y);
+    };
+
+    await takeControl(ada);
+    await says(ben, "steering", "Ada steers");
+    await ben.getByRole("button", { name: "Take control" }).click();
+    await says(ben, "notice", "Ada steers at the moment.");
+    await clickLink(ben);
+    await clickLink(ada);
+    await both((page) => sees(page, "blue", "video"));
+    const { body } = await scene.rest(`${session}/state`);
+    expect(body.pages.map(({ title }: { title: string }) => title)).toEqual(["red", "blue"]);
+
+    await handBack(ada);
+    await takeControl(ben);
+    await says(ada, "steering", "Ben steers");
+    await ben.getByRole("textbox", { name: "Address" }).fill(scene.sights.pageOf("lime"));
+    await ben.keyboard.press("Enter");
+    await both((page) => sees(page, "lime", "video"));
+    await handBack(ben);
+  },
+  120_000,
+);
+
+testLive(
+  "viewers of a gateway that stops or dies have video again when it is back, and those of another one meanwhile",
+  async () => {
+    const media = { ...scene.server.env, EGRESS_ALLOW: "127.0.0.0/8" };
+    await using deployment = await Deployment.start({
+      ...{ workers: 1, slots: 1, gatewayEnv: media },
+      workerEnv: { EGRESS_ALLOW: "127.0.0.0/8", LIVEKIT_URL: scene.server.url, CLOSE_AT_CPU: "100" },
+    });
+    const [ending, other] = [deployment.gateway(0), deployment.gateway(1)];
+    const { body } = await other.rest("/v1/sessions", { runtime: "chromium" });
+    const path = `/v1/sessions/${body.id}`;
+    const show = async (colour: string) =>
+      expect(await other.rest(`${path}/navigate`, { url: scene.sights.pageOf(colour) })).toMatchObject({ status: 200 });
+    await show("red");
+    const { body: link } = await other.rest(`${path}/view-links`, {});
+    const [ada, ben] = await Promise.all(
+      [ending, other].map(async ({ url }) => {
+        const { page } = await openLink(scene.browser, `${url}/live${new URL(link.url).hash}`);
+        onTestFinished(() => page.context().close());
+        return page;
+      }),
+    );
+    if (!ada || !ben) throw new Error("two are to watch");
+    const present = () => scene.present(path);
+    await Promise.all([ada, ben].map((page) => sees(page, "red", "video")));
+    for (const end of ["stop", "kill"] as const) {
+      await ending[end]();
+      await says(ada, "status", "Connecting");
+      await show("blue");
+      await sees(ben, "blue", "video");
+      await ending.start();
+      await says(ada, "status", "Live");
+      await sees(ada, "blue", "video");
+      await show("red");
+      await Promise.all([ada, ben].map((page) => sees(page, "red", "video")));
+      await expect.poll(present, patient).toEqual(["viewer", "viewer", "worker"]);
+    }
+  },
+  240_000,
+);
+
+testLive(
+  "a viewer whose link has expired is removed from the room, and told so; others go on",
+  async () => {
+    const short = await scene.watch(session, { expires_in_seconds: 60 });
+    const { page: other } = await scene.watch(session);
+    await Promise.all([short.page, other].map((page) => sees(page, "red", "video")));
+    await says(other, "viewers", "2 watching");
+    await short.page.getByText("The time of this link is up").waitFor({ timeout: 2 * minute });
+    await expect.poll(() => scene.present(session), patient).toEqual(["viewer", "worker"]);
+    await scene.sights.navigate(session, scene.sights.pageOf("blue"));
+    await sees(other, "blue", "video");
+    await short.page.reload();
+    await says(short.page, "notice", "The time of this link is up");
+    expect(await scene.present(session)).toEqual(["viewer", "worker"]);
+  },
+  240_000,
+);
+
+testLive(
+  "a link shows its own session in that one's room, and opens no other's",
+  async () => {
+    const second = await scene.openRed();
+    await scene.sights.navigate(second, scene.sights.pageOf("lime"));
+    const [mine, theirs] = await Promise.all([scene.watch(session), scene.watch(second)]);
+    await Promise.all([sees(mine.page, "red", "video"), sees(theirs.page, "lime", "video")]);
+    for (const each of [session, second]) expect(await scene.present(each)).toEqual(["viewer", "worker"]);
+
+    const { body: link } = await scene.rest(`${session}/view-links`, {});
+    const key = new URL(link.url).hash.slice(1);
+    using stranger = await LiveClient.join(scene.service.url, key, { session_id: second.split("/").at(-1) });
+    stranger.send({ subscribe: { media: "livekit" } });
+    expect(await stranger.closed).toEqual({ code: 1008, reason: "not-found" });
+    expect(stranger.heard.filter(({ room }) => room)).toEqual([]);
+    // What its own room admits to names that room.
+    using guest = await LiveClient.join(scene.service.url, key);
+    guest.send({ subscribe: { media: "livekit" } });
+    const { room } = await guest.hear((message) => message.room);
+    const [, claims = ""] = room.token.split(".");
+    expect(JSON.parse(Buffer.from(claims, "base64url").toString()).video).toMatchObject({ room: roomOf(session) });
+    expect(await scene.present(second)).toEqual(["viewer", "worker"]);
+  },
+  120_000,
+);
+
+testLive(
+  "a viewer asleep for a minute holds up nobody, and has video again when it wakes",
+  async () => {
+    const sleeper = await launchApart();
+    onTestFinished(() => sleeper.browser.close());
+    const [{ page: asleep }, { page: frozen }, { page: awake }] = await Promise.all([
+      scene.watch(session, {}, sleeper.browser),
+      scene.watch(session),
+      scene.watch(session),
+    ]);
+    const all = (check: (page: Page) => Promise<unknown>) => Promise.all([asleep, frozen, awake].map(check));
+    await all((page) => sees(page, "red", "video"));
+    const lifecycle = await frozen.context().newCDPSession(frozen);
+    await lifecycle.send("Page.setWebLifecycleState", { state: "frozen" });
+    sleeper.signal("SIGSTOP");
+    onTestFinished(() => sleeper.signal("SIGCONT"));
+    await scene.sights.navigate(session, scene.sights.pageOf("blue"));
+    await sees(awake, "blue", "video");
+    // A sleep is a length of time.
+    await delay(minute);
+    await scene.sights.navigate(session, scene.sights.pageOf("lime"));
+    await sees(awake, "lime", "video");
+    sleeper.signal("SIGCONT");
+    await lifecycle.send("Page.setWebLifecycleState", { state: "active" });
+    await all((page) => sees(page, "lime", "video"));
+    await all((page) => says(page, "status", "Live"));
   },
   240_000,
 );
@@ -68,57 +183,28 @@ testLive(
 testLive(
   "viewers see frames while LiveKit is gone, and video when it is back",
   async () => {
-    const { page } = await openViewer();
+    const { page } = await scene.watch(session);
     await sees(page, "red", "video");
-    await server.kill();
-    onTestFinished(() => server.restart());
-    await sights.navigate(session, sights.pageOf("blue"));
+    await scene.server.kill();
+    onTestFinished(() => scene.server.restart());
+    await scene.sights.navigate(session, scene.sights.pageOf("blue"));
     await sees(page, "blue", "frames");
-    await server.restart();
-    onTestFinished(() => server.kill());
-    await sights.navigate(session, sights.pageOf("lime"));
+    await scene.server.restart();
+    onTestFinished(() => scene.server.kill());
+    await scene.sights.navigate(session, scene.sights.pageOf("lime"));
     await sees(page, "lime", "video");
   },
   240_000,
 );
 
 testLive(
-  "no page reaches LiveKit at its own addresses, and no CDP client sees what publishes",
-  async () => {
-    using client = await BareClient.connect(await scene.cdpUrl(session));
-    const everything = { filter: [{}] };
-    await client.send("Target.setDiscoverTargets", { discover: true, ...everything });
-    const auto = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true };
-    await client.send("Target.setAutoAttach", { ...auto, filter: [{ type: "page", exclude: true }, {}] });
-    const { page } = await openViewer();
-    await sees(page, "red", "video");
-
-    const { result } = await client.send("Target.getTargets", everything);
-    expect(result.targetInfos.map(({ type }: { type: string }) => type)).toContain("page");
-    expect(JSON.stringify([result, client.heard])).not.toMatch(/chrome-extension|"type":"other"/);
-    const others = await connectPuppeteer({ browserWSEndpoint: await scene.cdpUrl(session), defaultViewport: null });
-    expect((await others.pages()).map((each) => each.url())).toEqual([sights.pageOf("red")]);
-    await others.disconnect();
-
-    for (const port of [new URL(server.url).port, server.tcpPort]) {
-      for (const host of ["127.0.0.1", "localhost"]) {
-        const { status, body } = await scene.rest(`${session}/navigate`, { url: `http://${host}:${port}/` });
-        expect({ host, port, status, blocked: body.blocked_by }).toMatchObject({ blocked: "egress" });
-      }
-    }
-  },
-  120_000,
-);
-
-testLive(
   "who may not watch any more is removed, the session's end closes its room, and its room admits nobody to publish",
   async () => {
-    const [first, second] = await Promise.all([openViewer(), openViewer()]);
+    const [first, second] = await Promise.all([scene.watch(session), scene.watch(session)]);
     await Promise.all([first, second].map(({ page }) => sees(page, "red", "video")));
-    const present = async () =>
-      (await rooms.listParticipants(roomName())).map(({ identity }) => identity.split(":")[0]);
-    expect((await present()).toSorted()).toEqual(["viewer", "viewer", "worker"]);
-    const permissions = (await rooms.listParticipants(roomName())).map(({ identity, permission }) => ({
+    const present = () => scene.present(session);
+    expect(await present()).toEqual(["viewer", "viewer", "worker"]);
+    const permissions = (await scene.rooms.listParticipants(roomOf(session))).map(({ identity, permission }) => ({
       who: identity.split(":")[0],
       ...{ publishes: permission?.canPublish, speaks: permission?.canPublishData, hears: permission?.canSubscribe },
     }));
@@ -128,13 +214,13 @@ testLive(
     expect(await scene.rest(`${session}/view-links/${first.linkId}`, undefined, { method: "DELETE" })).toMatchObject({
       status: 204,
     });
-    await expect.poll(async () => (await present()).toSorted(), patient).toEqual(["viewer", "worker"]);
+    await expect.poll(present, patient).toEqual(["viewer", "worker"]);
     await sees(second.page, "red", "video");
 
     await scene.rest(session, undefined, { method: "DELETE" });
     await says(second.page, "notice", "The session has ended");
-    const names = async () => (await rooms.listRooms()).map(({ name }) => name);
-    await expect.poll(names, patient).not.toContain(roomName());
+    const names = async () => (await scene.rooms.listRooms()).map(({ name }) => name);
+    await expect.poll(names, patient).not.toContain(roomOf(session));
   },
   120_000,
 );
@@ -150,8 +236,8 @@ testLive(
       return scene.rest(`/v1/agent-sessions/${body.id}/media-token`, { client_id: "wall" }, bearer);
     };
     const { status, body: token } = await askFor(session);
-    expect([status, token]).toMatchObject([200, { url: server.url, room: roomName() }]);
-    const page = await browser.newPage();
+    expect([status, token]).toMatchObject([200, { url: scene.server.url, room: roomOf(session) }]);
+    const page = await scene.browser.newPage();
     onTestFinished(() => page.close());
     await page.goto(`${scene.service.url}/live`);
     await page.addScriptTag({ url: "/live/livekit.js" });
@@ -169,12 +255,12 @@ testLive(
       globalThis.joinRoom?.(url, token, { onVideo, onGone: () => undefined });
     }, token);
     await sees(page, "red", "video");
-    const { page: other } = await openViewer();
+    const { page: other } = await scene.watch(session);
     await says(other, "viewers", "wall");
 
     await scene.rest(`/v1/api-keys/${key.id}`, undefined, { method: "DELETE" });
     await says(other, "viewers", "1 watching");
-    const present = async () => (await rooms.listParticipants(roomName())).map(({ identity }) => identity);
+    const present = async () => (await scene.rooms.listParticipants(roomOf(session))).map(({ identity }) => identity);
     await expect.poll(present, patient).not.toContain(token.identity);
   },
   120_000,
@@ -183,23 +269,31 @@ testLive(
 testLive(
   "nothing is left of the capture when the last viewer has left",
   async () => {
-    const { page } = await openViewer();
+    const { page } = await scene.watch(session);
     await sees(page, "red", "video");
     expect(captures()).toBe(1);
     await page.context().close();
-    const isAlone = async () => (await rooms.listParticipants(roomName()).catch(() => [])).length === 0;
+    const isAlone = async () => (await scene.rooms.listParticipants(roomOf(session)).catch(() => [])).length === 0;
     expect(await waitUntil(isAlone, { timeout: 60_000, every: 200 })).toBe(true);
     await expect.poll(captures, patient).toBe(0);
   },
   120_000,
 );
 
-/** Renderers of the service's browsers that have a page of an extension. */
-function captures(): number {
-  const all = listProcesses();
-  const worker = all.find(
-    ({ dataDir, command }) => dataDir === scene.service.dataDir && command.includes("workers/main.ts"),
-  );
-  const own = worker ? descendantsOf(worker.pid, all) : [];
-  return own.filter(({ command }) => command.includes("--extension-process")).length;
+/** Launches a browser of viewers whose processes can be stopped all at once, as those of a machine that sleeps. */
+async function launchApart(): Promise<{ readonly browser: Browser; signal(signal: NodeJS.Signals): void }> {
+  const own = () => listProcesses().filter(({ parent }) => parent === process.pid);
+  const before = new Set(own().map(({ pid }) => pid));
+  const browser = await launchViewers();
+  const roots = own().filter(({ pid }) => !before.has(pid));
+  return {
+    browser,
+    signal(signal) {
+      for (const { pid } of roots.flatMap((root) => [root, ...descendantsOf(root.pid)])) process.kill(pid, signal);
+    },
+  };
 }
+
+/** Renderers of the service's browsers that have a page of an extension. */
+const captures = (): number =>
+  scene.processes().filter(({ command }) => command.includes("--extension-process")).length;

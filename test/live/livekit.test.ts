@@ -1,0 +1,160 @@
+import { type Browser, chromium, type Page } from "playwright-core";
+import { connect as connectPuppeteer } from "puppeteer-core";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
+import { BareClient } from "../support/lend-scene.ts";
+import { LiveClient } from "../support/live-client.ts";
+import { sees } from "../support/live-sights.ts";
+import { isServed, type LiveKitScene, sceneMs, startLiveKitScene, testLive } from "../support/livekit-scene.ts";
+
+let scene: LiveKitScene;
+let session: string;
+beforeAll(async () => {
+  if (isServed) scene = await startLiveKitScene();
+}, sceneMs);
+afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
+beforeEach(async () => {
+  if (isServed) session = await scene.openRed();
+});
+
+testLive(
+  "two viewers see a session over LiveKit: its page, another tab, another origin, another size, and a page after a crash",
+  async () => {
+    const viewers = await Promise.all([scene.watch(session), scene.watch(session)]);
+    await Promise.all(viewers.map(({ page }) => sees(page, "red", "video")));
+    await scene.sights.showAll(session, viewers, "video");
+  },
+  240_000,
+);
+
+testLive(
+  "while it is watched, a page reaches LiveKit at none of its addresses, even with a token",
+  async () => {
+    const { page: viewer } = await scene.watch(session);
+    await sees(viewer, "red", "video");
+    const { body: link } = await scene.rest(`${session}/view-links`, {});
+    using guest = await LiveClient.join(scene.service.url, new URL(link.url).hash.slice(1), { hidden: true });
+    guest.send({ subscribe: { media: "livekit" } });
+    const { room } = await guest.hear((message) => message.room);
+    const outside = await scene.browser.newPage();
+    onTestFinished(() => outside.close());
+    await outside.goto(scene.site.url("/plain.html"));
+    const { port } = new URL(scene.server.url);
+    const hosts = ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"];
+    // Silence means something: whoever has the token, and is no page of a session, is let in.
+    expect(await reach(outside, hosts, port, room.token)).toEqual(hosts.flatMap(() => ["OK", "open"]));
+    const inside = await pageOf(session);
+    expect(await reach(inside, hosts, port, room.token)).toEqual(hosts.flatMap(() => ["refused", "refused"]));
+    for (const each of [port, scene.server.tcpPort]) {
+      for (const host of hosts) {
+        const { status, body } = await scene.rest(`${session}/navigate`, { url: `http://${host}:${each}/` });
+        expect({ host, each, status, blocked: body.blocked_by }).toMatchObject({ blocked: "egress" });
+      }
+    }
+    await scene.sights.navigate(session, scene.sights.pageOf("blue"));
+    await sees(viewer, "blue", "video");
+  },
+  120_000,
+);
+
+testLive(
+  "while it is watched, no page reaches what publishes, and no CDP client sees it",
+  async () => {
+    using client = await BareClient.connect(await scene.cdpUrl(session));
+    const everything = { filter: [{}] };
+    await client.send("Target.setDiscoverTargets", { discover: true, ...everything });
+    const auto = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true };
+    await client.send("Target.setAutoAttach", { ...auto, filter: [{ type: "page", exclude: true }, {}] });
+    const { page: viewer } = await scene.watch(session);
+    await sees(viewer, "red", "video");
+    const { result } = await client.send("Target.getTargets", everything);
+    expect(result.targetInfos.map(({ type }: { type: string }) => type)).toContain("page");
+    // Nor is it told a token of LiveKit's.
+    expect(JSON.stringify([result, client.heard])).not.toMatch(/chrome-extension|"type":"other"|eyJhbGciOi/);
+    const others = await connectPuppeteer({ browserWSEndpoint: await scene.cdpUrl(session), defaultViewport: null });
+    expect((await others.pages()).map((each) => each.url())).toEqual([scene.sights.pageOf("red")]);
+    await others.disconnect();
+
+    const [inside, attached] = [await pageOf(session), await client.attach()];
+    const ids = extensionIds();
+    expect(ids.length).toBeGreaterThan(0);
+    for (const address of ids.flatMap((id) => [`${id}/capture.html`, `${id}/manifest.json`])) {
+      const url = `chrome-extension://${address}`;
+      expect(await scene.rest(`${session}/navigate`, { url })).toMatchObject({ status: 400 });
+      const refusals = [
+        await client.send("Page.navigate", { url }, attached),
+        await client.send("Target.createTarget", { url }),
+      ];
+      for (const { error } of refusals) expect(error?.message).toContain("reaches no local ones");
+      expect(await load(inside, url)).toEqual({ fetch: "error", img: "error", script: "error", runtime: "undefined" });
+    }
+    const seen = inside.context().pages();
+    const urls = seen.flatMap((page) => page.frames().map((frame) => frame.url()));
+    expect(urls.filter((url) => url.startsWith("chrome-extension"))).toEqual([]);
+    await scene.sights.navigate(session, scene.sights.pageOf("blue"));
+    await sees(viewer, "blue", "video");
+  },
+  120_000,
+);
+
+/** The session's page, as a customer's Playwright has it. */
+async function pageOf(path: string): Promise<Page> {
+  const lent: Browser = await chromium.connectOverCDP(await scene.cdpUrl(path), { noDefaults: true });
+  onTestFinished(() => lent.close());
+  const [page] = lent.contexts()[0]?.pages() ?? [];
+  if (!page) throw new Error("the session has no page");
+  return page;
+}
+
+/** What becomes of a page's fetch from LiveKit's port at each of its names, and of a join with a token. */
+function reach(page: Page, hosts: readonly string[], port: string, token: string): Promise<string[]> {
+  return page.evaluate(
+    async ({ hosts, port, token }) => {
+      const fetched = (host: string) =>
+        fetch(`http://${host}:${port}/`).then(
+          (response) => response.text(),
+          () => "refused",
+        );
+      const joined = (host: string) =>
+        new Promise<string>((resolve) => {
+          const socket = new WebSocket(`ws://${host}:${port}/rtc?protocol=15&access_token=${token}`);
+          socket.onopen = () => resolve("open");
+          socket.onerror = () => resolve("refused");
+        });
+      const all: string[] = [];
+      for (const host of hosts) all.push(await fetched(host), await joined(host));
+      return all;
+    },
+    { hosts, port, token },
+  );
+}
+
+/** What becomes of a page's attempts to load an address; a frame and a window of it are left to be looked at. */
+function load(page: Page, url: string): Promise<Record<string, string>> {
+  return page.evaluate(async (url) => {
+    const element = (made: HTMLImageElement | HTMLScriptElement | HTMLIFrameElement) =>
+      new Promise<string>((resolve) => {
+        made.onload = () => resolve("load");
+        made.onerror = () => resolve("error");
+        made.src = url;
+        document.body.append(made);
+      });
+    const fetched = fetch(url).then(
+      () => "load",
+      () => "error",
+    );
+    const img = await element(document.createElement("img"));
+    const script = await element(document.createElement("script"));
+    // The browser's own page of an error is loaded in its place.
+    await element(document.createElement("iframe"));
+    open(url);
+    return { fetch: await fetched, img, script, runtime: typeof Reflect.get(globalThis, "chrome")?.runtime };
+  }, url);
+}
+
+/** The extensions of the service's browsers, by names that no page knows. */
+function extensionIds(): string[] {
+  const ids = scene
+    .processes()
+    .flatMap(({ command }) => /--allowlisted-extension-id=([a-p]{32})/.exec(command)?.[1] ?? []);
+  return [...new Set(ids)];
+}

@@ -1,0 +1,89 @@
+import { RoomServiceClient } from "livekit-server-sdk";
+import type { Browser } from "playwright-core";
+import { onTestFinished, test } from "vitest";
+import { type LendScene, startLendScene } from "./lend-scene.ts";
+import { sightsOf } from "./live-sights.ts";
+import { type LiveViewer, openLink } from "./live-viewer.ts";
+import { go } from "./livekit-build.ts";
+import { LiveKitServer } from "./livekit-server.ts";
+import { launchPlainBrowser } from "./plain-browser.ts";
+import { descendantsOf, type ListedProcess, listProcesses } from "./process-list.ts";
+
+/** Whoever has no Go is told so once, and CI fails. */
+export const isServed = go !== undefined || process.env.CI !== undefined;
+if (!isServed) console.warn("There is no Go to build LiveKit with: its tests do not run.");
+
+/** A test that needs a LiveKit server. */
+export const testLive = test.runIf(isServed);
+
+/** Milliseconds that a scene may take to start: the server may have to be built. */
+export const sceneMs = 1_500_000;
+
+/** A viewer with the link that it came by. */
+export interface LinkedViewer extends LiveViewer {
+  readonly linkId: string;
+}
+
+/** A service with a LiveKit server, and a browser of those who watch. */
+export interface LiveKitScene extends LendScene {
+  readonly server: LiveKitServer;
+  readonly browser: Browser;
+  readonly rooms: RoomServiceClient;
+  readonly sights: ReturnType<typeof sightsOf>;
+  /** Opens a session whose page is red, until the end of the test. */
+  openRed(): Promise<string>;
+  /** Opens a link to a session, until the end of the test; in a browser of its own where one is given. */
+  watch(session: string, link?: object, browser?: Browser): Promise<LinkedViewer>;
+  /** Who is in the room of a session, each by what it is: `viewer` or `worker`. */
+  present(session: string): Promise<string[]>;
+  /** The worker's processes, its browsers among them. */
+  processes(): ListedProcess[];
+}
+
+/** The room of a session, which is given by its path. */
+export const roomOf = (session: string): string => `bs_${session.split("/").at(-1)}`;
+
+/** Launches a browser as viewers have one. On this machine LiveKit is at an address of loopback. */
+export const launchViewers = (): Promise<Browser> => launchPlainBrowser("--allow-loopback-in-peer-connection");
+
+/** Starts a scene; `env` adds to the environment of the service. */
+export async function startLiveKitScene(env: Record<string, string> = {}): Promise<LiveKitScene> {
+  const server = await LiveKitServer.start();
+  const rooms = new RoomServiceClient(server.url.replace("ws", "http"), server.key, server.secret);
+  const [scene, browser] = await Promise.all([
+    startLendScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...server.env, ...env }),
+    launchViewers(),
+  ]);
+  const sights = sightsOf(scene);
+  return {
+    ...scene,
+    ...{ server, browser, rooms, sights },
+    async openRed() {
+      const session = await scene.open({ runtime: "chromium" });
+      onTestFinished(async () => void (await scene.rest(session, undefined, { method: "DELETE" })));
+      await sights.navigate(session, sights.pageOf("red"));
+      return session;
+    },
+    async watch(session, link = {}, own = browser) {
+      const { body } = await scene.rest(`${session}/view-links`, link);
+      const viewer = await openLink(own, body.url);
+      onTestFinished(() => viewer.page.context().close());
+      return { ...viewer, linkId: body.id };
+    },
+    async present(session) {
+      const participants = await rooms.listParticipants(roomOf(session));
+      return participants.map(({ identity }) => identity.split(":")[0] ?? "").toSorted();
+    },
+    processes() {
+      const all = listProcesses();
+      const { dataDir } = scene.service;
+      const worker = all.find((each) => each.dataDir === dataDir && each.command.includes("workers/main.ts"));
+      return worker ? descendantsOf(worker.pid, all) : [];
+    },
+    async [Symbol.asyncDispose]() {
+      await browser.close();
+      await scene[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
