@@ -16,6 +16,8 @@ export default defineConfig({
     sequence: { sequencer: SlowestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // What a test polls for is done by other processes: behind the tests of another file the usual second is too short.
+    expect: { poll: { timeout: 20_000 } },
     retry: 0,
     allowOnly: false,
     passWithNoTests: false,

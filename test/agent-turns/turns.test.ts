@@ -379,7 +379,7 @@ test("a turn ends at its limit of steps, and when it is cancelled", async () => 
       expect(provider.asked.length).toBe(7);
       provider.script = () => ({ silent: true });
       const { body: begun } = await scene.rest(`${path}/message`, { text: "Say something." });
-      await waitUntil(() => provider.asked.length === 8, { timeout: 10_000, every: 20 });
+      await expect.poll(() => provider.asked.length).toBe(8);
       const cancelled = await scene.rest(`${path}/turns/${begun.turn_id}/cancel`, {});
       expect(cancelled.body).toMatchObject({ turn_id: begun.turn_id, status: "cancelled" });
       const again = await scene.rest(`${path}/turns/${begun.turn_id}/cancel`, {});
@@ -664,7 +664,7 @@ test("a turn ends with its session", async () => {
     provider.script = () => ({ silent: true });
     const asked = provider.asked.length;
     const turn = scene.rest(`${path}/message`, { text: "Go on.", wait_ms: 60_000 });
-    await waitUntil(() => provider.asked.length > asked, { timeout: 10_000, every: 20 });
+    await expect.poll(() => provider.asked.length).toBeGreaterThan(asked);
     await scene.rest(path, undefined, { method: "DELETE" });
     expect((await turn).body).toMatchObject({ status: "cancelled", reason: "session_ended" });
   });

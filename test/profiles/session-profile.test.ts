@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 async function takeSlot() {
-  const slot = await vi.waitUntil(() => slots.acquire());
+  const slot = await vi.waitUntil(() => slots.acquire(), { timeout: 20_000 });
   onTestFinished(() => slot.release());
   return slot;
 }

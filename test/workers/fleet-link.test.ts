@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { Server } from "@grpc/grpc-js";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import {
   GatewayService,
   type HeartbeatRequest,
@@ -130,14 +130,14 @@ test("registers, keeps its identity to itself, and comes back as itself", async 
   const { directory, make } = await setUp([await gateway.start("127.0.0.1:0")]);
   const first = make();
   await first.start();
-  await vi.waitUntil(() => gateway.heartbeats.length > 0);
+  await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
   const path = join(directory, "workers/0/identity.json");
   expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ workerId: "wrk_1", workerSecret: "secret-1" });
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   expect(gateway.heartbeats[0]).toMatchObject({ incarnation: 7n, draining: false });
   await first.stop();
   await make().start();
-  await vi.waitUntil(() => gateway.registrations.length === 2);
+  await expect.poll(() => gateway.registrations.length).toBe(2);
   expect(gateway.registrations[1]).toMatchObject({ workerId: "wrk_1", workerSecret: "secret-1" });
   expect(gateway.registrations[1]?.bootId).not.toBe(gateway.registrations[0]?.bootId);
 });
@@ -151,7 +151,7 @@ test("reports events in order until they are acknowledged, also to the next gate
   const { reports, make } = await setUp([address]);
   const link = make();
   await link.start();
-  await vi.waitUntil(() => first.heartbeats.length > 0);
+  await expect.poll(() => first.heartbeats.length).toBeGreaterThan(0);
   first.stop();
   const placement = { sessionId: "ses_1", placementEpoch: 1n };
   reports.append(placement, { case: "challengeGone", value: {} });
@@ -159,7 +159,7 @@ test("reports events in order until they are acknowledged, also to the next gate
   const second = new TestGateway();
   onTestFinished(() => second.stop());
   await second.start(address);
-  await vi.waitUntil(() => second.events.length === 2, { timeout: 10_000 });
+  await expect.poll(() => second.events.length).toBe(2);
   expect(second.events.map(({ sequence, event }) => [sequence, event.case])).toEqual([
     [1n, "challengeGone"],
     [2n, "ended"],
@@ -172,13 +172,13 @@ test("loses no report when it is stopped while one is on its way", async () => {
   const { reports, make } = await setUp([await gateway.start("127.0.0.1:0")]);
   const link = make();
   await link.start();
-  await vi.waitUntil(() => gateway.heartbeats.length > 0);
+  await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
   gateway.reportTakes = 100;
   // Two batches and a half.
   const sequences = Array.from({ length: 250 }, (_, index) => BigInt(index + 1));
   for (const _ of sequences)
     reports.append({ sessionId: "ses_1", placementEpoch: 1n }, { case: "challengeGone", value: {} });
-  await vi.waitUntil(() => gateway.reports > 0);
+  await expect.poll(() => gateway.reports).toBeGreaterThan(0);
   await link.stop();
   expect(gateway.events.map(({ sequence }) => sequence)).toEqual(sequences);
 });
@@ -193,7 +193,7 @@ test("ends the sessions that a gateway does not want", async () => {
     { sessionId: "ses_2", placementEpoch: 1n },
   ];
   await make().start();
-  await vi.waitUntil(() => sessions.held.length === 1);
+  await expect.poll(() => sessions.held.length).toBe(1);
   expect(sessions.held).toMatchObject([{ sessionId: "ses_2" }]);
 });
 
@@ -202,9 +202,9 @@ test("ends all sessions when no heartbeat has been accepted for a lease", async 
   const { sessions, fates, make } = await setUp([await gateway.start("127.0.0.1:0", 500)]);
   sessions.held = [{ sessionId: "ses_1", placementEpoch: 1n }];
   await make().start();
-  await vi.waitUntil(() => gateway.heartbeats.length > 0);
+  await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
   gateway.stop();
-  await vi.waitUntil(() => fates.length > 0, { timeout: 5_000 });
+  await expect.poll(() => fates.length).toBeGreaterThan(0);
   expect(sessions.endings).toEqual([SessionEndedReason.WORKER_LOST]);
 });
 
@@ -213,7 +213,7 @@ test("goes to another gateway when one does not answer", async () => {
   onTestFinished(() => gateway.stop());
   const { make } = await setUp(["127.0.0.1:9", await gateway.start("127.0.0.1:0")]);
   await make().start();
-  await vi.waitUntil(() => gateway.heartbeats.length > 0, { timeout: 10_000 });
+  await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
 });
 
 test("goes on with another gateway when its own dies, as the same worker and with its sessions", async () => {
@@ -226,10 +226,11 @@ test("goes on with another gateway when its own dies, as the same worker and wit
   const placement = { sessionId: "ses_1", placementEpoch: 1n };
   sessions.held = [placement];
   await make().start();
-  await vi.waitUntil(() => first.heartbeats.length > 0, { timeout: 10_000 });
+  await expect.poll(() => first.heartbeats.length).toBeGreaterThan(0);
   first.stop();
   reports.append(placement, { case: "challengeGone", value: {} });
-  await vi.waitUntil(() => second.heartbeats.length > 0 && second.events.length === 1, { timeout: 8_000 });
+  await expect.poll(() => second.events.length).toBe(1);
+  await expect.poll(() => second.heartbeats.length).toBeGreaterThan(0);
   expect(second.registrations).toEqual([]);
   expect(second.heartbeats[0]).toMatchObject({ incarnation: 7n, sessions: [placement] });
   expect([...fates, ...sessions.endings]).toEqual([]);
@@ -241,5 +242,5 @@ test("says that another process runs in its name", async () => {
   gateway.refusal = fail("conflict");
   const { fates, make } = await setUp([await gateway.start("127.0.0.1:0")]);
   await make().start();
-  await vi.waitUntil(() => fates.includes("superseded"));
+  await expect.poll(() => fates).toContain("superseded");
 });

@@ -23,7 +23,7 @@ class FakeBrowser {
   /** Awaits a command; gives its id. */
   async asked(method: string, sessionId?: string): Promise<number> {
     const found = () => this.sent.find((each) => each.method === method && each.sessionId === sessionId);
-    return (await vi.waitUntil(found)).id ?? 0;
+    return (await vi.waitUntil(found, { timeout: 20_000 })).id ?? 0;
   }
 }
 
@@ -90,9 +90,9 @@ test("what is sent in one go is written as one piece", async () => {
     gathering.root.send(method).catch(() => undefined);
     await Promise.resolve();
   }
-  await vi.waitUntil(() => pieces.length > 0);
+  await expect.poll(() => pieces.length).toBe(1);
   gathering.root.send("Inspector.enable").catch(() => undefined);
-  await vi.waitUntil(() => pieces.length > 1);
+  await expect.poll(() => pieces.length).toBe(2);
   const methods = pieces.map((piece) => piece.map((text) => /"method":"([^"]+)"/.exec(text)?.[1]));
   expect(methods).toEqual([["Page.enable", "Network.enable"], ["Inspector.enable"]]);
 });
