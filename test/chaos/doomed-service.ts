@@ -77,7 +77,9 @@ export class DoomedService {
 
   /** The main processes of a runtime's browsers, the oldest first. */
   browsersOf(runtime: string): ListedProcess[] {
-    return this.browsers.filter(({ command }) => command.includes("headless-shell") === (runtime === "headless-shell"));
+    const isOf = ({ command }: ListedProcess) => command.includes("headless-shell") === (runtime === "headless-shell");
+    // Not by their pids, which begin anew at the end of their range.
+    return this.browsers.filter(isOf).toSorted((one, other) => one.startedAt - other.startedAt);
   }
 
   /** The browser of the only session of a runtime: the oldest, since those that are launched ahead come after it. */
