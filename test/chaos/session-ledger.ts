@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import pg from "pg";
 import { connectionOptions } from "../../src/platform/postgres/database.ts";
 import type { DoomedService } from "./doomed-service.ts";
@@ -12,7 +13,20 @@ export interface LedgerEntry {
 
 /** Reads every session that the list shows, with its terminal events, by id. */
 export async function readLedger(doomed: DoomedService): Promise<ReadonlyMap<string, LedgerEntry>> {
-  const events = await readTerminalEvents(doomed.service.dataDir);
+  const { dataDir } = doomed.service;
+  for (let events = await readTerminalEvents(dataDir); ; ) {
+    const entries = await readEntries(doomed, events);
+    const after = await readTerminalEvents(dataDir);
+    // A session that ended meanwhile would be listed as ended without its event, or the other way round.
+    if (isDeepStrictEqual(events, after)) return entries;
+    events = after;
+  }
+}
+
+async function readEntries(
+  doomed: DoomedService,
+  events: ReadonlyMap<string, string[]>,
+): Promise<ReadonlyMap<string, LedgerEntry>> {
   const entries = new Map<string, LedgerEntry>();
   for (let cursor: string | null = ""; cursor !== null; ) {
     const { body } = await doomed.rest(`/v1/sessions?limit=100${cursor && `&cursor=${cursor}`}`);
