@@ -79,7 +79,7 @@ async function beginBoth<Begun>(
   const both = { upload: how("PUT", fileOf(session, "kept")), download: how("GET", fileOf(session, "large")) };
   const underWay = () => new Set(traces().map((path) => /incoming-|large$/.exec(path)?.[0]));
   await expect.poll(underWay, { timeout: verdict }).toEqual(new Set(["incoming-", "large"]));
-  expect(await openDownloads()).toBe(1);
+  await expect.poll(openDownloads, { timeout: verdict }).toBe(1);
   return both;
 }
 

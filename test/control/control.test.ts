@@ -325,7 +325,7 @@ test("should tell of every change of control by an event, by an entry of the aud
   const written = log.data.filter(({ subject_id: id }: { subject_id: string }) => [own, driver.id].includes(id));
   const changed = written.map(({ action }: { action: string }) => action).toReversed();
   expect(changed.filter((action: string) => actions.includes(action))).toEqual(actions);
-  expect(new Set(heard.map(({ type }) => type))).toContain("agent_session.ended");
+  await eventually(() => heard.map(({ type }) => type)).toContain("agent_session.ended");
   await one.rest(path, undefined, { method: "DELETE" });
 });
 

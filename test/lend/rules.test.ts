@@ -99,7 +99,8 @@ test("a page that a client opens is the session's, with its cookies", async () =
   const page = await client.attach();
   await client.send("Runtime.evaluate", { expression: "document.cookie = 'who=me'" }, page);
   const { result } = await client.send("Target.createTarget", { url: scene.site.url("/form.html") });
-  await expect.poll(async () => (await state()).pages).toHaveLength(2);
+  // With its title: until its document has come, its cookies are those of about:blank.
+  await expect.poll(async () => (await state()).pages).toMatchObject([{}, { title: "Form" }]);
   const attached = await client.send("Target.attachToTarget", { targetId: result.targetId, flatten: true });
   const cookie = await client.send("Runtime.evaluate", { expression: "document.cookie" }, attached.result.sessionId);
   expect(cookie.result.result.value).toBe("who=me");
@@ -135,7 +136,7 @@ test("a client that hears of a dialog may answer it, and after 5 s it is answere
   expect(await last()).toMatchObject({ kind: "confirm", answer: "pending" });
   await client.send("Page.handleJavaScriptDialog", { accept: true }, page);
   await expect.poll(last).toMatchObject({ kind: "confirm", answer: "accepted" });
-  expect((await state()).title).toBe("true");
+  await expect.poll(async () => (await state()).title).toBe("true");
   ask();
   await expect.poll(last).toMatchObject({ answer: "pending" });
   await expect.poll(last, { timeout: 10_000 }).toMatchObject({ answer: "dismissed" });
@@ -143,7 +144,7 @@ test("a client that hears of a dialog may answer it, and after 5 s it is answere
   ask();
   await expect
     .poll(async () => (await state()).dialogs.map(({ answer }: { answer: string }) => answer), {
-      timeout: 2_000,
+      timeout: 4_000,
     })
     .toEqual(["accepted", "dismissed", "dismissed"]);
 });

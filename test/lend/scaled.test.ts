@@ -66,8 +66,10 @@ test("a killed gateway takes its own clients alone, and they come back by the ot
   await other.kill();
   expect(await far.closed).toEqual({ code: 1006, reason: "" });
   expect((await near.send("Browser.getVersion")).error).toBeUndefined();
-  // Its place is free again: a session has four.
-  const back = await Promise.all([1, 2, 3].map(() => connect(one, path)));
+  // Its place is free again: a session has four. The worker hears of the end of its connection when this client has.
+  const back: BareClient[] = [];
+  const comeBack = () => connect(one, path).then((client) => back.push(client), String);
+  for (const count of [1, 2, 3]) await expect.poll(comeBack).toBe(count);
   const { result } = (await back[0]?.send("Target.getTargets")) ?? {};
   expect(result.targetInfos).toContainEqual(expect.objectContaining({ type: "page", title: "left here" }));
   await other.start();

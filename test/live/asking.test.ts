@@ -328,6 +328,8 @@ test("who steers may give no file, and what a page asks for does not outlast its
   await page.getByRole("button", { name: "Reload" }).click();
   await asksNothing(page);
   await titled(opened, "Asking");
+  // It has its title before it has its parts.
+  await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
   await clickOn(page, "files");
   await asks(page, "asks for files");
   await handBack(page);

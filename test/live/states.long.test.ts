@@ -84,6 +84,9 @@ test("in all its states, sizes and schemes the page is accessible, and fits", as
   wrong.push(...(await look(ada, "asked")));
   wrong.push(...(await look(ben, "another-is-asked")));
   await ada.getByRole("button", { name: "Cancel", exact: true }).click();
+  // Until then the page takes no input.
+  const answer = async () => (await scene.rest(`${session}/state`)).body.dialogs.at(-1).answer;
+  await expect.poll(answer).toBe("dismissed");
   const press = async (x: number) => {
     const at = await windowPoint(ada, { x, y: 120 });
     await ada.mouse.click(at.x, at.y);
