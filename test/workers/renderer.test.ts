@@ -14,7 +14,9 @@ let worker: WorkerUnderTest;
 beforeAll(async () => {
   site = await new FixtureSite().start();
   // A heap that a page fills in a second; Chromium's own limit is 4 GiB.
-  worker = await WorkerUnderTest.start([site.host], { browserFlags: ["--js-flags=--max-old-space-size=32"] });
+  const browserFlags = ["--js-flags=--max-old-space-size=32"];
+  // All renderers are killed: those of a browser that was launched ahead would be the next session's.
+  worker = await WorkerUnderTest.start([site.host], { browserFlags, launchesAhead: false });
 });
 
 afterAll(async () => {
