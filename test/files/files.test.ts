@@ -397,7 +397,7 @@ describe.each(["headless-shell", "chromium"])("an upload in %s", (runtime) => {
       const { status, body } = await upload(selector, [...files]);
       expect([status, body.errors], selector).toEqual([400, [{ field, message }]]);
     }
-    const { status, body } = await interact({ kind: "upload", selector: "#none", files: ["a"] }, { timeout_ms: 300 });
+    const { status, body } = await interact({ kind: "upload", selector: "#none", files: ["a"] }, { timeout_ms: 1_000 });
     expect([status, body.detail]).toEqual([504, "no element matches the selector"]);
     const nothing = await interact({ kind: "upload", selector: "#nothing", files: ["a"] }, { timeout_ms: 1_000 });
     const detail = "the element is not a file input, and opened no file chooser";

@@ -94,7 +94,8 @@ describe.each(isolations)("with %s", (isolation) => {
     const browser = [...pids].find(([, type]) => type === "browser")?.[0] ?? 0;
     const renderers = [...pids].filter(([, type]) => type === "renderer").map(([pid]) => pid);
     expect(renderers.length).toBeGreaterThan(0);
-    for (const renderer of renderers) expect(statusOf(renderer).Seccomp).toBe("2");
+    // A spare one that has just been started is not in its sandbox yet, and has no page.
+    for (const renderer of renderers) await expect.poll(() => statusOf(renderer).Seccomp).toBe("2");
     for (const pid of pids.keys()) {
       const uid = slot.uid ?? process.getuid?.();
       expect(statusOf(pid)).toMatchObject({ Uid: Array(4).fill(uid).join("\t"), NoNewPrivs: "1" });

@@ -16,7 +16,7 @@ const parts = 16;
 
 /** A launch whose browser has died must be over long before its deadline. */
 const deadlineMs = 20_000;
-const soonMs = 5_000;
+const soonMs = 10_000;
 
 const log = keepingLog();
 const slots = new SlotPool({ size: 2, executables, log });

@@ -1,6 +1,6 @@
 import { dialogCases } from "./hostile-dialogs.ts";
 import { elementCases } from "./hostile-elements.ts";
-import { go, goesOn, type HostileCase, short, shortMs, state, tap, timedOut, titled } from "./hostile-step.ts";
+import { go, goesOn, type HostileCase, lateMs, short, shortMs, state, tap, timedOut, titled } from "./hostile-step.ts";
 
 const pages: readonly HostileCase[] = [
   {
@@ -133,7 +133,7 @@ const renderers: readonly HostileCase[] = [
     steps: [
       go("/endless.html"),
       tap("#now", { problem: { slug: "session-timeout" }, withinMs: shortMs }, short),
-      { operation: "state", answer: { title: "Endless", loading: true, scroll: undefined }, withinMs: 1_200 },
+      { operation: "state", answer: { title: "Endless", loading: true, scroll: undefined }, withinMs: 500 + lateMs },
       goesOn,
     ],
   },
@@ -149,13 +149,13 @@ const renderers: readonly HostileCase[] = [
         operation: "wait",
         request: { condition: { kind: "text", text: "x" }, timeout_ms: 500 },
         problem: { slug: "session-timeout" },
-        withinMs: 1_250,
+        withinMs: 500 + lateMs,
       },
       {
         operation: "interact",
         request: { action: { kind: "key", key: "Enter" }, timeout_ms: 500 },
         problem: { slug: "session-timeout" },
-        withinMs: 1_250,
+        withinMs: 500 + lateMs,
       },
       goesOn,
     ],

@@ -53,8 +53,11 @@ export const titled = (title: string): Expectation => ({ answer: { title } });
 /** The timeout of steps that are to run into it: time enough for a busy machine to see why. */
 export const short = { timeout_ms: 2_500 };
 
+/** How much later than its time is up a busy machine may answer: the next longer time of a command is 30 s. */
+export const lateMs = 2_000;
+
 /** When they have to be answered at the latest. */
-export const shortMs = short.timeout_ms + 750;
+export const shortMs = short.timeout_ms + lateMs;
 
 /** A timeout of `SHORT`, in time and explained. */
 export const timedOut = (detail: RegExp): Expectation => ({

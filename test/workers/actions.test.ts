@@ -101,7 +101,7 @@ describe.each(["headless-shell", "chromium"])("an interact in %s", (runtime) => 
   });
 
   test("says that a select does not have an option", async () => {
-    const { problem } = await act({ kind: "select", selector: "#country", values: ["fr"] }, { timeout_ms: 500 });
+    const { problem } = await act({ kind: "select", selector: "#country", values: ["fr"] }, { timeout_ms: 1_000 });
     expect(problem).toMatchObject({ slug: "session-timeout", detail: expect.stringContaining("options") });
   });
 
@@ -196,7 +196,7 @@ describe.each(["headless-shell", "chromium"])("a wait in %s", (runtime) => {
     ["a text can be seen", { kind: "text", text: "thank you, ada" }],
     ["the network is idle", { kind: "network_idle" }],
   ])("holds when %s", async (_name, condition) => {
-    expect((await driver.run("wait", { condition, timeout_ms: 4_000 })).problem).toBeUndefined();
+    expect((await driver.run("wait", { condition, timeout_ms: 20_000 })).problem).toBeUndefined();
   });
 
   test.each([

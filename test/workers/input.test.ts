@@ -31,7 +31,7 @@ class TypingPage {
     await this.#driver.run("navigate", { url: site.url("/typing.html") });
   }
 
-  act(action: Record<string, unknown>, timeout_ms = 5_000): Promise<Outcome> {
+  act(action: Record<string, unknown>, timeout_ms = 20_000): Promise<Outcome> {
     return this.#driver.run("interact", { action, timeout_ms });
   }
 
@@ -182,7 +182,7 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
   });
 
   test("presses no key when the time is up, however slowly the page handles them", async () => {
-    const typed = page.act({ kind: "type", selector: "#slow", text: "x".repeat(100), delay_ms: 1 }, 1_000);
+    const typed = page.act({ kind: "type", selector: "#slow", text: "x".repeat(100), delay_ms: 1 }, 2_000);
     const { problem } = await typed;
     const downs = async () => (await page.heard()).filter((line) => line === "keydown x").length;
     const inTime = await downs();
@@ -258,7 +258,7 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
 
   test("drops nothing when the time is up on the way", async () => {
     const swipe = { kind: "swipe", from: { selector: "#card" }, to: { selector: "#drop" }, duration_ms: 5_000 };
-    expect((await page.act(swipe, 1_000)).problem).toMatchObject({ slug: "session-timeout" });
+    expect((await page.act(swipe, 2_000)).problem).toMatchObject({ slug: "session-timeout" });
     await page.act({ kind: "tap", selector: "#button" });
     const heard = await page.heard();
     expect(heard.slice(0, 2)).toEqual(["mousedown card", "dragstart card"]);
@@ -268,7 +268,7 @@ describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
 
   test("lets go of the mouse when there is nowhere to drag to", async () => {
     const drag = { kind: "drag", from: { selector: "#drop" }, to: { selector: "#nowhere" } };
-    expect((await page.act(drag, 500)).problem).toMatchObject({ slug: "session-timeout" });
+    expect((await page.act(drag, 1_500)).problem).toMatchObject({ slug: "session-timeout" });
     await expect.poll(() => page.heard()).toEqual(["mousedown drop", "mouseup drop"]);
   });
 });
@@ -279,7 +279,7 @@ test("lifts the finger of a swipe whose time is up", async () => {
     const page = new TypingPage(session);
     await page.load();
     const swipe = { kind: "swipe", from: { selector: "#drop" }, to: { selector: "#card" }, duration_ms: 5_000 };
-    expect((await page.act(swipe, 500)).problem).toMatchObject({ slug: "session-timeout" });
+    expect((await page.act(swipe, 1_500)).problem).toMatchObject({ slug: "session-timeout" });
     await expect.poll(() => page.heard()).toEqual(["touchstart drop", "touchcancel drop"]);
   } finally {
     await session.destroy();
