@@ -1,8 +1,15 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { type AddressInfo, connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { createServer } from "node:tls";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { LiveKitSignal } from "../../workers/live/livekit-signal.ts";
+import { CertificateAuthority } from "../support/certificates.ts";
 import { Deployment } from "../support/deployment.ts";
+import { startLendScene } from "../support/lend-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { sees } from "../support/live-sights.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
@@ -178,6 +185,44 @@ testLive(
     await all((page) => says(page, "status", "Live"));
   },
   240_000,
+);
+
+testLive(
+  "a LiveKit server behind TLS is used where its certificate is trusted, and refused where it is not",
+  async () => {
+    using authority = new CertificateAuthority();
+    const { cert, key, ca } = authority.issue("livekit");
+    const port = Number(new URL(scene.server.url).port);
+    const front = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (client) => {
+      const server = connect(port, "127.0.0.1");
+      for (const socket of [client, server]) socket.on("error", () => undefined);
+      client.pipe(server).pipe(client);
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void front.close());
+    await once(front, "listening");
+    const url = `wss://127.0.0.1:${(front.address() as AddressInfo).port}`;
+
+    const silent = { onAnswer() {}, onCandidate() {}, onPublished() {}, onToken() {} };
+    const joined = LiveKitSignal.connect(url, "a token that is not to be told", silent);
+    await expect(joined).rejects.toThrow("unable to verify the first certificate");
+
+    for (const [by, trust] of [
+      ["frames", {}],
+      ["video", { NODE_EXTRA_CA_CERTS: ca }],
+    ] as const) {
+      const media = { ...scene.server.env, LIVEKIT_URL: url, ...trust };
+      await using other = await startLendScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...media });
+      const path = await other.open({ runtime: "chromium" });
+      await other.rest(`${path}/navigate`, { url: scene.sights.pageOf("red") });
+      const { body: link } = await other.rest(`${path}/view-links`, {});
+      // The viewer's own browser trusts it both times.
+      const { page } = await openLink(scene.browser, link.url, { ignoreHTTPSErrors: true });
+      await sees(page, "red", by);
+      expect(await scene.present(path).catch(() => [])).toEqual(by === "video" ? ["viewer", "worker"] : []);
+      await page.context().close();
+    }
+  },
+  120_000,
 );
 
 testLive(
