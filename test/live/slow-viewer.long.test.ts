@@ -1,14 +1,25 @@
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { commandOf, pssBytes, readTree } from "../bench/processes.ts";
 import { median } from "../bench/samples.ts";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { InputSite } from "../support/input-site.ts";
+import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
+import { openLink, takeControl, windowPoint } from "../support/live-viewer.ts";
+import { sceneMs, startLiveKitScene, testLive } from "../support/livekit-scene.ts";
+import type { Service } from "../support/service.ts";
 import { openSlowLink } from "../support/slow-link.ts";
+
+/** Milliseconds for which the other one is alone first. */
+const aloneMs = 30_000;
 
 const minutes = Number(process.env.MINUTES ?? 10);
 
 /** Bytes. The pictures that the slow one is not sent in two minutes are more than that. */
 const mostGrowth = 24 * 2 ** 20;
+
+const patient = { timeout: 60_000 };
 
 let scene: LendScene;
 beforeAll(async () => {
@@ -23,8 +34,7 @@ test(
     await scene.rest(`${session}/navigate`, { url: scene.site.url("/noisy.html") });
     const { body: link } = await scene.rest(`${session}/view-links`, { control: true });
     const key = new URL(link.url).hash.slice(1);
-    const gateway = scene.service.gateway.pid ?? 0;
-    const worker = readTree(gateway).find(({ pid }) => commandOf(pid).includes("workers/main.ts"))?.pid ?? 0;
+    const memory = watchMemory(scene.service);
     await using line = await openSlowLink(Number(new URL(scene.service.url).port), 0, 12_500);
     using slow = await LiveClient.join(`http://127.0.0.1:${line.port}`, key);
     await slow.see();
@@ -33,7 +43,6 @@ test(
     brisk.send({ take_control: {} });
     await brisk.hear(({ state }) => state?.control.state === "human_control");
 
-    const memory: { gateway: number; worker: number }[] = [];
     let [pressed, seenByBrisk, seenBySlow, bytes] = [0, 0, 0, 0];
     for (const end = Date.now() + minutes * 60_000; Date.now() < end; ) {
       const at = { x: 10 + (pressed % 500), y: 300 };
@@ -42,7 +51,7 @@ test(
       await brisk.hear(({ input }) => input?.accepted === 2 * pressed);
       const before = brisk.frames.at(-1)?.sequence ?? 0n;
       await brisk.see(({ sequence }) => sequence >= before + 10n);
-      memory.push({ gateway: pssBytes(gateway), worker: pssBytes(worker) });
+      memory.look();
       for (const { data } of brisk.frames.splice(0, brisk.frames.length - 1)) {
         seenByBrisk += 1;
         bytes += data.length;
@@ -50,19 +59,135 @@ test(
       seenBySlow += slow.frames.splice(0).length;
       brisk.heard.splice(0, brisk.heard.length - 1);
     }
-    const fifth = Math.ceil(memory.length / 5);
-    const growthOf = (process: "gateway" | "worker"): number => {
-      const all = memory.map(({ [process]: bytes }) => bytes);
-      return median(all.slice(-fifth)) - median(all.slice(fifth, 2 * fifth));
-    };
-    const growth = { gateway: growthOf("gateway"), worker: growthOf("worker") };
+    const growth = memory.growth();
     console.log({ seenByBrisk, seenBySlow, bytes, ...growth });
     expect(seenBySlow).toBeGreaterThan(0);
     expect(seenBySlow).toBeLessThan(seenByBrisk / 2);
     expect(bytes).toBeGreaterThan((minutes / 2) * mostGrowth);
-    expect(growth.gateway).toBeLessThan(mostGrowth);
-    expect(growth.worker).toBeLessThan(mostGrowth);
+    expect(Math.max(growth.gateway, growth.worker)).toBeLessThan(mostGrowth);
     await scene.rest(session, undefined, { method: "DELETE" });
   },
   minutes * 60_000 + 120_000,
 );
+
+testLive(
+  `one whose media come over TCP at 100 kbit/s for ${minutes} minutes is held no memory for, and delays nobody`,
+  async () => {
+    await using scene = await startLiveKitScene();
+    await using site = await InputSite.start();
+    const session = await scene.open({ runtime: "chromium" });
+    await scene.rest(`${session}/navigate`, { url: site.url });
+    using client = await BareClient.connect(await scene.cdpUrl(session));
+    await client.send("Runtime.evaluate", { expression: `(${makeNoise})()` }, await client.attach());
+    const { body: link } = await scene.rest(`${session}/view-links`, { control: true });
+    const { hash, port } = new URL(link.url);
+    const { page: brisk } = await openLink(scene.browser, link.url);
+    await expect.poll(() => videoOf(brisk), patient).toBeGreaterThan(0);
+    await takeControl(brisk);
+    const press = { times: 0, ms: [] as number[], pictureMs: [] as number[] };
+    const steer = async () => {
+      const { x, y } = await windowPoint(brisk, { x: 500 + (press.times % 300), y: 600 });
+      press.times += 1;
+      const before = performance.now();
+      await brisk.mouse.click(x, y);
+      const isPressed = () => site.told.filter((told) => told.startsWith("mouseup")).length === press.times;
+      expect(await waitUntil(isPressed, { timeout: 20_000, every: 1 })).toBe(true);
+      press.ms.push(performance.now() - before);
+      const seen = await videoOf(brisk);
+      const since = performance.now();
+      await expect.poll(() => videoOf(brisk), { ...patient, interval: 10 }).toBeGreaterThanOrEqual(seen + 10);
+      press.pictureMs.push((performance.now() - since) / 10);
+    };
+    const figures = () => ({
+      rounds: press.ms.length,
+      ...{ inputMs: Math.round(median(press.ms.splice(0))), pictureMs: Math.round(median(press.pictureMs.splice(0))) },
+    });
+    for (const end = Date.now() + aloneMs; Date.now() < end; ) await steer();
+    const alone = figures();
+
+    await using line = await openSlowLink(Number(port), 0, 12_500);
+    await using mediaLine = await openSlowLink(scene.server.tcpPort, 0, 12_500);
+    const slowUrl = `http://127.0.0.1:${line.port}/live${hash}`;
+    const { page: slow } = await openLink(scene.browser, slowUrl, {}, async (page) => {
+      await page.addInitScript(leadBy, { from: scene.server.tcpPort, to: mediaLine.port });
+      // What the page is made of would take the line for a minute.
+      await page.route("**/live/**", async (route) => {
+        const url = new URL(new URL(route.request().url()).pathname, scene.service.url).href;
+        await route.fulfill({ response: await route.fetch({ url }) });
+      });
+    });
+    const memory = watchMemory(scene.service);
+    let slowVideo = 0;
+    for (const end = Date.now() + minutes * 60_000; Date.now() < end; ) {
+      await steer();
+      memory.look();
+      slowVideo = Math.max(slowVideo, await videoOf(slow));
+    }
+    const growth = memory.growth();
+    console.log({ alone, beside: figures(), slowVideo, mediaBytes: mediaLine.carried, ...growth });
+    expect(slowVideo).toBeGreaterThan(0);
+    expect(mediaLine.carried).toBeGreaterThan(minutes * 100_000);
+    expect(Math.max(growth.gateway, growth.worker)).toBeLessThan(mostGrowth);
+    await Promise.all([slow, brisk].map((page) => page.context().close()));
+    await scene.rest(session, undefined, { method: "DELETE" });
+  },
+  sceneMs + minutes * 60_000 + 120_000,
+);
+
+/** How many pictures a viewer has been shown over LiveKit; none while they are frames. */
+async function videoOf(page: Page): Promise<number> {
+  const sequence = await page.locator("canvas").getAttribute("data-sequence");
+  return Number(/^video (\d+)/.exec(sequence ?? "")?.[1] ?? 0);
+}
+
+/** Runs in the session's page: a picture that moves and cannot be made small. */
+function makeNoise(): void {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 400, height: 240 });
+  document.body.append(canvas);
+  const pen = canvas.getContext("2d");
+  const noise = pen?.createImageData(400, 240);
+  const step = () => {
+    if (!noise) return;
+    for (let at = 0; at < noise.data.length; at += 1) noise.data[at] = at % 4 === 3 ? 255 : Math.random() * 256;
+    pen?.putImageData(noise, 0, 0);
+    requestAnimationFrame(step);
+  };
+  step();
+}
+
+/** Runs in a viewer's page: of the ways to the media server there is one, which is TCP by another port than its own. */
+function leadBy({ from, to }: { from: number; to: number }): void {
+  const led = (line: string): string | undefined => {
+    const fields = line.split(" ");
+    if (fields[2]?.toLowerCase() !== "tcp") return undefined;
+    return fields.map((field) => (field === String(from) ? String(to) : field)).join(" ");
+  };
+  const { prototype } = RTCPeerConnection;
+  const { addIceCandidate, setRemoteDescription } = prototype;
+  prototype.addIceCandidate = async function (init) {
+    const candidate = init?.candidate ? led(init.candidate) : init?.candidate;
+    if (candidate !== undefined) await Reflect.apply(addIceCandidate, this, [{ ...init, candidate }]);
+  };
+  prototype.setRemoteDescription = function ({ type, sdp = "" }) {
+    const lines = sdp.split("\r\n").flatMap((line) => (line.startsWith("a=candidate:") ? (led(line) ?? []) : [line]));
+    return Reflect.apply(setRemoteDescription, this, [{ type, sdp: lines.join("\r\n") }]);
+  };
+}
+
+/** Looks at the memory of a service's gateway and worker. */
+function watchMemory({ gateway: { pid = 0 } }: Service) {
+  const worker = readTree(pid).find((each) => commandOf(each.pid).includes("workers/main.ts"))?.pid ?? 0;
+  const seen = { gateway: [] as number[], worker: [] as number[] };
+  /** The first fifth of the time is for what grows once. */
+  const growthOf = (bytes: readonly number[]): number => {
+    const fifth = Math.ceil(bytes.length / 5);
+    return median(bytes.slice(-fifth)) - median(bytes.slice(fifth, 2 * fifth));
+  };
+  return {
+    look(): void {
+      seen.gateway.push(pssBytes(pid));
+      seen.worker.push(pssBytes(worker));
+    },
+    growth: () => ({ gateway: growthOf(seen.gateway), worker: growthOf(seen.worker) }),
+  };
+}

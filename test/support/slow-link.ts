@@ -4,6 +4,8 @@ import { connect, createServer, type Socket } from "node:net";
 /** A way to a port on which every byte is late, as on a long line, or on which few fit. */
 export interface SlowLink extends AsyncDisposable {
   readonly port: number;
+  /** Bytes that it has taken, both ways together. */
+  readonly carried: number;
 }
 
 /** Opens one to a port of this machine; a round trip takes `roundTripMs` longer than without it. Bandwidth is bounded where it is given. */
@@ -13,6 +15,7 @@ export async function openSlowLink(
   bytesPerSecond = Number.POSITIVE_INFINITY,
 ): Promise<SlowLink> {
   const sockets = new Set<Socket>();
+  let carried = 0;
   const server = createServer({ noDelay: true }, (client) => {
     const service = connect({ port: toPort, host: "127.0.0.1", noDelay: true });
     for (const [from, to] of [
@@ -22,6 +25,7 @@ export async function openSlowLink(
       sockets.add(from);
       // Timers of one length end in the order in which they were set.
       from.on("data", (bytes) => {
+        carried += bytes.length;
         setTimeout(() => to.write(bytes), roundTripMs / 2);
         const takes = (bytes.length * 1_000) / bytesPerSecond;
         if (takes === 0) return;
@@ -39,6 +43,9 @@ export async function openSlowLink(
   if (address === null || typeof address === "string") throw new Error("the link does not listen");
   return {
     port: address.port,
+    get carried() {
+      return carried;
+    },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
       server.close();
