@@ -14,8 +14,9 @@ export default defineConfig({
     // Of the tests of a file that may run at once.
     maxConcurrency: 2,
     sequence: { sequencer: SlowestFirst },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // What takes 10 s by itself takes 30 behind other suites.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     // What a test polls for is done by other processes: behind the tests of another file the usual second is too short.
     expect: { poll: { timeout: 20_000 } },
     retry: 0,
