@@ -107,7 +107,7 @@ test("should show every reader each event once, in the order of commits, whateve
 
   await Promise.all(gateways.flatMap((gateway) => Array.from({ length: writersEach }, () => write(gateway))));
   const unnumbered = () => sql`select from events where number is null`.execute(database.db.sql);
-  await expect.poll(async () => (await unnumbered()).rows.length, { timeout: 5_000 }).toBe(0);
+  await expect.poll(async () => (await unnumbered()).rows.length).toBe(0);
   isWritten = true;
   await Promise.all(readers);
   for (const gateway of gateways) await gateway.stop();

@@ -147,7 +147,7 @@ test("a client address has so many connections, but not those of a trusted proxy
         return () => socket.destroy();
       }),
     );
-  const becomes = (count: number): Promise<boolean> => waitUntil(() => open === count, { timeout: 5_000, every: 10 });
+  const becomes = (count: number): Promise<boolean> => waitUntil(() => open === count, { timeout: 20_000, every: 10 });
   try {
     const stranger = await openFive("127.0.5.1");
     expect(await becomes(3)).toBe(true);

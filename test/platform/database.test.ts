@@ -66,7 +66,7 @@ test("should end its connections when it is closed, whatever they were used for"
   const [row] = await db.named<{ pid: number }>(ownPid, []);
   await db.close();
   const other = open();
-  await expect.poll(() => other.named(isThere, [row?.pid]), { timeout: 5_000 }).toEqual([{ count: 0 }]);
+  await expect.poll(() => other.named(isThere, [row?.pid])).toEqual([{ count: 0 }]);
 });
 
 test("should roll back when a statement has failed, although its error was caught", async () => {

@@ -22,5 +22,5 @@ test("SIGTERM to npm start as the first process of a container ends everything i
   expect(await project.ended()).toBe(0);
   // Only who ends in order takes these along.
   expect(traces.filter((path) => existsSync(path))).toEqual([]);
-  await expect.poll(() => project.leftovers(), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
 }, 120_000);
