@@ -77,17 +77,27 @@ test("who has paid a moment ago is given no second page to pay on", async () => 
 
 test("a notice with an old or a wrong signature is refused, and one of a stranger's customer asks nothing", async () => {
   const ada = await gateway.signUp();
-  const [notice] = await pay(ada);
+  const notices = await pay(ada);
+  const [notice] = notices;
   if (!notice) throw new Error("there is no notice");
+  // What is paid is looked at from time to time until it is known, notices or not.
+  for (const each of notices) expect(await deliver(each)).toBe(200);
+  await billingUntil(ada.rest, ({ tier }) => tier === "personal");
+  expect(await waitUntil(hasNoWork, { timeout: 20_000, every: 20 })).toBe(true);
   const wrong = notice.headers["stripe-signature"]?.replace(/v1=..../, "v1=0000") ?? "";
-  processor.asked.splice(0);
+  processor.requests.splice(0);
   expect(await deliver({ ...notice, headers: { "stripe-signature": wrong } })).toBe(400);
   expect(await deliver({ ...notice, body: notice.body.replace("customer", "Customer") })).toBe(400);
   gateway.pass(301_000);
   expect(await deliver(notice)).toBe(400);
-  // The status is looked at beside it.
-  expect(processor.asked.filter((asked) => asked !== "GET /v1/prices")).toEqual([]);
+  // The status is looked at beside it, and so are checkouts of others that are still open.
+  const { customer } = JSON.parse(notice.body).data.object;
+  expect(customer).toMatch(/^cus_/);
+  const asked = processor.requests.map(({ path, body }) => path + body);
+  expect(asked.filter((each) => each.includes(customer))).toEqual([]);
 });
+
+const hasNoWork = async () => (await gateway.app.db.sql.selectFrom("work_jobs").select("id").execute()).length === 0;
 
 /** Subscribes, and gives the page on which the subscription is changed at the processor. */
 async function subscribed({ rest }: Person): Promise<string> {
@@ -108,8 +118,7 @@ test("a higher tier serves when its own invoice is paid, and a lower one with th
   const looks = async (action: string, tier: string, cents: number) => {
     await processor.sandbox.act(portal, action);
     await deliverAll();
-    const isDone = async () => (await gateway.app.db.sql.selectFrom("work_jobs").select("id").execute()).length === 0;
-    expect(await waitUntil(isDone, { timeout: 20_000, every: 20 })).toBe(true);
+    expect(await waitUntil(hasNoWork, { timeout: 20_000, every: 20 })).toBe(true);
     const { body } = await ada.rest("/v1/billing");
     expect([action, body.tier, body.subscription.amount_cents]).toEqual([action, tier, cents]);
   };
