@@ -30,7 +30,9 @@ afterAll(async () => {
   await site.stop();
 });
 
-const browsers = () => descendantsOf(process.pid).filter(({ command }) => /chrom/.test(command));
+/** Their main processes: helpers come and go, also those of a browser that goes on. */
+const browsers = () =>
+  descendantsOf(process.pid).filter(({ command }) => /chrom/.test(command) && !command.includes("--type="));
 
 test.for([
   ["memory", "headless-shell", "/eat.html?megabytes=900", /over its bound of 700 MiB of memory: it had \d+ MiB$/],
@@ -77,8 +79,7 @@ test("sessions that are within their bounds go on", async () => {
 
 test("the kernel bounds the tasks of a slot that has a uid of its own", () => {
   const own = process.getuid?.() ?? 0;
-  // Their helpers come and go.
-  const slots = browsers().filter(({ uid, command }) => uid !== own && !command.includes("--type="));
+  const slots = browsers().filter(({ uid }) => uid !== own);
   const limits = slots.map(({ pid }) =>
     /^Max processes\s+(\d+)\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, "utf8")),
   );

@@ -165,14 +165,14 @@ describe("raw answers", () => {
   test("to HEAD are their headers alone, and nobody goes on producing them", async () => {
     const response = await get("headed/files/a", "HEAD");
     expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/html"]);
-    expect(gateway.followed.has("headed")).toBe(false);
+    expect(await waitUntil(() => !gateway.followed.has("headed"), { timeout: 20_000, every: 20 })).toBe(true);
   });
 });
 
 test("HEAD of an event stream leaves nobody following", async () => {
   const { status, headers } = await ask({ method: "HEAD", path: "/v1/things/quiet/events" });
   expect([status, headers.get("content-type")]).toEqual([200, "text/event-stream"]);
-  expect(await waitUntil(() => !gateway.followed.has("quiet"), { timeout: 5_000, every: 20 })).toBe(true);
+  expect(await waitUntil(() => !gateway.followed.has("quiet"), { timeout: 20_000, every: 20 })).toBe(true);
 });
 
 test("an account has at most 256 streams, and another when one of them has gone", async () => {
@@ -184,8 +184,9 @@ test("an account has at most 256 streams, and another when one of them has gone"
   try {
     const all = Array.from({ length: 256 }, (_, index) => follow(`${index}`, index === 0 ? first.signal : rest.signal));
     const opened = await Promise.all(all);
-    expect(opened.filter(({ status }) => status !== 200)).toEqual([]);
     const refused = await follow("beyond");
+    // An answer that nobody holds is garbage, and its stream ends with it: these are held until here.
+    expect(opened.filter(({ status }) => status !== 200)).toEqual([]);
     expect(refused.status).toBe(429);
     expect(await refused.json()).toMatchObject({
       type: expect.stringMatching(/tier-limit$/),
