@@ -83,7 +83,7 @@ describe.each(kinds)("seats %s", (_kind, make) => {
 });
 
 test("a gateway's seats last as long as it renews them, and lapse when it has died", async () => {
-  const life = 2_000;
+  const life = 4_000;
   const [one, other] = [await connect(life), await connect(life)];
   const owner = fresh();
   expect(await one.seats.take(owner, 1)).toMatchObject({ isGranted: true });

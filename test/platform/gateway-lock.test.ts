@@ -21,9 +21,11 @@ test("the lock is not kept from its gateway by a connection of its own whose ans
 
   between.muteFrom = "pg_try_advisory_lock";
   between.connections[0]?.destroy();
-  await expect.poll(countHolders, { timeout: 10_000 }).toBe(2);
+  // One after the other is given up, if this process looks late.
+  await expect.poll(countHolders).toBeGreaterThanOrEqual(2);
   between.muteFrom = undefined;
-  await expect.poll(countHolders, { timeout: 20_000 }).toBe(3);
+  const muted = seen.size;
+  await expect.poll(countHolders).toBeGreaterThan(muted);
   expect(fates).toEqual([]);
   await lock.release();
 }, 60_000);

@@ -110,6 +110,9 @@ test("a Redis that stands still for a moment, with whatever is under way, is not
   const shared = async () => (await other.buckets.read("acc_still", [slow], Date.now()))[0]?.remaining;
   await expect.poll(known, soon).toBe(await shared());
   const before = (await shared()) ?? 0;
+  // A busy machine may have been as slow as an outage until here.
+  await expect.poll(() => redis.isUp, soon).toBe(true);
+  const outages = await metric("pilothouse_redis_outages_total");
   server.hang();
   onTestFinished(() => server.resume());
   const during = await Promise.all(Array.from({ length: 10 }, () => draw(buckets, "acc_still", slow)));
@@ -118,7 +121,7 @@ test("a Redis that stands still for a moment, with whatever is under way, is not
   // Decided by what was known, of the whole bucket.
   expect(during.map(({ allowed, capacity }) => [allowed, capacity])).toEqual(Array(10).fill([true, 60]));
   await expect.poll(shared, soon).toBe(before - 10);
-  expect(await metric("pilothouse_redis_outages_total")).toBe(0);
+  expect(await metric("pilothouse_redis_outages_total")).toBe(outages);
 }, 60_000);
 
 test("a gateway starts without Redis, and uses it as soon as it is there", async () => {

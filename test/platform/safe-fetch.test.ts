@@ -276,8 +276,9 @@ test("each part of a request has its time", async () => {
   const stuck = await serve((_request, response) => void response.write("first"));
   const { body } = await fetch.send(stuck.url, get(within({ silence: 50 })));
   await expect(text(body)).rejects.toMatchObject(late("fell silent"));
-  const endless = await fetch.send(stuck.url, get(within({ whole: 300 })));
-  await expect(text(endless.body)).rejects.toMatchObject(late("was not done"));
+  // In the middle of its answer, unless a busy machine has let that begin later.
+  const endless = fetch.send(stuck.url, get(within({ whole: 1_000 })));
+  await expect(endless.then(({ body }) => text(body))).rejects.toMatchObject(late("was not done"));
 });
 
 test("an aborted request ends with the reason, before its answer and in the middle of it", async () => {

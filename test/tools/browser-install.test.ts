@@ -72,12 +72,13 @@ test("a download host that accepts and never answers is given up within the prom
   await once(silent, "listening");
   const address = silent.address();
   if (address === null || typeof address === "string") throw new Error("The host listens on no port.");
-  const ask = 'import { downloadAnswers } from "./tools/browser-source.mjs"; console.log(await downloadAnswers())';
+  // Without the start of a process, which takes seconds on a busy machine.
+  const ask = `import { downloadAnswers } from "./tools/browser-source.mjs";
+    const began = performance.now();
+    console.log(await downloadAnswers(), performance.now() - began < 5_000);`;
   const env = { ...process.env, PLAYWRIGHT_DOWNLOAD_HOST: `http://127.0.0.1:${address.port}` };
-  const began = performance.now();
   const child = spawn(process.execPath, ["--input-type=module", "-e", ask], { env, timeout: 20_000 });
   const said = await child.stdout.setEncoding("utf8").toArray();
   silent.close();
-  expect(said.join("")).toBe("false\n");
-  expect(performance.now() - began).toBeLessThan(5_000);
+  expect(said.join("")).toBe("false true\n");
 });
