@@ -84,6 +84,40 @@ describe.each(["headless-shell", "chromium"])("a look in %s", (runtime) => {
     await session.interact(tap(readSnapshot(found.join("\n"))[0]?.ref ?? ""));
   });
 
+  test("finds what names, values and texts say, however the page puts them together", async () => {
+    await show(`<p>An <b>iron ket</b>t<i hidden>x</i>le</p><p>A pot</p><label for=far><b>Kettle</b> size</label><div>and</div>
+      <input id=far><input value="no kettle" aria-label=Wish><input type=checkbox id=no hidden><span id=by>Kettle</span>
+      <button aria-labelledby=by>x</button><select aria-label=Pot><option>Pan<option label="Kettle of tin">y</select>
+      <div role=button tabindex=0><img alt=A><b>kettle</b></div><h3>Ke<span id=host></span>ttle</h3><span id=shut></span>
+      <iframe srcdoc="<button>A kettle inside</button>"></iframe><iframe srcdoc="<button>A pan inside</button>"></iframe>
+      <script>host.attachShadow({ mode: "open" }).innerHTML = "<style>kettle {}</style>";
+      shut.attachShadow({ mode: "closed" }).innerHTML = "<button>The kettle there</button>"</script>`);
+    const found = await lines({ find: "kettle" });
+    expect(found.map((line) => line.replace(/ ref=s\d+e\d+/, " ref"))).toEqual([
+      '- text "An iron kettle"',
+      '- text "Kettle size"',
+      '- textbox "Kettle size" ref',
+      '- textbox "Wish" ref value="no kettle"',
+      '- text "Kettle"',
+      '- button "Kettle" ref',
+      '- combobox "Pot" ref value="Pan" options=["Pan","Kettle of tin"]',
+      '- button "A kettle" ref',
+      '- button "The kettle there" ref',
+      "- frame",
+      '  - button "A kettle inside" ref',
+    ]);
+  });
+
+  test("finds by what a page says alone, and gives no reference to what was not found", async () => {
+    await show(
+      `<button>Press one</button><button disabled>Off</button><p>A button, disabled, ref=s1e1</p><a href=x>Two</a>`,
+    );
+    for (const find of ["button", "disabled", "ref=s", 'n, "'])
+      expect(await lines({ find })).toEqual(find.includes('"') ? [""] : ['- text "A button, disabled, ref=s1e1"']);
+    const [two = ""] = await lines({ find: "two" });
+    expect(two).toMatch(/^- link "Two" ref=s\d+e1$/);
+  });
+
   test("refuses a stale reference at once, and says what has changed", async () => {
     const stale = async (ref: string) => {
       const thrown = await session.interact({ ...tap(ref), timeoutMs: 60_000 }).catch(asFailure);

@@ -22,6 +22,16 @@ export function isDoubtful(element: Element, box: DOMRect): boolean {
   return isOwn || (isPlain && box.width * box.height > 0 && showsNothing(element));
 }
 
+/** The same of what a search passes by, where a text that is in an element is taken to be shown: asking that takes long. */
+export function isDoubtfulAside(element: Element): boolean {
+  if (!roles.tagOf(element).includes("-")) {
+    const child = sight.read(Element.prototype, "firstElementChild", element);
+    if (child && Element.prototype.checkVisibility.call(child)) return false;
+    if (!child && /\S/.test(sight.read(Node.prototype, "textContent", element) ?? "")) return false;
+  }
+  return isDoubtful(element, sight.boxOf(element));
+}
+
 /** Whether nothing of what is in an element is shown. */
 export function showsNothing(element: Element): boolean {
   const child = sight.read(Node.prototype, "firstChild", element);

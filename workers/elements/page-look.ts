@@ -16,6 +16,7 @@ declare const hosts: typeof import("./page-hosts.ts");
 declare const scrolling: typeof import("./page-scroll.ts");
 declare const roles: typeof import("./page-role.ts");
 declare const refs: typeof import("./page-refs.ts");
+declare const searching: typeof import("./page-search.ts");
 declare const state: { doubtful: readonly Element[] | undefined };
 
 export interface LookWish {
@@ -64,8 +65,11 @@ interface Walk {
   readonly endsAt: number;
   readonly lines: string[];
   readonly frames: LookedFrame[];
+  /** What alone may have the text that is sought; undefined where everything is gone through. */
+  readonly holders: ReadonlySet<Element> | undefined;
+  readonly viewport: Clip;
   /** What is seen at some point of the viewport, with what that is in. */
-  readonly seen: ReadonlySet<Element>;
+  readonly seen: () => ReadonlySet<Element>;
   readonly told: Set<Node>;
   /** What the next line is in, from the outside in; `line` is empty once it is written. */
   readonly around: { readonly element: Element; line: string }[];
@@ -100,11 +104,17 @@ export function look(wish: LookWish): Looked {
   const kept = refs.keep(wish.epoch);
   if (!wish.isAgain && wish.find === "") kept.looks += 1;
   waits.watchChanges();
-  const clip = wish.clip ?? { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
+  const viewport = clips.viewport();
+  const clip = wish.clip ?? viewport;
+  const find = texts.plain(wish.find);
+  const beganAt = performance.now();
+  // A search that takes too long leaves some of the time to going through everything, as far as that goes.
+  const found = find === "" ? undefined : searching.search(find, beganAt + 0.75 * wish.timeMs);
+  let seen: ReadonlySet<Element> | undefined;
   const walk: Walk = {
-    ...{ kept, wish, find: texts.plain(wish.find), endsAt: performance.now() + wish.timeMs, lines: [], frames: [] },
-    ...{ seen: seenIn(clip), told: new Set(), around: [], doubtful: [], isInView: wish.find === "" },
-    ...{ text: "", textNode: undefined, visited: 0, room: wish.room, isCut: false },
+    ...{ kept, wish, find, endsAt: beganAt + wish.timeMs, lines: [], frames: [], holders: found?.holders, viewport },
+    ...{ seen: () => (seen ??= seenIn(clip)), told: new Set(), around: [], doubtful: [...(found?.doubtful ?? [])] },
+    ...{ isInView: wish.find === "", text: "", textNode: undefined, visited: 0, room: wish.room, isCut: false },
   };
   walkThrough(walk, clip);
   if (walk.isInView && wish.isWhole && !walk.isCut) {
@@ -163,28 +173,24 @@ export function walkThrough(walk: Walk, clip: Clip): void {
 
 /** Tells what an element is, and gives what is to be gone through in it. */
 export function enter(walk: Walk, place: Place, element: Element): Place | undefined {
-  if (texts.isSilent(element)) return undefined;
+  if (texts.isSilent(element) || passesBy(walk, element)) return undefined;
   const box = sight.boxOf(element);
-  const isSeen = walk.seen.has(element);
+  const isSeen = () => walk.seen().has(element);
   const isEmpty = box.width * box.height === 0;
-  if (walk.isInView && !isEmpty && !isSeen && !clips.meets(box, place.clip)) return undefined;
+  if (walk.isInView && !isEmpty && !isSeen() && !clips.meets(box, place.clip)) return undefined;
   if (!roles.isRendered(element)) return undefined;
-  if (hosts.isDoubtful(element, box) && walk.doubtful.length < 64) walk.doubtful.push(element);
+  if (!walk.holders && walk.doubtful.length < 64 && hosts.isDoubtful(element, box)) walk.doubtful.push(element);
   const style = getComputedStyle(element);
-  const isBlock = !style.display.startsWith("inline") && style.display !== "contents";
+  const isBlock = !isInLine(style);
   if (isBlock) endText(walk);
+  // What is seen although what it is in is elsewhere is not clipped by that.
+  const clip = place.clip === walk.viewport || isSeen() ? walk.viewport : place.clip;
   const isHidden = style.visibility !== "visible";
   const hides = style.overflowX !== "visible" || style.overflowY !== "visible";
   const scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
   const inner: Place = {
     ...{ nodes: roles.childrenOf(element), index: 0, isHidden, isBlock, depth: place.depth },
-    // What is seen although what it is in is elsewhere is not clipped by that.
-    clip:
-      hides && isBlock && !clips.isRoot(element)
-        ? clips.overlap(box, isSeen ? clips.viewport() : place.clip)
-        : isSeen
-          ? clips.viewport()
-          : place.clip,
+    clip: hides && isBlock && !clips.isRoot(element) ? clips.overlap(box, clip) : clip,
     edge: hides && !scrolls && isBlock && !clips.isRoot(element) ? clips.overlap(box, place.edge) : place.edge,
     isTold: place.isTold,
     isPointer: style.cursor === "pointer",
@@ -193,6 +199,19 @@ export function enter(walk: Walk, place: Place, element: Element): Place | undef
   if (isHidden || (isEmpty && !clips.isRoot(element))) return inner;
   if (guards.isFrame(element)) return void addFrame(walk, place, element, box);
   return describe(walk, place, inner, element, box);
+}
+
+/** Whether a search leaves an element out. What is in a line with others is part of their text, wherever that is found. */
+export function passesBy(walk: Walk, element: Element): boolean {
+  if (walk.holders?.has(element) ?? true) return false;
+  if (!roles.isRendered(element)) return true;
+  if (isInLine(getComputedStyle(element))) return false;
+  endText(walk);
+  return true;
+}
+
+export function isInLine({ display }: CSSStyleDeclaration): boolean {
+  return display.startsWith("inline") || display === "contents";
 }
 
 /** Tells what an element is that is shown, where that is to be told. */
@@ -204,9 +223,10 @@ export function describe(walk: Walk, place: Place, inner: Place, element: Elemen
     if (canAct || (isDisabled && roles.isActive(element, role))) {
       endText(walk);
       const told = roles.tell(element);
-      const { epoch } = walk.kept;
-      const ref = canAct ? ` ref=s${epoch}e${refs.numberOf(walk.kept, element, told)}` : "";
-      addLine(walk, element, `${told}${ref}${roles.stateOf(element)}`);
+      const ref = canAct ? ` ref=s${walk.kept.epoch}e${refs.numberFor(walk.kept, element)}` : "";
+      const isAdded = addLine(walk, element, `${told}${ref}${roles.stateOf(element)}`);
+      // What a search does not find is not heard of by it, and stays what it was said to be.
+      if (canAct && (isAdded || walk.find === "")) refs.numberOf(walk.kept, element, told);
       const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
       const isShort = roles.contentOf(element, 160).length < 160;
       return isField ? undefined : { ...inner, isTold: isShort, isInActive: true };
@@ -282,16 +302,17 @@ export function endText(walk: Walk): void {
   if (textNode && shown !== "") addLine(walk, textNode, `text ${JSON.stringify(shown)}`);
 }
 
-/** Writes a line, and before it those of what it is in. */
-export function addLine(walk: Walk, node: Node, body: string, isFrame = false): void {
-  if (walk.told.has(node) || walk.isCut) return;
-  if (!isFrame && walk.find !== "" && !texts.plain(body).includes(walk.find)) return;
+/** Writes a line, and before it those of what it is in; says whether that is to be told and was not before. */
+export function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
+  if (walk.told.has(node) || walk.isCut) return false;
+  if (!isFrame && walk.find !== "" && !texts.says(body, walk.find)) return false;
   walk.told.add(node);
   for (const [indent, around] of walk.around.entries()) {
     if (around.line !== "") writeLine(walk, around.element, around.line, indent);
     around.line = "";
   }
   writeLine(walk, node, body, walk.around.length);
+  return true;
 }
 
 export function writeLine(walk: Walk, node: Node, body: string, indent: number): void {

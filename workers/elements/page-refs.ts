@@ -45,6 +45,11 @@ export function keep(epoch: number): Kept {
   return state.kept;
 }
 
+/** The number that an element has, or is the next to get. */
+export function numberFor(kept: Kept, element: Element): number {
+  return kept.given.get(element)?.number ?? kept.last + 1;
+}
+
 /** The number of an element, which is no other's; and it is taken to be what it is said to be. */
 export function numberOf(kept: Kept, element: Element, told: string): number {
   const known = kept.given.get(element);
@@ -52,7 +57,7 @@ export function numberOf(kept: Kept, element: Element, told: string): number {
     known.told = told;
     return known.number;
   }
-  kept.last += 1;
+  kept.last = numberFor(kept, element);
   kept.given.set(element, { number: kept.last, told });
   kept.elements.set(kept.last, new WeakRef(element));
   // A page that makes elements without end is not followed without end.

@@ -8,6 +8,7 @@ import * as looks from "./page-look.ts";
 import * as refs from "./page-refs.ts";
 import * as roles from "./page-role.ts";
 import * as scrolling from "./page-scroll.ts";
+import * as searching from "./page-search.ts";
 import * as sight from "./page-sight.ts";
 import * as texts from "./page-text.ts";
 import * as waits from "./page-wait.ts";
@@ -39,6 +40,7 @@ export const pageScript = `(() => {
   const roles = ${sourceOf(roles)};
   const refs = ${sourceOf(refs)};
   const hosts = ${sourceOf(hosts)};
+  const searching = ${sourceOf(searching)};
   const { look } = ${sourceOf(looks)};
   const { doubtfulElements, keepClosed } = hosts;
   const { elementFor } = refs;

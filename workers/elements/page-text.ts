@@ -54,3 +54,9 @@ export function plain(text: string): string {
     .trim()
     .toLowerCase();
 }
+
+/** Whether a line of a look has a text in what it quotes of the page: the rest is no name and no value. */
+export function says(line: string, text: string): boolean {
+  const quoted = line.match(/"(?:[^"\\]|\\.)*"/g) ?? [];
+  return quoted.some((each) => plain(JSON.parse(each)).includes(text));
+}
