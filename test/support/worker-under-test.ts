@@ -14,6 +14,7 @@ import {
   ObserveCommandSchema,
   type PutFileAnswer,
   PutFileCommandSchema,
+  type SecretVariableSchema,
   StateCommandSchema,
   WaitCommandSchema,
   WatchCommandSchema,
@@ -206,6 +207,7 @@ type Options = GrpcCallOptions & {
   waitMs?: number;
   stepId?: string;
   recall?: boolean;
+  variables?: MessageInitShape<typeof SecretVariableSchema>[];
 };
 
 /** A capture as a client gets it. */
@@ -325,8 +327,8 @@ export class DrivenSession {
   }
 
   #context({ waitMs: timeoutMs = 0, idempotencyKey = "", controlEpoch = 0n, holderClientId = "", ...step }: Options) {
-    const { stepId = "", recall = false } = step;
-    const named = { idempotencyKey, controlEpoch, holderClientId, stepId, recall, timeoutMs };
+    const { stepId = "", recall = false, variables = [] } = step;
+    const named = { idempotencyKey, controlEpoch, holderClientId, stepId, recall, timeoutMs, variables };
     return create(CommandContextSchema, { ...this.placement, ...named });
   }
 }

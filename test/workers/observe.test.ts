@@ -189,3 +189,48 @@ describe.each(["headless-shell", "chromium"])("a look in %s", (runtime) => {
     expect(Buffer.byteLength(small.snapshot)).toBeLessThanOrEqual(1_024);
   });
 });
+
+describe("of a secret that a page shows", () => {
+  const variables = [{ name: "password", value: "hunter2-Zx", domains: ["127.0.0.1"] }];
+  let session: DrivenSession;
+  beforeAll(async () => {
+    session = await worker.open();
+  });
+  afterAll(() => session?.destroy());
+
+  const show = (html: string) => session.navigate({ url: site.written(html) });
+  const wait = (request: Parameters<DrivenSession["wait"]>[0], timeoutMs: number) =>
+    session.wait({ ...request, timeoutMs }, { variables }).then(
+      () => "seen",
+      (thrown) => asFailure(thrown).slug,
+    );
+
+  test("no search says what it is", async () => {
+    await show(`<p>The hunter2-Zx</p><a href=a>My hunter2-Zx</a><div style="height: 3000px">A hunter</div><a href=b>To hunt</a>
+      ${"<p>hunter2-Zx, again and again</p>".repeat(99)}<input value=hunter2-Zx><iframe srcdoc="hunter2-Zx"></iframe>`);
+    const find = async (text: string) => {
+      const { snapshot, truncated } = await session.observe({ find: text, maxBytes: 1_024 }, { variables });
+      return [truncated, ...snapshot.replace(/s\d+(?=e)/, "s1").split("\n")];
+    };
+    for (const guess of ["hunter2", "hunter2-zx", "2-Z", "y hunter2", "password", "{{"])
+      expect(await find(guess)).toEqual([false, ""]);
+    // Nor do the numbers of references tell that something was found.
+    expect(await find("hunt")).toEqual([false, '- text "A hunter"', '- link "To hunt" ref=s1e2']);
+    expect(await find("my")).toEqual([false, '- link "My {{password}}" ref=s1e3']);
+    expect(await find("To")).toEqual([false, '- link "To hunt" ref=s1e2']);
+  });
+
+  test("no wait says what it is", async () => {
+    await show(`<p>The <b>hunter</b>2-Zx</p><p>A hunter</p><input type=button value="hunter2-Zx Go">
+      <script>history.replaceState(0, "", "?q=hunter2-Zx&r=pan")</script>`);
+    const text = (wanted: string, timeoutMs: number) =>
+      wait({ condition: { case: "text", value: { text: wanted } } }, timeoutMs);
+    const url = (pattern: string, timeoutMs: number) =>
+      wait({ condition: { case: "url", value: { pattern } } }, timeoutMs);
+    for (const guess of ["hunter2", "hunter2-Zx", "the hunter", "2-Zx Go"])
+      expect(await text(guess, 400)).toBe("session-timeout");
+    for (const seen of ["The", "A hunter", "hunter", "Go"]) expect(await text(seen, 20_000)).toBe("seen");
+    expect(await url("**q=hunter2**", 400)).toBe("session-timeout");
+    expect(await url("**&r=pan", 20_000)).toBe("seen");
+  });
+});

@@ -31,7 +31,7 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
     case "loadState":
       return reach(sessionPage, loadStateOf(condition.value.state), progress);
     case "text":
-      return waitForText(scene, condition.value.text, condition.value.frame);
+      return waitForText(scene, condition.value.text, condition.value.frame, coverOf(scene));
     case "networkIdle":
       await reach(sessionPage, "load", progress);
       return sessionPage.traffic.idle(progress);
@@ -40,12 +40,20 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
   }
 }
 
-async function waitForAddress({ sessionPage, progress }: Scene, { pattern }: UrlCondition): Promise<void> {
+/** What hides secrets, if there are any: whoever waits for one would learn what it is. */
+function coverOf({ secrets }: Scene): ((text: string) => string) | undefined {
+  const mask = secrets.textMask();
+  return mask && ((text) => mask.apply(text));
+}
+
+async function waitForAddress(scene: Scene, { pattern }: UrlCondition): Promise<void> {
+  const { progress, sessionPage } = scene;
   const { tab } = sessionPage;
   const matches = urlGlob(pattern);
+  const cover = coverOf(scene);
   const look = () => {
     tab.assertShown();
-    return matches(tab.url) || undefined;
+    return matches(cover?.(tab.url) ?? tab.url) || undefined;
   };
   const detail = "the address of the page did not match within the timeout";
   if (!(await tab.changes.until(look, progress))) throw fail("session-timeout", {}, { detail });

@@ -17,7 +17,7 @@ declare const scrolling: typeof import("./page-scroll.ts");
 declare const roles: typeof import("./page-role.ts");
 declare const refs: typeof import("./page-refs.ts");
 declare const searching: typeof import("./page-search.ts");
-declare const state: { doubtful: readonly Element[] | undefined };
+declare const state: { doubtful: readonly Element[] | undefined; found: Map<number, Found> | undefined };
 
 export interface LookWish {
   /** The number of the document, if it has none yet. */
@@ -26,6 +26,8 @@ export interface LookWish {
   readonly isWhole: boolean;
   /** Only what has this text; empty for everything. */
   readonly find: string;
+  /** What is found gets no number by it, but by `numberFound`: some of it may not be told. */
+  readonly isTentative: boolean;
   /** Room, in bytes. */
   readonly room: number;
   readonly timeMs: number;
@@ -74,12 +76,20 @@ interface Walk {
   /** What the next line is in, from the outside in; `line` is empty once it is written. */
   readonly around: { readonly element: Element; line: string }[];
   readonly doubtful: Element[];
+  /** By their lines. */
+  readonly found: Map<number, Found>;
   isInView: boolean;
   text: string;
   textNode: Node | undefined;
   visited: number;
   room: number;
   isCut: boolean;
+}
+
+/** What a search has found that may be acted on, and what that is said to be. */
+interface Found {
+  readonly element: Element;
+  readonly told: string;
 }
 
 /** Some nodes that are gone through, and what is known of all of them. */
@@ -114,7 +124,8 @@ export function look(wish: LookWish): Looked {
   const walk: Walk = {
     ...{ kept, wish, find, endsAt: beganAt + wish.timeMs, lines: [], frames: [], holders: found?.holders, viewport },
     ...{ seen: () => (seen ??= seenIn(clip)), told: new Set(), around: [], doubtful: [...(found?.doubtful ?? [])] },
-    ...{ isInView: wish.find === "", text: "", textNode: undefined, visited: 0, room: wish.room, isCut: false },
+    ...{ found: new Map(), isInView: wish.find === "", text: "", textNode: undefined },
+    ...{ visited: 0, room: wish.room, isCut: false },
   };
   walkThrough(walk, clip);
   if (walk.isInView && wish.isWhole && !walk.isCut) {
@@ -122,11 +133,22 @@ export function look(wish: LookWish): Looked {
     walkThrough(walk, clip);
   }
   state.doubtful = walk.doubtful;
+  state.found = walk.found;
   const page = document.scrollingElement ?? document.documentElement;
   return {
     ...{ epoch: kept.epoch, lines: walk.lines, frames: walk.frames, isCut: walk.isCut, doubtful: walk.doubtful.length },
     ...{ title: sight.title(), scroll: { x: scrollX, y: scrollY }, height: page?.scrollHeight ?? 0 },
   };
+}
+
+/** The numbers of what the last search has found in some lines; it is forgotten then. */
+export function numberFound(epoch: number, lines: readonly number[]): (number | undefined)[] {
+  const { found } = state;
+  state.found = undefined;
+  return lines.map((line) => {
+    const { element, told } = found?.get(line) ?? {};
+    return element && told !== undefined ? refs.numberOf(refs.keep(epoch), element, told) : undefined;
+  });
 }
 
 /** What a person sees at points of the viewport that lie close by each other, with all that it is in. */
@@ -223,10 +245,12 @@ export function describe(walk: Walk, place: Place, inner: Place, element: Elemen
     if (canAct || (isDisabled && roles.isActive(element, role))) {
       endText(walk);
       const told = roles.tell(element);
-      const ref = canAct ? ` ref=s${walk.kept.epoch}e${refs.numberFor(walk.kept, element)}` : "";
+      const { kept, wish } = walk;
+      const ref = canAct ? ` ref=s${kept.epoch}e${wish.isTentative ? 0 : refs.numberFor(kept, element)}` : "";
       const isAdded = addLine(walk, element, `${told}${ref}${roles.stateOf(element)}`);
+      if (canAct && isAdded && wish.isTentative) walk.found.set(walk.lines.length - 1, { element, told });
       // What a search does not find is not heard of by it, and stays what it was said to be.
-      if (canAct && (isAdded || walk.find === "")) refs.numberOf(walk.kept, element, told);
+      else if (canAct && (isAdded || wish.find === "")) refs.numberOf(kept, element, told);
       const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
       const isShort = roles.contentOf(element, 160).length < 160;
       return isField ? undefined : { ...inner, isTold: isShort, isInActive: true };
@@ -302,7 +326,7 @@ export function endText(walk: Walk): void {
   if (textNode && shown !== "") addLine(walk, textNode, `text ${JSON.stringify(shown)}`);
 }
 
-/** Writes a line, and before it those of what it is in; says whether that is to be told and was not before. */
+/** Writes a line, and before it those of what it is in; says whether it was to be told, and there was room. */
 export function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
   if (walk.told.has(node) || walk.isCut) return false;
   if (!isFrame && walk.find !== "" && !texts.says(body, walk.find)) return false;
@@ -311,11 +335,10 @@ export function addLine(walk: Walk, node: Node, body: string, isFrame = false): 
     if (around.line !== "") writeLine(walk, around.element, around.line, indent);
     around.line = "";
   }
-  writeLine(walk, node, body, walk.around.length);
-  return true;
+  return writeLine(walk, node, body, walk.around.length);
 }
 
-export function writeLine(walk: Walk, node: Node, body: string, indent: number): void {
+export function writeLine(walk: Walk, node: Node, body: string, indent: number): boolean {
   // What a search finds is news to nobody, and has not been shown before by it.
   const isNews = walk.find === "" && refs.isNews(walk.kept, node, body);
   const mark = isNews ? "*" : "-";
@@ -323,4 +346,5 @@ export function writeLine(walk: Walk, node: Node, body: string, indent: number):
   walk.room -= new TextEncoder().encode(line).length + 1;
   if (walk.room < 0) walk.isCut = true;
   else walk.lines.push(line);
+  return !walk.isCut;
 }

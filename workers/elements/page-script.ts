@@ -20,7 +20,7 @@ export type PageScript = typeof aiming &
   typeof guards &
   typeof scrolling &
   typeof waits &
-  Pick<typeof looks, "look"> &
+  Pick<typeof looks, "look" | "numberFound"> &
   Pick<typeof hosts, "doubtfulElements" | "keepClosed"> &
   Pick<typeof refs, "elementFor"> &
   Pick<typeof sight, "hitAt" | "title">;
@@ -41,11 +41,11 @@ export const pageScript = `(() => {
   const refs = ${sourceOf(refs)};
   const hosts = ${sourceOf(hosts)};
   const searching = ${sourceOf(searching)};
-  const { look } = ${sourceOf(looks)};
+  const { look, numberFound } = ${sourceOf(looks)};
   const { doubtfulElements, keepClosed } = hosts;
   const { elementFor } = refs;
   const { hitAt, title } = sight;
-  const seen = { look, doubtfulElements, keepClosed, elementFor, hitAt, title };
+  const seen = { look, numberFound, doubtfulElements, keepClosed, elementFor, hitAt, title };
   return { ...seen, ...waits, ...fields, ...focus, ...guards, ...aiming, ...scrolling };
 })()`;
 

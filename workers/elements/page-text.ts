@@ -5,22 +5,36 @@
 
 declare const sight: typeof import("./page-sight.ts");
 
-/** Whether a text can be seen in some element, without regard to case and to runs of white space. */
-export function showsText(wanted: string): boolean {
+/** Where a text can be seen, at so many places at the most, without regard to case and to runs of white space. */
+export function findText(wanted: string, most: number): Element[] {
   const text = plain(wanted);
+  const found: Element[] = [];
   for (const root of [document, ...sight.shadowRoots()]) {
     for (const button of sight.queryAll(root, "input[type=submit], input[type=button], input[type=reset]")) {
       if (button instanceof HTMLInputElement && plain(button.value).includes(text) && sight.isVisible(button))
-        return true;
+        found.push(button);
+      if (found.length >= most) return found;
     }
     const pending = childrenWith(root, text);
     for (let element = pending.pop(); element; element = pending.pop()) {
       const inner = childrenWith(element, text);
       for (const child of inner) pending.push(child);
-      if (inner.length === 0 && plain(wordsOf(element)).includes(text) && sight.isVisible(element)) return true;
+      if (inner.length === 0 && plain(wordsOf(element)).includes(text) && sight.isVisible(element)) found.push(element);
+      if (found.length >= most) return found;
     }
   }
-  return false;
+  return found;
+}
+
+/** What is written in an element, as far as anything is made of it, with some of what is written around it. */
+export function wordsAround(element: Element): string {
+  if (element instanceof HTMLInputElement) return element.value;
+  let words = wordsOf(element);
+  for (let at = sight.parentOf(element); at && words.length < 400; at = sight.parentOf(at)) {
+    if (sight.read(Node.prototype, "childNodes", at).length > 32) break;
+    words = wordsOf(at);
+  }
+  return words.slice(0, 32_768);
 }
 
 /** The child elements that have a text in them. */

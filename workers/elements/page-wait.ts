@@ -103,11 +103,13 @@ export function hasVisible(selector: Named): boolean {
   return element !== undefined && sight.isVisible(element);
 }
 
-/** Waits until a text can be seen. */
-export function waitForText({ text, timeoutMs }: { text: string; timeoutMs: number }): Promise<Seen<true>> {
-  return until(timeoutMs, () =>
-    texts.showsText(text) ? { value: true } : { hindrance: "did not appear within the timeout" },
-  );
+/** Waits until a text can be seen; gives what is written where it is, at so many places at the most. */
+export function waitForText(wish: { text: string; timeoutMs: number; most: number }): Promise<Seen<string[]>> {
+  return until(wish.timeoutMs, () => {
+    const found = texts.findText(wish.text, Math.max(1, wish.most));
+    if (found.length === 0) return { hindrance: "did not appear within the timeout" };
+    return { value: found.slice(0, wish.most).map(texts.wordsAround) };
+  });
 }
 
 /** Takes note of when the document changes, from now on. */

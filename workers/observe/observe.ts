@@ -19,6 +19,9 @@ import { takeModelPicture } from "./model-picture.ts";
 /** The largest snapshot, in bytes. */
 const mostBytes = 24_576;
 
+/** The same of what a search finds before it is known what of it may be told: nothing is to tell how much that was. */
+const mostFound = 8 * mostBytes;
+
 /** How long the documents of a page may each be gone through: a search that ends before its end says that nothing is there. */
 const lookMs = 120;
 const searchMs = 500;
@@ -39,7 +42,11 @@ export async function observe(scene: ObserveScene, wish: Wish): Promise<Observat
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
   const { scope, find = "", maxBytes: room = mostBytes, screenshot } = wish;
-  const pageWish = { isWhole: scope === ObserveScope.PAGE, find, room, timeMs: find === "" ? lookMs : searchMs };
+  const mask = find === "" ? undefined : scene.secrets.textMask();
+  const pageWish = {
+    ...{ isWhole: scope === ObserveScope.PAGE, find, room: mask ? mostFound : room },
+    ...{ timeMs: find === "" ? lookMs : searchMs, mask },
+  };
   try {
     const [look, picture] = await Promise.all([
       persist(scene, async () => ({ value: await lookAt(scene, mainFrame(scene), scene.refs, pageWish) })),

@@ -24,6 +24,8 @@ export interface VariableUse {
   readonly variables: readonly SecretVariable[];
   /** The code of a seed, now. */
   codeOf(variable: SecretVariable): string;
+  /** What covers secrets in a text that is told; undefined while the session has heard of none. */
+  textMask(): TextMask | undefined;
 }
 
 /** The secrets that a session has heard of, for as long as it lives: none is in what it tells in words. */
@@ -56,14 +58,14 @@ export class VariableBook {
         this.#cover({ text: code, shown: placeOf(`${name}.totp`) });
         return code;
       },
+      textMask: () => this.#textMask(),
     };
   }
 
   /** Writes names in place of values into all that a message tells; texts that machines read stay what they are. */
   mask<Message extends object>(message: Message): Message {
-    if (this.#isEmpty) return message;
-    this.#mask ??= new TextMask([...[...this.#names].flatMap(coversOf), ...this.#codes]);
-    maskMembers(this.#mask, message);
+    const mask = this.#textMask();
+    if (mask) maskMembers(mask, message);
     return message;
   }
 
@@ -81,6 +83,12 @@ export class VariableBook {
 
   get #isEmpty(): boolean {
     return this.#names.size === 0 && this.#codes.length === 0;
+  }
+
+  #textMask(): TextMask | undefined {
+    if (this.#isEmpty) return undefined;
+    this.#mask ??= new TextMask([...[...this.#names].flatMap(coversOf), ...this.#codes]);
+    return this.#mask;
   }
 
   #cover(cover: Cover): void {
