@@ -51,8 +51,8 @@ describe("with a worker", () => {
       handlers: {
         async navigate(_call, { context, request }) {
           const isCheck = request?.url === botCheck;
-          // Reports travel by themselves, and come after the answer.
-          if (isCheck && context) setTimeout(() => worker.report(challengeSeen(context)), 200);
+          // Reports travel by themselves, and come after the answer: soon, since they are awaited for a second alone.
+          if (isCheck && context) setTimeout(() => worker.report(challengeSeen(context)), 20);
           const status = isCheck ? SessionStatus.PAUSED : SessionStatus.LIVE;
           return create(NavigateResponseSchema, { url: request?.url ?? "", httpStatus: 200, status });
         },
