@@ -313,7 +313,7 @@ test("should never exceed a worker's slots, and hand a freed slot to a create th
   expect((await waiting).status).toBe(SessionStatus.LIVE);
 });
 
-test("should end the sessions of a silent worker within 10 s, with their one terminal event", async () => {
+test("should end the sessions of a silent worker after its lease, with their one terminal event", async () => {
   await using running = await startSessionsApp();
   const { sessions, app } = running;
   const worker = await running.worker();
@@ -338,7 +338,7 @@ test("should end the sessions of a silent worker within 10 s, with their one ter
   expect(worker.held.size).toBe(0);
 });
 
-test("should answer a command whose worker was killed within 10 s", async () => {
+test("should answer a command whose worker was killed", async () => {
   await using running = await startSessionsApp();
   const { sessions } = running;
   const worker = await running.worker({ handlers: { navigate: () => new Promise(() => undefined) } });
