@@ -14,9 +14,6 @@ const assumedGateways = 2;
 /** A level is kept for this long, in milliseconds, after it is full, when it is as good as none. */
 const keptWhenFull = 1_000;
 
-/** Milliseconds for which one is kept by a caller's clock, which may stand still while that of Redis goes on. */
-const keptOnCallersClock = 3_600_000;
-
 /**
  * Draws one token from each key, or none when one has none; or gives one back to each; or only reads. ARGV: the time in
  * milliseconds or "", what to draw (1, -1 or 0), then capacity and refill per second of each key. Gives 1 or 0, and the tokens that each key
@@ -48,7 +45,6 @@ for i = 1, #KEYS do
   if drawn == 1 and draw ~= 0 then
     tokens[i] = math.min(capacity, tokens[i] - draw)
     local full = math.ceil((capacity - tokens[i]) / rate * 1000) + ${keptWhenFull}
-    if ARGV[1] ~= "" then full = ${keptOnCallersClock} end
     redis.call("SET", KEYS[i], string.format("%.6f %d", tokens[i], ats[i]), "PX", full)
   end
   reply[i + 1] = string.format("%.6f", tokens[i])
