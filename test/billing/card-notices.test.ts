@@ -68,7 +68,8 @@ test("who has paid a moment ago is given no second page to pay on", async () => 
   expect(await ada.rest("/v1/billing/checkout-session", request)).toMatchObject({ status: 409 });
   // No notice of it has come: it is looked at at once.
   await billingUntil(ada.rest, ({ tier }) => tier === "personal");
-  const { body: portal } = await ada.rest("/v1/billing/portal-session", {});
+  const { body: portal, status } = await ada.rest("/v1/billing/portal-session", {});
+  expect(status).toBe(201);
   await processor.sandbox.act(portal.id, "end");
   await deliverAll();
   await billingUntil(ada.rest, ({ tier }) => tier === "free");

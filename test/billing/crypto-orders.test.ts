@@ -32,7 +32,7 @@ async function orderUntil({ rest }: Person, id: string, status: string): Promise
       order = (await rest(`/v1/billing/crypto-orders/${id}`)).body;
       return order.status === status;
     },
-    { timeout: 20_000, every: 20 },
+    { timeout: 20_000, every: 200 },
   );
   if (!isThere) throw new Error(`the order does not become ${status}: ${JSON.stringify(order)}`);
   return order;

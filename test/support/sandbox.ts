@@ -12,7 +12,7 @@ export async function press(url: string, action: string): Promise<string> {
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
 type Billing = any;
 
-/** Waits until an account's billing is as it should be, and gives it. */
+/** Waits until an account's billing is as it should be, and gives it. It asks seldom enough that the account may ask for more. */
 export async function billingUntil(rest: Rest, isSo: (billing: Billing) => boolean): Promise<Billing> {
   let billing: Billing;
   const isThere = await waitUntil(
@@ -20,7 +20,7 @@ export async function billingUntil(rest: Rest, isSo: (billing: Billing) => boole
       billing = (await rest("/v1/billing")).body;
       return isSo(billing);
     },
-    { timeout: 20_000, every: 20 },
+    { timeout: 20_000, every: 200 },
   );
   if (!isThere) throw new Error(`the billing stays as it is: ${JSON.stringify(billing)}`);
   return billing;
