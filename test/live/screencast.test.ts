@@ -13,7 +13,7 @@ function picture(width: number, height: number): string {
   return bytes.toString("base64");
 }
 
-test("a picture of a new page that has another shape is made anew, once", async () => {
+test("pictures of a new page that have another size are made anew, for a while", async () => {
   vi.useFakeTimers();
   const sent: string[] = [];
   const session = Object.assign(new EventEmitter(), { send: async (method: string) => void sent.push(method) });
@@ -25,14 +25,25 @@ test("a picture of a new page that has another shape is made anew, once", async 
   expect(sent.splice(0)).toEqual(begin);
   const metadata = { deviceWidth: 1280, deviceHeight: 720 };
   const come = (data: string) => session.emit("Page.screencastFrame", { data, metadata, sessionId: 1 });
+  for (let tries = 0; tries < 3; tries += 1) {
+    // The second has the page's shape.
+    come(picture(960, 720));
+    come(picture(1_125, 633));
+    vi.advanceTimersByTime(1_000);
+    expect([shown.length, sent.splice(0)]).toEqual([0, ["Page.stopScreencast", ...begin]]);
+  }
+  // A page whose pictures keep another size is seen all the same.
   come(picture(960, 720));
-  vi.advanceTimersByTime(1_000);
-  expect([shown.length, sent.splice(0)]).toEqual([0, ["Page.stopScreencast", ...begin]]);
-  // A page whose pictures keep another shape is seen all the same.
+  come(picture(1_125, 633));
+  come(picture(1_280, 720));
+  expect(shown.length).toBe(3);
+  // Another time it is made anew again.
   come(picture(960, 720));
-  come(picture(1280, 720));
-  come(picture(640, 360));
-  expect(shown.map(({ width }) => width)).toEqual([1280, 1280, 1280]);
+  expect(shown.length).toBe(3);
+  come(picture(1_280, 719));
+  Object.assign(metadata, { deviceWidth: 3_000, deviceHeight: 1_000 });
+  come(picture(1_600, 533));
+  expect(shown.map(({ width }) => width)).toEqual([1_280, 1_280, 1_280, 1_280, 3_000]);
   screencast.turn(false);
   vi.useRealTimers();
 });

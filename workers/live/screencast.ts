@@ -22,6 +22,9 @@ const beginGap = 50;
 /** Milliseconds from a change of the page's size, after which no other has come, to its being pictured anew. */
 const resizeGap = 100;
 
+/** A page whose pictures have another size than it, made anew as often as this, is shown as it is. */
+const mostTries = 3;
+
 type ShownFrame = WireEvents["Page.screencastFrame"];
 
 /** Who hears of frames. */
@@ -45,8 +48,8 @@ export class Screencast {
   #nextAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #resizeTimer: NodeJS.Timeout | undefined;
-  /** The newest picture has not the shape of its page. */
-  #isAwry = false;
+  /** How often pictures were made anew because none had its page's size. */
+  #tries = 0;
   #last: LiveFrame | undefined;
 
   constructor(pages: PageBook, listener: FrameListener) {
@@ -113,10 +116,11 @@ export class Screencast {
   }
 
   /** One picture of twenty that should follow a change of size never comes: of a page that stands still, none would. */
-  #startAnew(session: CdpSession): void {
+  #startAnew(session: CdpSession, tries = 0): void {
     if (session !== this.#tab?.session) return;
     clearTimeout(this.#resizeTimer);
     this.#resizeTimer = setTimeout(() => {
+      this.#tries = tries;
       this.#stop();
       this.follow();
     }, resizeGap);
@@ -128,11 +132,10 @@ export class Screencast {
     if (session !== this.#tab?.session || page?.tab !== this.#tab) return;
     const { deviceWidth, deviceHeight, timestamp } = metadata;
     const bytes = Buffer.from(data, "base64");
-    const wasAwry = this.#isAwry;
-    this.#isAwry = !hasShape(bytes, deviceWidth / deviceHeight);
-    // The first picture of a new page is, once in hundreds, still of the window that it was made in: clicks on it go astray.
-    if (this.#isAwry && !wasAwry) {
-      this.#startAnew(session);
+    if (hasSize(bytes, deviceWidth, deviceHeight)) this.#tries = 0;
+    else if (this.#tries < mostTries) {
+      // The first pictures of a new page are now and then still of the window that it was made in: clicks on them go astray.
+      this.#startAnew(session, this.#tries + 1);
       return;
     }
     this.#sequence += 1n;
@@ -152,10 +155,11 @@ export class Screencast {
   }
 }
 
-/** Whether a picture has a ratio of width to height, but for what rounding to pixels changes. */
-function hasShape(picture: Buffer, ratio: number): boolean {
+/** Whether a picture has the size of a page in CSS pixels, or what that is within the bounds. */
+function hasSize(picture: Buffer, width: number, height: number): boolean {
   const size = readImageSize(picture);
-  return !size || Math.abs(size.width - size.height * ratio) <= 1 + ratio;
+  const scale = Math.min(1, how.maxWidth / width, how.maxHeight / height);
+  return !size || (Math.abs(size.width - width * scale) <= 1 && Math.abs(size.height - height * scale) <= 1);
 }
 
 /** A page that does not take a command has gone, or its renderer has, which is told otherwise. */
