@@ -7,7 +7,7 @@ import { createKey } from "./admin/create-key.ts";
 import { disableAccount, enableAccount } from "./admin/disable-account.ts";
 import { closeIncident, maintenance, openIncident, updateIncident } from "./admin/incident.ts";
 import { listAll } from "./admin/list-accounts.ts";
-import { extend, listMoney, refund } from "./admin/money.ts";
+import { extend, listMoney, refund, returnMoney } from "./admin/money.ts";
 import { endOverride, setOverride } from "./admin/override.ts";
 import { publishTerms } from "./admin/publish-terms.ts";
 import { removeMfa } from "./admin/remove-mfa.ts";
@@ -30,6 +30,7 @@ const commands: Readonly<Record<string, AdminCommand>> = {
   maintenance,
   orders: listMoney,
   refund,
+  return: returnMoney,
   extend,
   "copy-database": copyEmbedded,
 };

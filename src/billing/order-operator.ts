@@ -74,6 +74,17 @@ export async function returnLeftover(
   return true;
 }
 
+/** Notes that what came in for a paid order beyond its price was returned, which changes nothing else. Refuses in words. */
+export async function returnExcess(tx: Tx, { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">, id: string) {
+  const order = await lockOrder(tx, id);
+  if (order.status !== "paid" || order.irregularity !== "too_much")
+    throw new StartRefused(`nothing that came in for ${id} beyond its price is left to be returned`);
+  const { crypto_amount_paid } = order;
+  const changes = { crypto_amount_known: crypto_amount_paid, irregularity: null };
+  await changeOrder(tx, id, [order.status], { ...changes, updated_at: new Date(clock.now()) });
+  audit.record(tx, { ...recordOf(order, "return_excess"), data: { crypto_amount_paid } });
+}
+
 /** Notes that a paid order was refunded, which ends its months; gives the cents. Refuses in words for the operator. */
 export async function refundOrder(
   tx: Tx,

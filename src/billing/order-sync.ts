@@ -85,7 +85,8 @@ function takesNothing({ status, failure_reason }: OrderRow, invoice: Invoice): b
 function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
   if (compareDecimals(paid, "0") === 0) return null;
   const order_ = compareDecimals(paid, order.crypto_amount);
-  if (order.status === "paid") return order_ > 0 ? "too_much" : null;
+  if (order.status === "paid")
+    return compareDecimals(paid, order.crypto_amount_known ?? order.crypto_amount) > 0 ? "too_much" : null;
   if (isOpen(order.status) || order.status === "quoted") return null;
   // What was returned is known: only what came in since wants a look.
   if (order.failure_reason === "refunded" || order.refunded_at)

@@ -33,6 +33,8 @@ export interface CryptoOrdersTable {
   expires_at: Date | null;
   transaction_ids: ColumnType<string[], string[] | undefined, string[]>;
   irregularity: Irregularity | null;
+  /** What had come in for a paid order when an operator last returned what was too much of it. */
+  crypto_amount_known: string | null;
   refund_address: string | null;
   note: string | null;
   invoice_lines: ColumnType<string[], string[] | undefined, string[]>;
@@ -105,4 +107,5 @@ export const orderMigrations: Migrations = {
     "create index crypto_orders_look on crypto_orders (look_at) where look_at is not null",
     "create index crypto_orders_quotes on crypto_orders (quote_expires_at) where status = 'quoted'",
   ],
+  "094-order-excess": ["alter table crypto_orders add column crypto_amount_known text"],
 };

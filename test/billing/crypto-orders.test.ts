@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { orderWork } from "../../src/billing/order-sync.ts";
 import { addMonths } from "../../src/limits/paid-time.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { mailAbout, type Person } from "../support/people.ts";
@@ -123,8 +124,8 @@ test("what is paid too little, too late or too much is kept and told, and change
   expect(await waitUntil(isSeen, { timeout: 20_000, every: 20 })).toBe(true);
   const late = await orderUntil(ada, little.id, "failed");
   expect(late.crypto_amount_paid).toBe("0.00104269");
-  const irregularity = async () => {
-    const select = gateway.app.db.sql.selectFrom("crypto_orders").select("irregularity").where("id", "=", little.id);
+  const irregularity = async ({ id } = little) => {
+    const select = gateway.app.db.sql.selectFrom("crypto_orders").select("irregularity").where("id", "=", id);
     return (await select.executeTakeFirstOrThrow()).irregularity;
   };
   await mailAbout(gateway.mailbox, operator, `A payment of the order ${little.id} needs a look`);
@@ -144,6 +145,21 @@ test("what is paid too little, too late or too much is kept and told, and change
   await press(over.checkout_url, "over");
   await press(over.checkout_url, "settle");
   expect(await orderUntil(ada, over.id, "paid")).toMatchObject({ crypto_amount_paid: "0.00208536" });
+  await mailAbout(gateway.mailbox, operator, `A payment of the order ${over.id} needs a look`);
+  expect(await irregularity(over)).toBe("too_much");
+  await gateway.admin("return", "--order", over.id);
+  await expect(gateway.admin("return", "--order", over.id)).rejects.toThrow("is left to be returned");
+  expect(await orderUntil(ada, over.id, "paid")).toMatchObject({ refunded_at: null });
+  // It wants no other look when it is asked for again, and one when more comes in.
+  const { db, work } = gateway.app;
+  await db.transaction(async (tx) => work.enqueue(tx, orderWork, { lane: over.id, data: {} }));
+  const jobs = db.sql.selectFrom("work_jobs").select("id").where("lane", "=", over.id);
+  await expect.poll(() => jobs.execute()).toEqual([]);
+  expect(await irregularity(over)).toBeNull();
+  await press(over.checkout_url, "pay");
+  const again = await mailAbout(gateway.mailbox, operator, `A payment of the order ${over.id} needs a look`);
+  expect(again.text).toContain("0.00312804 of 0.00104268 BTC came in; the order is paid.");
+  expect(await irregularity(over)).toBe("too_much");
   expect(await eventsOf(ada, little.id)).toEqual(["crypto.order.failed"]);
 }, 60_000);
 

@@ -1,4 +1,10 @@
-import { extendOrder, refundOrder, returnLeftover, returnPayment } from "../../src/billing/order-operator.ts";
+import {
+  extendOrder,
+  refundOrder,
+  returnExcess,
+  returnLeftover,
+  returnPayment,
+} from "../../src/billing/order-operator.ts";
 import { listOrders } from "../../src/billing/order-store.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { systemClock } from "../../src/platform/clock.ts";
@@ -51,6 +57,22 @@ export const refund: AdminCommand = {
           return `What came in for ${id} is returned.`;
         const amount = await refundOrder(tx, partsOf(operator), { id, cents });
         return `${id} is refunded with ${amount} cents, and its months have ended.`;
+      }),
+    ),
+};
+
+export const returnMoney: AdminCommand = {
+  help: `return --order <id>
+
+  notes that what came in for a paid order beyond its price was returned, which the operator has done in the
+  wallet: the order stays paid, and wants no look any more`,
+  options: ["order"],
+  run: ({ order }) =>
+    asOperator((operator) =>
+      operator.db.transaction(async (tx) => {
+        const id = needId(order);
+        await returnExcess(tx, partsOf(operator), id);
+        return `What came in for ${id} beyond its price is returned.`;
       }),
     ),
 };
