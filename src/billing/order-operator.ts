@@ -75,7 +75,11 @@ export async function returnLeftover(
 }
 
 /** Notes that what came in for a paid order beyond its price was returned, which changes nothing else. Refuses in words. */
-export async function returnExcess(tx: Tx, { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">, id: string) {
+export async function returnExcess(
+  tx: Tx,
+  { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">,
+  id: string,
+): Promise<void> {
   const order = await lockOrder(tx, id);
   if (order.status !== "paid" || order.irregularity !== "too_much")
     throw new StartRefused(`nothing that came in for ${id} beyond its price is left to be returned`);

@@ -84,14 +84,13 @@ function takesNothing({ status, failure_reason }: OrderRow, invoice: Invoice): b
 /** What is wrong with what was paid. */
 function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
   if (compareDecimals(paid, "0") === 0) return null;
-  const order_ = compareDecimals(paid, order.crypto_amount);
   if (order.status === "paid")
     return compareDecimals(paid, order.crypto_amount_known ?? order.crypto_amount) > 0 ? "too_much" : null;
   if (isOpen(order.status) || order.status === "quoted") return null;
   // What was returned is known: only what came in since wants a look.
   if (order.failure_reason === "refunded" || order.refunded_at)
     return compareDecimals(paid, order.crypto_amount_paid) > 0 ? "too_late" : null;
-  return order_ < 0 ? "too_little" : "too_late";
+  return compareDecimals(paid, order.crypto_amount) < 0 ? "too_little" : "too_late";
 }
 
 const irregularWords: Readonly<Record<Irregularity, string>> = {

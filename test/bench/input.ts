@@ -1,3 +1,4 @@
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { InputLedger } from "../support/input-ledger.ts";
 import { acknowledgedAll, expectedOfRun, latencies, presses, sendAtRate } from "../support/input-run.ts";
 import { type InputJson, type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
@@ -54,11 +55,7 @@ async function openSession({ url, grpcAddress, key }: Service, ledger: InputLedg
 /** Awaits what the page tells, and gives the milliseconds of each press. Throws when it is not exactly what was sent. */
 async function timesOf(ledger: InputLedger, count: number, sentAt: readonly number[]): Promise<number[]> {
   const expected = expectedOfRun(count);
-  const giveUpAt = performance.now() + tellMs;
-  while (presses(ledger.heard).length < expected.length) {
-    if (performance.now() > giveUpAt) break;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  await waitUntil(() => presses(ledger.heard).length >= expected.length, { timeout: tellMs, every: 100 });
   const heard = presses(ledger.heard);
   const fault = expected.findIndex((what, index) => heard[index] !== what);
   if (fault >= 0 || heard.length !== expected.length)

@@ -1,4 +1,4 @@
-import { sleep } from "../../src/platform/bounded-wait.ts";
+import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import { type Bench, type Row, ratioVerdict } from "./bench.ts";
 import { median, percentile } from "./samples.ts";
 import { startWebhookSite, type WebhookAccount, type WebhookSite } from "./webhook-site.ts";
@@ -77,8 +77,7 @@ async function measure(site: WebhookSite, accounts: readonly WebhookAccount[], s
   });
   await Promise.all(runs);
   const fresh = () => [...site.arrivals].filter(([name]) => isSound(name) && !before.has(name));
-  for (const deadline = now() + 30_000; fresh().length < accounts.length * seconds && now() < deadline; )
-    await sleep(20);
+  await waitUntil(() => fresh().length >= accounts.length * seconds, { timeout: 30_000, every: 20 });
   const byPath = Map.groupBy(fresh(), ([name]) => name.split(" ")[0] ?? "");
   // Each endpoint has its events in their order.
   return [...byPath].flatMap(([path, arrivals]) =>
