@@ -27,7 +27,7 @@ export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Connections that have said nothing yet. */
+  /** Connections whose protocol is not known yet. */
   readonly #silent = new Set<Socket>();
 
   constructor(options: ListenerOptions) {
@@ -73,26 +73,26 @@ export class Listener {
     clearTimeout(deadline);
   }
 
-  /** Waits for a connection's first bytes. */
+  /** Waits for the bytes that tell a connection's protocol, and puts them back for the server that reads it. */
   #await(socket: Socket): void {
     this.#silent.add(socket);
     const end = (): void => {
       this.#silent.delete(socket);
       socket.destroy();
     };
+    let head = Buffer.alloc(0);
     const read = (): void => {
-      const head = socket.read() as Buffer | null;
-      if (head === null) return;
-      socket.unshift(head);
-      if (isPartOfPreface(head)) {
-        socket.once("readable", read);
-        return;
-      }
+      const part = socket.read() as Buffer | null;
+      if (part === null) return;
+      head = Buffer.concat([head, part]);
+      if (isPartOfPreface(head)) return;
       this.#silent.delete(socket);
-      socket.off("error", end).off("timeout", end).setTimeout(0);
+      socket.off("readable", read).off("error", end).off("timeout", end).setTimeout(0);
+      // Emits "readable" once more, which must not reach `read`.
+      socket.unshift(head);
       this.#options.onConnection(socket, head);
     };
-    socket.on("error", end).once("close", end).once("readable", read).setTimeout(this.#options.silenceMs, end);
+    socket.on("error", end).once("close", end).on("readable", read).setTimeout(this.#options.silenceMs, end);
   }
 }
 
@@ -104,7 +104,7 @@ export function isHttp2(head: Buffer): boolean {
   return head.subarray(0, preface.length).equals(preface);
 }
 
-/** `P` alone may become `PRI` or `POST`. */
+/** Returns whether more bytes decide: `P` may become `PRI` or `POST`. */
 function isPartOfPreface(head: Buffer): boolean {
   return head.length < preface.length && preface.subarray(0, head.length).equals(head);
 }

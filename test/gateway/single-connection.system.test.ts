@@ -1,0 +1,86 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Service, startService } from "../support/service.ts";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service?.stop());
+
+/** Opens a connection, writes `bytes` in one segment and leaves the connection after `ms`. */
+async function send(to: string, bytes: Buffer | string, ms: number): Promise<string> {
+  const { hostname, port } = new URL(`tcp://${to}`);
+  return exchange(connect(Number(port), hostname), bytes, ms);
+}
+
+async function exchange(socket: Socket, bytes: Buffer | string, ms: number): Promise<string> {
+  const received: Buffer[] = [];
+  socket.on("error", () => undefined).on("data", (part) => received.push(part));
+  await once(socket, "connect");
+  socket.write(bytes);
+  // Time for the bytes to do harm: the fault itself, if there is one, has no event that could be awaited.
+  await Promise.race([once(socket, "close"), sleep(ms)]);
+  socket.destroy();
+  return Buffer.concat(received).toString("latin1");
+}
+
+const publicAddress = (): string => new URL(service.url).host;
+
+async function metric(name: RegExp): Promise<number> {
+  const response = await fetch(`${service.internalUrl}/metrics`, { signal: AbortSignal.timeout(1_000) });
+  return Number(name.exec(await response.text())?.[1] ?? 0);
+}
+
+/** Expects that the same process answers within a second, and that no error has escaped its handler. */
+async function expectUnharmed(): Promise<void> {
+  // A document draws from no rate limit.
+  const answer = await fetch(`${service.url}/v1/openapi.json`, { method: "HEAD", signal: AbortSignal.timeout(1_000) });
+  expect(answer.status).toBe(200);
+  const health = await fetch(`${service.internalUrl}/readyz`, { signal: AbortSignal.timeout(1_000) });
+  expect(health.status).toBe(200);
+  expect([service.gateway.exitCode, service.gateway.signalCode]).toEqual([null, null]);
+  expect(await metric(/^pilothouse_uncaught_errors_total (\d+)/m)).toBe(0);
+}
+
+function frame(type: number, flags: number, stream: number, payload: Buffer | string = ""): Buffer {
+  const body = Buffer.from(payload);
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(body.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, body]);
+}
+
+/** A header block of literal fields (RFC 7541, section 6.2.2). */
+function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
+  const text = (value: string): Buffer => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
+  return Buffer.concat(Object.entries(fields).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
+}
+
+const http2Preface = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0)]);
+const cancel = Buffer.from([0, 0, 0, 8]);
+
+test.for(["P", "PR", "PRI", "PO", "PUT", "PATC"])("serves others after a first segment of %s", async (text) => {
+  for (const address of [publicAddress(), service.grpcAddress]) {
+    await send(address, text, 100);
+    await expectUnharmed();
+  }
+});
+
+test("answers a request whose bytes come one at a time", async () => {
+  const { hostname, port } = new URL(service.url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  await once(socket, "connect");
+  for (const byte of "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") {
+    socket.write(byte);
+    await sleep(1);
+  }
+  const parts: Buffer[] = [];
+  for await (const part of socket) parts.push(part);
+  expect(Buffer.concat(parts).toString()).toMatch(/^HTTP\/1\.1 401 /);
+});
