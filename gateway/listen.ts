@@ -48,6 +48,8 @@ export class SharedPort {
   readonly #http1: Server;
   readonly #http2: Http2Server;
   readonly #sessions = new Map<ServerHttp2Session, Http2Use>();
+  /** Requests of HTTP/1.1 connections that have no whole response yet. */
+  readonly #pending = new WeakMap<Socket, number>();
   #checks: NodeJS.Timeout | undefined;
   #stopping = false;
 
@@ -99,9 +101,15 @@ export class SharedPort {
       // The front answers a request without Host.
       requireHostHeader: false,
       // Clients offer other protocols to see whether we speak them (`Upgrade: h2c`): then they are answered as they asked.
-      shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === "websocket",
+      // A request that is pipelined behind another cannot have the socket, so its Upgrade is ignored (RFC 9110, 7.8).
+      shouldUpgradeCallback: ({ headers, socket }: IncomingMessage) =>
+        headers.upgrade?.toLowerCase() === "websocket" && !this.#pending.get(socket),
     };
-    const answer: HttpHandler = (request, response) => this.#answer(request, response);
+    const answer: HttpHandler = (request, response) => {
+      this.#countPending(request.socket, 1);
+      response.once("close", () => this.#countPending(request.socket, -1));
+      this.#answer(request, response);
+    };
     const server = createHttpServer(options, answer);
     server.on("checkExpectation", answer);
     server.on("clientError", onClientError);
@@ -135,6 +143,10 @@ export class SharedPort {
       });
     });
     return server;
+  }
+
+  #countPending(socket: Socket, change: number): void {
+    this.#pending.set(socket, (this.#pending.get(socket) ?? 0) + change);
   }
 
   #answer(...[request, response]: Parameters<HttpHandler>): void {

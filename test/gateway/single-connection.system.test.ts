@@ -84,3 +84,13 @@ test("answers a request whose bytes come one at a time", async () => {
   for await (const part of socket) parts.push(part);
   expect(Buffer.concat(parts).toString()).toMatch(/^HTTP\/1\.1 401 /);
 });
+
+test("answers in order an upgrade that is pipelined behind a request", async () => {
+  const request = "GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const upgrade =
+    "GET /v1/sessions/x/drive HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n" +
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+  const answers = await send(publicAddress(), request + upgrade, 1_000);
+  expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["401", "404"]);
+  await expectUnharmed();
+});
