@@ -35,11 +35,17 @@ function failureOf({ headers }: IncomingMessage, isOwnHost: (host: string) => bo
   const { expect } = headers;
   const host = headers[":authority"] ?? headers.host;
   if (typeof host !== "string") return failFields("bad-request", { Host: "is required" });
+  if (!isAuthority(host)) return failFields("bad-request", { Host: "must be a name or an address, and a port if any" });
   if (!isOwnHost(host)) return failFields("bad-request", { Host: "is not a name of this service" });
   if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
     return failFields("bad-request", { Expect: "must be 100-continue" });
   }
   return undefined;
+}
+
+/** Returns whether a URL can have this authority (RFC 3986, section 3.2), without user information. */
+function isAuthority(host: string): boolean {
+  return !/[/?#@\\\s]/.test(host) && URL.canParse(`http://${host}`);
 }
 
 /** Answers what came over HTTP/1.1 and cannot be read as a request: broken lines, headers over 16 KiB, a stalled client. */

@@ -94,3 +94,15 @@ test("answers in order an upgrade that is pipelined behind a request", async () 
   expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["401", "404"]);
   await expectUnharmed();
 });
+
+const badAuthorities = ["localhost:99999", "localhost:1:2", "local host", "[::1", "localhost/x", "a@localhost", "%"];
+
+test.for(badAuthorities)("refuses the authority %s with a problem", async (host) => {
+  const path = "/pilothouse.v1.SessionService/List";
+  const overHttp1 = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 2\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{}`;
+  expect(await send(publicAddress(), overHttp1, 1_000)).toMatch(/^HTTP\/1\.1 400 /);
+  const fields = { ":method": "POST", ":scheme": "http", ":path": path, ":authority": host };
+  const request = headerBlock({ ...fields, "content-type": "application/json" });
+  await send(publicAddress(), Buffer.concat([http2Preface, frame(1, 4, 1, request), frame(0, 1, 1, "{}")]), 50);
+  await expectUnharmed();
+});
