@@ -3,7 +3,7 @@ import { anyPack } from "@bufbuild/protobuf/wkt";
 import {
   type ConnectionInjector,
   Metadata,
-  Server,
+  type Server,
   ServerCredentials,
   type StatusObject,
   type UntypedHandleCall,
@@ -12,7 +12,7 @@ import { HealthImplementation } from "grpc-health-check";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
-import { grpcHandler, type ToStatus } from "../../src/platform/grpc/grpc-server.ts";
+import { createGrpcServer, grpcHandler, type ToStatus } from "../../src/platform/grpc/grpc-server.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
 import type { Door } from "../door.ts";
@@ -44,7 +44,7 @@ export class GrpcServer {
     const { limits } = options;
     const statusOf = toStatusOf(door);
     this.#services = services;
-    this.#server = new Server({
+    this.#server = createGrpcServer({
       // That of all methods together: a call gets its own when it is let in.
       "grpc.max_receive_message_length": Math.max(
         ...services.flatMap(({ methods }) => methods.map((served) => longestMessage(served))),

@@ -106,3 +106,28 @@ test.for(badAuthorities)("refuses the authority %s with a problem", async (host)
   await send(publicAddress(), Buffer.concat([http2Preface, frame(1, 4, 1, request), frame(0, 1, 1, "{}")]), 50);
   await expectUnharmed();
 });
+
+/** What ends a stream, or its connection, in the segment of its request. */
+const endings = {
+  "data after its end": (request: Buffer) => [frame(1, 5, 1, request), frame(0, 1, 1, "{}")],
+  "a reset": (request: Buffer) => [frame(1, 4, 1, request), frame(3, 0, 1, cancel)],
+  "a reset after its end": (request: Buffer) => [frame(1, 5, 1, request), frame(3, 0, 1, cancel)],
+  "a window overflow": (request: Buffer) => [
+    frame(1, 5, 1, request),
+    frame(8, 0, 1, Buffer.from([127, 255, 255, 255])),
+  ],
+  "a GOAWAY": (request: Buffer) => [frame(1, 5, 1, request), frame(7, 0, 0, Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))],
+  "a broken frame": (request: Buffer) => [frame(1, 5, 1, request), frame(6, 0, 0, "1")],
+};
+
+test.for(Object.entries(endings))("ignores a gRPC stream that was ended by %s", async ([, ending]) => {
+  const sockets = ["fleet.sock", "worker.sock"].map((name) => join(service.dataDir, name));
+  for (const contentType of ["text/plain", "application/grpc"]) {
+    const fields = { ":method": "POST", ":scheme": "http", ":path": "/x", ":authority": "localhost", te: "trailers" };
+    const request = headerBlock({ ...fields, "content-type": contentType });
+    const bytes = Buffer.concat([http2Preface, ...ending(request)]);
+    await send(service.grpcAddress, bytes, 50);
+    for (const path of sockets) await exchange(connect(path), bytes, 50);
+  }
+  await expectUnharmed();
+});

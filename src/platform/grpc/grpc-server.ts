@@ -1,4 +1,5 @@
 import { type EventEmitter, once } from "node:events";
+import type { Http2Stream, IncomingHttpHeaders } from "node:http2";
 import type { DescMessage, DescMethod, Message, MessageShape } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import {
@@ -10,6 +11,7 @@ import {
   Server,
   ServerCredentials,
   type ServerDuplexStream,
+  type ServerOptions,
   type ServerReadableStream,
   type ServerUnaryCall,
   type ServerWritableStream,
@@ -74,7 +76,25 @@ const linkLimits = {
 
 /** Makes a grpc-js server of the fleet link: without bounds of ours, its connections and calls have none. */
 export function createLinkServer(): Server {
-  return new Server(linkLimits);
+  return createGrpcServer(linkLimits);
+}
+
+/** The part of a grpc-js server that says whether a new stream is a call, and answers the stream itself if not. */
+interface StreamCheck {
+  _verifyContentType(stream: Http2Stream, headers: IncomingHttpHeaders): boolean;
+}
+
+/**
+ * Creates a grpc-js server that ignores streams which their client has ended already. grpc-js 1.14.7 responds to a
+ * stream of another content type or an unknown method without a look at its state, and Node throws then.
+ */
+export function createGrpcServer(options: ServerOptions): Server {
+  const server = new Server(options);
+  // The boundary to a method that grpc-js has declared private.
+  const check = server as unknown as StreamCheck;
+  const verify = check._verifyContentType.bind(server);
+  check._verifyContentType = (stream, headers) => !stream.destroyed && !stream.closed && verify(stream, headers);
+  return server;
 }
 
 /** Listens on `host:port` or `unix:/path`, and gives the port. */
