@@ -115,6 +115,7 @@ export class SharedPort {
     server.on("clientError", onClientError);
     server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on("error", () => socket.destroy());
+      ignoreErrors(request);
       onUpgrade(request, responseOn(socket, request), head);
     });
     return server;
@@ -150,6 +151,7 @@ export class SharedPort {
   }
 
   #answer(...[request, response]: Parameters<HttpHandler>): void {
+    ignoreErrors(request);
     if (this.#stopping && request.httpVersionMajor === 1) response.setHeader("connection", "close");
     this.#options.bodies.watch(request, response);
     this.#options.onRequest(request, response);
@@ -173,6 +175,14 @@ export class SharedPort {
       }
     }
   }
+}
+
+/**
+ * Keeps an error of a request from ending the process. Doors see the end of their client by "close", and take their own
+ * listeners off while Node may be about to emit "error".
+ */
+function ignoreErrors(request: IncomingMessage): void {
+  request.on("error", () => undefined);
 }
 
 /** An HTTP/1.1 answer to a request that Node has made no response object for. It ends the connection. */

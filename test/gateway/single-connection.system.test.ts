@@ -131,3 +131,16 @@ test.for(Object.entries(endings))("ignores a gRPC stream that was ended by %s", 
   }
   await expectUnharmed();
 });
+
+test.for([
+  ["SessionService/Drive", "application/connect+json"],
+  ["StatusService/Watch", "application/connect+json"],
+  ["StatusService/Get", "application/grpc-web+proto"],
+])("ends a call of %s as %s that is pipelined behind a stream when its client leaves", async ([method, type]) => {
+  const key = `Authorization: Bearer ${service.key}\r\n`;
+  const calls =
+    `GET /v1/status/stream HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /pilothouse.v1.${method} HTTP/1.1\r\n` +
+    `Host: localhost\r\n${key}Content-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+  for (let times = 0; times < 8; times += 1) await send(publicAddress(), calls, times);
+  await expectUnharmed();
+});
