@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { constants, Http2ServerResponse } from "node:http2";
 import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
@@ -216,7 +217,7 @@ function broadcastAnswer(door: Door, shared: SharedStream, headers: Record<strin
     const { raw } = reply;
     const { messages, over } = await door.gate.broadcast(call, request, () => raw.end());
     reply.hijack();
-    if (raw.destroyed) {
+    if (isClosed(raw)) {
       over();
       return reply;
     }
@@ -225,6 +226,11 @@ function broadcastAnswer(door: Door, shared: SharedStream, headers: Record<strin
     shared.follow(messages, raw);
     return reply;
   };
+}
+
+/** Returns whether the client of a response has left. Node's response of HTTP/2 has no `destroyed`, but its stream has. */
+function isClosed(response: ServerResponse): boolean {
+  return response instanceof Http2ServerResponse ? response.stream.destroyed : response.destroyed;
 }
 
 /** The bytes of a method that answers raw: all at once, or as they come. A stream that fails breaks the connection. */
