@@ -63,7 +63,7 @@ export class Gateway {
     };
     this.#door = door;
     const tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
-    const listening = { host, tls, limits, takes: createConnectionCap(trustedProxies) };
+    const listening = { host, tls, limits, log, takes: createConnectionCap(trustedProxies) };
     const cors = createCors(config.corsOrigins);
     const front = createFront({ door, cors, isOwnHost: ownHosts(config) });
     this.#rest = createRestServer(services, door);

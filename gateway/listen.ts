@@ -7,6 +7,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import type { Socket } from "node:net";
+import type { Log } from "../src/platform/log.ts";
 import type { ConnectionCap } from "./connection-cap.ts";
 import { type Certificate, isHttp2, Listener } from "./listener.ts";
 import type { SlowBodies } from "./slow-bodies.ts";
@@ -25,6 +26,7 @@ export interface PortOptions {
   readonly port: number;
   readonly tls: Certificate | undefined;
   readonly takes: ConnectionCap;
+  readonly log: Log;
   readonly limits: TimeLimits;
   readonly bodies: SlowBodies;
   readonly onRequest: HttpHandler;

@@ -1,5 +1,7 @@
 import { createServer as createNetServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
+import { ownFaults } from "../src/platform/last-resort.ts";
+import type { Log } from "../src/platform/log.ts";
 import type { ConnectionCap } from "./connection-cap.ts";
 
 /** A certificate with its key. */
@@ -18,6 +20,7 @@ export interface ListenerOptions {
   readonly takes: ConnectionCap;
   /** A client that says nothing for so many milliseconds is cut off. */
   readonly silenceMs: number;
+  readonly log: Log;
   /** Serves a connection. `head` is what it has sent so far, which can still be read from it. */
   onConnection(socket: Socket, head: Buffer): void;
 }
@@ -73,6 +76,12 @@ export class Listener {
     clearTimeout(deadline);
   }
 
+  /** Ends a connection because of an error that no handler caught. */
+  #endFaulty(socket: Socket, error: unknown): void {
+    this.#options.log.error({ err: error, client: socket.remoteAddress }, "failed to serve a connection");
+    socket.destroy();
+  }
+
   /** Waits for the bytes that tell a connection's protocol, and puts them back for the server that reads it. */
   #await(socket: Socket): void {
     this.#silent.add(socket);
@@ -88,9 +97,14 @@ export class Listener {
       if (isPartOfPreface(head)) return;
       this.#silent.delete(socket);
       socket.off("readable", read).off("error", end).off("timeout", end).setTimeout(0);
-      // Emits "readable" once more, which must not reach `read`.
-      socket.unshift(head);
-      this.#options.onConnection(socket, head);
+      ownFaults(
+        (error) => this.#endFaulty(socket, error),
+        () => {
+          // Emits "readable" once more, which must not reach `read`.
+          socket.unshift(head);
+          this.#options.onConnection(socket, head);
+        },
+      );
     };
     socket.on("error", end).once("close", end).on("readable", read).setTimeout(this.#options.silenceMs, end);
   }

@@ -2,6 +2,7 @@ import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import { type App, createApp } from "../src/app.ts";
 import { type Config, readConfig } from "../src/platform/config.ts";
 import { ConfigError } from "../src/platform/environment.ts";
+import { keepRunning } from "../src/platform/last-resort.ts";
 import { StartRefused } from "../src/platform/start-refused.ts";
 import { welcome } from "./banner.ts";
 import { Gateway } from "./gateway.ts";
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
   // The demo stands on a listener of its own: no page can talk to the service from inside.
   const demo = config.embedded ? await startDemo("127.0.0.1") : undefined;
   const app = createApp(config, { egressAllow: demo ? [demo.hostPort] : [] });
+  keepRunning(app.log);
   const gateway = new Gateway(app);
   let opening: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;

@@ -1,10 +1,10 @@
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { ConfigError } from "../src/platform/environment.ts";
+import { keepRunning } from "../src/platform/last-resort.ts";
 import { createLog } from "../src/platform/log.ts";
 import { readWorkerConfig } from "./config.ts";
 import { threadsFor } from "./egress/resolver.ts";
 import type { WorkerFate } from "./fleet/fleet-link.ts";
-import { keepGoing } from "./last-resort.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
 /** How long a worker may take to end its sessions before it just ends; its supervisor waits 10 s. */
@@ -17,7 +17,7 @@ const exitMisconfigured = 2;
 async function main(): Promise<void> {
   const config = readWorkerConfig(process.env);
   const log = createLog(config.logLevel);
-  keepGoing(log);
+  keepRunning(log);
   // Node reads it when a thread is first needed, which is after this.
   process.env.UV_THREADPOOL_SIZE ??= String(threadsFor(config.slots));
   let worker: Worker | undefined;

@@ -1,5 +1,6 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
+import { createMetrics } from "../src/platform/metrics.ts";
 import { lendTotals } from "./lend/lend-totals.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
@@ -35,9 +36,8 @@ interface Measured {
 
 /** Makes a worker's metrics. */
 export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Measured): WorkerMetrics {
-  const registry = new Registry();
+  const registry = createMetrics();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
   gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().running.length);
   gauge(registry, "pilothouse_worker_slots", "Sessions that the worker can have.", () => slots.size);
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);

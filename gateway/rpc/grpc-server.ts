@@ -13,6 +13,7 @@ import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 import { createGrpcServer, grpcHandler, type ToStatus } from "../../src/platform/grpc/grpc-server.ts";
+import type { Log } from "../../src/platform/log.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
 import type { Door } from "../door.ts";
@@ -29,6 +30,7 @@ export interface GrpcServerOptions {
   readonly port: number;
   readonly tls: Certificate | undefined;
   readonly takes: ConnectionCap;
+  readonly log: Log;
   readonly limits: TimeLimits;
 }
 

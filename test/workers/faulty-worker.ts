@@ -1,7 +1,7 @@
 // A worker with faults in what it does at a page's dialog. Prints what becomes of sessions that meet them, and of another.
 import { setTimeout as delay } from "node:timers/promises";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { keepGoing } from "../../workers/last-resort.ts";
+import { keepRunning } from "../../src/platform/last-resort.ts";
 import { DialogDesk } from "../../workers/pages/dialog-desk.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -15,12 +15,7 @@ const faults = [throwPlanted, () => void setImmediate(throwPlanted), () => void 
 
 const errors: string[] = [];
 
-keepGoing({
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: (_object, message) => void errors.push(message),
-});
+keepRunning({ error: (_fields, message) => void errors.push(message) });
 const site = await new FixtureSite().start();
 const worker = await WorkerUnderTest.start([site.host]);
 const other = await worker.open();

@@ -10,6 +10,6 @@ test("a fault in what a browser's message sets going ends its session as crashed
   expect(JSON.parse(stdout)).toEqual({
     ended: [true, true, true],
     title: "Plain",
-    errors: ["something was thrown that nobody has caught"],
+    errors: ["uncaught error"],
   });
 }, 90_000);

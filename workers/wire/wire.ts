@@ -1,13 +1,10 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
+import { ownFaults } from "../../src/platform/last-resort.ts";
 import { CdpSession } from "./cdp-session.ts";
 import { type Envelope, innerBytes, readEnvelope } from "./envelope.ts";
 import { PipeReader } from "./pipe-reader.ts";
 import { type UserAnswer, type UserCommand, type UserListener, WireUser } from "./wire-user.ts";
-
-/** Hears of what is thrown where nobody catches it, in what a browser's messages have set going. */
-export const faultOwner = new AsyncLocalStorage<(error: unknown) => void>();
 
 /** A command that was not answered yet. */
 interface Pending {
@@ -194,7 +191,7 @@ export class Wire {
 
   /** Runs what may throw, now or in what it leaves to be done: the fault is this browser's, and nobody else's. */
   #guard(work: () => void): void {
-    faultOwner.run(this.#onFault, () => {
+    ownFaults(this.#onFault, () => {
       try {
         work();
       } catch (error) {
