@@ -8,7 +8,7 @@ export default defineConfig({
     exclude: ["test/bench/**", ...(process.env.LONG_TESTS ? [] : ["test/**/*.long.test.ts"])],
     environment: "node",
     globalSetup: "test/support/global-setup.ts",
-    setupFiles: "test/support/no-leaks.ts",
+    setupFiles: "test/support/each-file.ts",
     // Tests drive real browsers and a real database: two files at a time are what two cores carry.
     maxWorkers: 2,
     // Of the tests of a file that may run at once.

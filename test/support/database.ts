@@ -6,10 +6,10 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
-import { watchForSecrets } from "./leaks.ts";
+import { recordLog } from "./logs.ts";
 
 /** A log that shows nothing: what would be in it is looked through for secrets alone. */
-export const silentLog = createLog("debug", { write: watchForSecrets });
+export const silentLog = createLog("debug", { write: recordLog });
 
 /** Makes a directory that the server's own user can pass, too. */
 export async function makeDataDirectory(): Promise<string> {

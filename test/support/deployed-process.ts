@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { watchForSecrets } from "./leaks.ts";
+import { recordLog } from "./logs.ts";
 
 const startMs = 60_000;
 const stopMs = 45_000;
@@ -51,7 +51,7 @@ export class DeployedProcess {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on("data", (text: Buffer) => {
         this.#printed += text.toString();
-        watchForSecrets(text.toString());
+        recordLog(text.toString());
       });
     }
     const isReady = await waitUntil(async () => this.#hasEnded || (await this.isReady()), {

@@ -6,7 +6,7 @@ const shown = 200;
 
 const found: string[] = [];
 
-/** Looks through what a service has written for everybody to read. A test file in which it has found something fails. */
+/** Looks for secrets in what a service has written for others to read. A test file that finds one fails. */
 export function watchForSecrets(text: string): void {
   const at = text.search(secret);
   if (at >= 0) found.push(text.slice(Math.max(0, at - shown), at + shown));

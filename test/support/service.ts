@@ -4,7 +4,7 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeDataDirectory } from "./database.ts";
 import { freePorts } from "./free-port.ts";
-import { watchForSecrets } from "./leaks.ts";
+import { recordLog, recordLogFile } from "./logs.ts";
 
 /** A whole service: a gateway with its PostgreSQL and its worker, as `npm start` runs it. */
 export interface Service {
@@ -40,6 +40,7 @@ async function run(
   onPrint: (printed: string) => void = () => undefined,
 ): Promise<Service> {
   let printed = "";
+  recordLogFile(join(dataDir, "worker.log"));
   const gateway = spawn(process.execPath, ["gateway/main.ts"], {
     // Tests and benches at once on two cores are what a worker would close itself for.
     env: { ...process.env, DATA_DIR: dataDir, LOG_LEVEL: "warn", CLOSE_AT_CPU: "100", ...env },
@@ -51,7 +52,7 @@ async function run(
     gateway.once("exit", (code) => fail(`ended with ${code}`));
     const hear = (text: Buffer): void => {
       printed += text.toString();
-      watchForSecrets(text.toString());
+      recordLog(text.toString());
       onPrint(printed);
       if (printed.includes("Pilothouse is ready")) {
         clearTimeout(deadline);

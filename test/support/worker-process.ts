@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { App } from "../../src/app.ts";
+import { recordLog } from "./logs.ts";
 
 /** Milliseconds in which a worker that is told to end has ended; its own limit is 9 s. */
 const endsWithin = 15_000;
@@ -42,6 +43,7 @@ export function startWorkerProcess(app: App, env: Record<string, string> = {}, c
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (text: Buffer) => {
       printed += text.toString();
+      recordLog(text.toString());
     });
   }
   const ended = endOf(child);

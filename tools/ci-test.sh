@@ -1,0 +1,22 @@
+#!/bin/sh
+# The tests as CI runs them. Files that failed run once more by themselves: a file that fails twice is red, one that then
+# passes is named as flaked. Ends with the line `N passed, N failed, N flaked`.
+cd "$(dirname "$0")/.."
+. tools/setup.sh
+. tools/test-servers.sh
+set_up
+need_test_servers
+
+reports=$(mktemp -d)
+trap 'rm -rf "$reports"' EXIT
+run_tests() {
+  report=$1
+  shift
+  vitest run --reporter=default --reporter=json --outputFile.json="$report" "$@" || true
+}
+run_tests "$reports/first.json"
+failed=$(node tools/testing/verdict.ts tools/testing/flakes.jsonl "$reports/first.json")
+# The names of files have no spaces.
+# shellcheck disable=SC2086
+[ -z "$failed" ] || run_tests "$reports/second.json" $failed
+node tools/testing/verdict.ts tools/testing/flakes.jsonl "$reports/first.json" "$reports/second.json"
