@@ -28,6 +28,7 @@ import { mail } from "./mail/feature.ts";
 import { me } from "./me/feature.ts";
 import { mfa } from "./mfa/feature.ts";
 import { oauth } from "./oauth/feature.ts";
+import { appNowMigrations } from "./platform/postgres/app-now.ts";
 import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { recipes } from "./recipes/feature.ts";
@@ -80,11 +81,11 @@ export const features: readonly Feature<AppParts>[] = [
   deletion,
 ];
 
-/** The migrations of all features. */
+/** The migrations of all features, and of the platform below them. */
 export const migrations: Migrations = collectMigrations();
 
 function collectMigrations(): Migrations {
-  const all: Record<string, readonly string[]> = {};
+  const all: Record<string, readonly string[]> = { ...appNowMigrations };
   for (const [name, statements] of features.flatMap((feature) => Object.entries(feature.migrations ?? {}))) {
     if (all[name]) throw new Error(`two features have a migration ${name}`);
     all[name] = statements;

@@ -35,7 +35,7 @@ export async function insertAgentSession(tx: Tx, session: NewAgentSession): Prom
       allowed_domains: JSON.stringify(session.allowedDomains),
       variable_names: JSON.stringify(session.variableNames),
       variables: session.variables,
-      created_at: sql<Date>`date_trunc('milliseconds', clock_timestamp())`,
+      created_at: sql<Date>`date_trunc('milliseconds', app_now())`,
     })
     .execute();
   await tx.sql.updateTable("sessions").set({ agent_session_id: id }).where("id", "=", sessionId).execute();

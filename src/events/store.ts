@@ -76,7 +76,7 @@ const sweepStatement: NamedStatement = {
   text: `delete from events where number in (
       select number
       from (select number, created_at from events where number is not null order by number limit $2) as oldest
-      where created_at < clock_timestamp() - $1 * interval '1 day'
+      where created_at < app_now() - $1 * interval '1 day'
     ) returning 1`,
 };
 
@@ -208,13 +208,13 @@ export async function takeEvents(tx: Tx, consumer: string, limit: number): Promi
 
 /** Moves a consumer on. */
 export function moveCursor(tx: Tx, consumer: string, number: bigint): void {
-  const moved = { number, moved_at: sql<Date>`clock_timestamp()` };
+  const moved = { number, moved_at: sql<Date>`app_now()` };
   tx.send(tx.sql.updateTable("event_cursors").set(moved).where("consumer", "=", consumer));
 }
 
 const waitStatement: NamedStatement = {
   name: "events-wait",
-  text: `select extract(epoch from clock_timestamp() - created_at)::float * 1000 as waited from events
+  text: `select extract(epoch from app_now() - created_at)::float * 1000 as waited from events
     where number > (select number from event_cursors where consumer = $1) order by number limit 1`,
 };
 

@@ -27,7 +27,7 @@ export const leaseMs = 8_000;
 const sweepGapMs = 3_000;
 
 const inMilliseconds = (ms: number) =>
-  sql<Date>`date_trunc('milliseconds', clock_timestamp()) + ${ms} * interval '1 millisecond'`;
+  sql<Date>`date_trunc('milliseconds', app_now()) + ${ms} * interval '1 millisecond'`;
 
 /** Finds and locks the row that a registration continues: by identifier, else by the start of the process. */
 export async function lockRegistered(tx: Tx, id: string, bootId: string) {
@@ -59,7 +59,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     launches_fail: false,
     lease_until: inMilliseconds(leaseMs),
     lost_at: null,
-    registered_at: sql<Date>`now()`,
+    registered_at: sql<Date>`app_now()`,
   };
   await tx.sql
     .insertInto("workers")
@@ -140,7 +140,7 @@ export async function releaseAllSlots(tx: Tx, workerIds: readonly string[]): Pro
     .execute();
 }
 
-const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > clock_timestamp()`;
+const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > app_now()`;
 
 /** A worker that neither drains nor is closed by the pressure of its machine. */
 const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
@@ -191,7 +191,7 @@ export async function lockCandidate(tx: Tx, id: string) {
 export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
   const row = await tx.sql
     .selectFrom("lease_sweep")
-    .select(sql<boolean>`clock_timestamp() - swept_at > ${sweepGapMs} * interval '1 millisecond'`.as("after_gap"))
+    .select(sql<boolean>`app_now() - swept_at > ${sweepGapMs} * interval '1 millisecond'`.as("after_gap"))
     .forUpdate()
     .skipLocked()
     .executeTakeFirst();
@@ -202,7 +202,7 @@ export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | und
 
 /** Notes that leases are looked after at this moment. */
 export async function noteSweep(tx: Tx): Promise<void> {
-  await tx.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`clock_timestamp()` }).execute();
+  await tx.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`app_now()` }).execute();
 }
 
 /** Gives every worker that is not lost a fresh lease. */
@@ -218,9 +218,9 @@ export async function renewAllLeases(tx: Tx): Promise<void> {
 export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
   const rows = await tx.sql
     .updateTable("workers")
-    .set({ lost_at: sql<Date>`clock_timestamp()` })
+    .set({ lost_at: sql<Date>`app_now()` })
     .where("lost_at", "is", null)
-    .where("lease_until", "<", sql<Date>`clock_timestamp()`)
+    .where("lease_until", "<", sql<Date>`app_now()`)
     .returning("id")
     .execute();
   return rows.map(({ id }) => id);
@@ -230,7 +230,7 @@ export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
 export async function endAllLeases(tx: Tx): Promise<void> {
   await tx.sql
     .updateTable("workers")
-    .set({ lease_until: sql<Date>`clock_timestamp() - interval '1 s'` })
+    .set({ lease_until: sql<Date>`app_now() - interval '1 s'` })
     .where("lost_at", "is", null)
     .execute();
 }

@@ -39,7 +39,7 @@ const silentFor = sql`interval '10 seconds'`;
  */
 export async function claimRequest(db: Database, request: KeyedRequest, seed: string): Promise<Claim | undefined> {
   const { accountId, caller, key, hash } = request;
-  const isOld = sql<boolean>`idempotency_keys.created_at < now() - ${keptFor}`;
+  const isOld = sql<boolean>`idempotency_keys.created_at < app_now() - ${keptFor}`;
   const row = await db.sql
     .insertInto("idempotency_keys")
     .values({ account_id: accountId, key, caller, request_hash: hash, seed, answer: null, failure: null })
@@ -51,14 +51,14 @@ export async function claimRequest(db: Database, request: KeyedRequest, seed: st
           request_hash: hash,
           seed: sql`case when ${isOld} then excluded.seed else idempotency_keys.seed end`,
           epoch: sql`idempotency_keys.epoch + 1`,
-          beat_at: sql<Date>`clock_timestamp()`,
+          beat_at: sql<Date>`app_now()`,
           answer: null,
           failure: null,
-          created_at: sql<Date>`case when ${isOld} then now() else idempotency_keys.created_at end`,
+          created_at: sql<Date>`case when ${isOld} then app_now() else idempotency_keys.created_at end`,
         })
         .where(
           sql<boolean>`${isOld} or (idempotency_keys.answer is null and idempotency_keys.failure is null
-            and idempotency_keys.beat_at < clock_timestamp() - ${silentFor}
+            and idempotency_keys.beat_at < app_now() - ${silentFor}
             and idempotency_keys.caller = excluded.caller
             and idempotency_keys.request_hash = excluded.request_hash)`,
         ),
@@ -118,7 +118,7 @@ export async function beat(db: Database, claims: readonly Claim[]): Promise<void
   await db.named(
     {
       name: "idempotency-beat",
-      text: `update idempotency_keys k set beat_at = clock_timestamp()
+      text: `update idempotency_keys k set beat_at = app_now()
         from unnest($1::text[], $2::text[], $3::bigint[]) as c (account_id, key, epoch)
         where k.account_id = c.account_id and k.key = c.key and k.epoch = c.epoch`,
     },
@@ -128,5 +128,5 @@ export async function beat(db: Database, claims: readonly Claim[]): Promise<void
 
 /** Deletes what has been kept for 24 hours. */
 export async function deleteOld(db: Database): Promise<void> {
-  await db.sql.deleteFrom("idempotency_keys").where("created_at", "<", sql<Date>`now() - ${keptFor}`).execute();
+  await db.sql.deleteFrom("idempotency_keys").where("created_at", "<", sql<Date>`app_now() - ${keptFor}`).execute();
 }

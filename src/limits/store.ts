@@ -34,7 +34,7 @@ const usageStatement = {
       (select coalesce(json_agg(json_build_object('id', id, 'tier', tier,
           'liveAt', floor(extract(epoch from live_at) * 1000)) order by id), '[]')
         from sessions where account_id = $1 and status in ('provisioning', 'live', 'paused')) as running,
-      floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now`,
+      floor(extract(epoch from app_now()) * 1000)::float8 as now`,
 };
 
 /** Reads the usage of a month in one statement: a session that ends meanwhile is either running in it, or metered. */

@@ -58,7 +58,7 @@ export async function deleteStore(db: Database, id: string): Promise<void> {
 
 /** Deletes the stores that interrupted saves have left; says how many those were. */
 export async function deleteOrphans(db: Database, olderThanMs: number): Promise<number> {
-  const age = sql<Date>`clock_timestamp() - ${olderThanMs} * interval '1 millisecond'`;
+  const age = sql<Date>`app_now() - ${olderThanMs} * interval '1 millisecond'`;
   const result = await db.sql
     .deleteFrom("profile_stores")
     .where("created_at", "<", age)

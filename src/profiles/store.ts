@@ -13,9 +13,9 @@ export interface ProfileFields {
 }
 
 /** A use keeps others from the profile while its session runs, and for a while after its end. */
-export const isHeld = sql<SqlBool>`(held_until is null or held_until > clock_timestamp())`;
+export const isHeld = sql<SqlBool>`(held_until is null or held_until > app_now())`;
 
-const rightNow = sql<Date>`date_trunc('milliseconds', clock_timestamp())`;
+const rightNow = sql<Date>`date_trunc('milliseconds', app_now())`;
 
 const activeSession = sql<string | null>`(
   select session_id from profile_uses where profile_uses.profile_id = profiles.id and ${isHeld} limit 1

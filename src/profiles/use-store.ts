@@ -13,7 +13,7 @@ export interface ProfileUse {
 
 const columns = ["session_id", "profile_id", "account_id", "version"] as const;
 
-const fromNow = (ms: number) => sql<Date>`clock_timestamp() + ${ms} * interval '1 millisecond'`;
+const fromNow = (ms: number) => sql<Date>`app_now() + ${ms} * interval '1 millisecond'`;
 
 /** Finds the session that keeps others from a profile. */
 export async function findHolder(tx: Tx, profileId: string) {
@@ -59,7 +59,7 @@ export async function findOverdue(db: Database, limit: number): Promise<string[]
   const rows = await db.sql
     .selectFrom("profile_uses")
     .select("session_id")
-    .where("due_at", "<", sql<Date>`clock_timestamp()`)
+    .where("due_at", "<", sql<Date>`app_now()`)
     .limit(limit)
     .execute();
   return rows.map(({ session_id }) => session_id);

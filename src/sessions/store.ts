@@ -56,9 +56,8 @@ export const provisionWithin = 90_000;
 const expiredFor = 10_000;
 
 /** The time of the statement, not that of the transaction, which may have waited for a lock. */
-const rightNow = () => sql<Date>`date_trunc('milliseconds', clock_timestamp())`;
-const fromNow = (ms: number) =>
-  sql<Date>`date_trunc('milliseconds', clock_timestamp()) + ${ms} * interval '1 millisecond'`;
+const rightNow = () => sql<Date>`date_trunc('milliseconds', app_now())`;
+const fromNow = (ms: number) => sql<Date>`date_trunc('milliseconds', app_now()) + ${ms} * interval '1 millisecond'`;
 
 /** Counts the sessions of an account that have not ended. */
 export async function countRunning(tx: Tx, accountId: string): Promise<number> {

@@ -76,7 +76,7 @@ const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 /** What claims chosen lanes, of kind $1, and reads the first job of each that is due at $2. */
 const claimChosen = (lease: string, more: string): string => `claimed as (
       update work_lanes
-      set claim = (random() * 1e18)::bigint, leased_until = clock_timestamp() + ${lease} * interval '1 millisecond'
+      set claim = (random() * 1e18)::bigint, leased_until = app_now() + ${lease} * interval '1 millisecond'
       from chosen
       where work_lanes.ctid = chosen.ctid
       returning kind, work_lanes.lane, owner, claim, failures
@@ -126,13 +126,13 @@ const claimStatement: NamedStatement = {
 const freeStatement: NamedStatement = {
   name: "work-free",
   text: `update work_lanes set claim = null, leased_until = null where ctid = any(array(
-      select ctid from work_lanes where claim is not null and leased_until < clock_timestamp() for update skip locked
+      select ctid from work_lanes where claim is not null and leased_until < app_now() for update skip locked
     ))`,
 };
 
 const renewStatement: NamedStatement = {
   name: "work-renew",
-  text: `update work_lanes set leased_until = clock_timestamp() + $2 * interval '1 millisecond'
+  text: `update work_lanes set leased_until = app_now() + $2 * interval '1 millisecond'
     where claim = any($1) returning claim`,
 };
 
@@ -317,10 +317,10 @@ export async function deleteOldLetters(db: Queryable, kind: string, now: Date, l
 const unclaimedStatement: NamedStatement = {
   name: "work-unclaimed",
   text: `select greatest(due_at, case when claim is not null then leased_until end) as since from work_lanes as lanes
-    where kind = $1 and due_at <= $2 and failures = 0 and (claim is null or leased_until < clock_timestamp())
+    where kind = $1 and due_at <= $2 and failures = 0 and (claim is null or leased_until < app_now())
       and not exists (
         select from work_lanes as held
-        where held.kind = $1 and held.owner = lanes.owner and held.claim is not null and held.leased_until >= clock_timestamp()
+        where held.kind = $1 and held.owner = lanes.owner and held.claim is not null and held.leased_until >= app_now()
       )
     order by since limit 1`,
 };
