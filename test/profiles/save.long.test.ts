@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { DoomedService } from "../chaos/doomed-service.ts";
 import { descendantsOf } from "../support/process-list.ts";
-import { ProfileSites } from "../support/profile-sites.ts";
+import { type Found, ProfileSites } from "../support/profile-sites.ts";
 
 /** Milliseconds for a test of several browsers on a busy machine. */
 const timeout = 90_000;
@@ -21,10 +21,6 @@ async function createProfile(): Promise<string> {
   return body.id;
 }
 
-async function destroy(session: string): Promise<void> {
-  expect((await rest(session, undefined, { method: "DELETE" })).status).toBe(204);
-}
-
 async function expectEnd(session: string, ended_reason: string): Promise<void> {
   await expect.poll(async () => (await rest(session)).body, { timeout: 20_000 }).toMatchObject({ ended_reason });
 }
@@ -39,83 +35,109 @@ afterAll(async () => {
   await sites.stop();
 });
 
-describe.for([
-  ["headless-shell", "chromium"],
-  ["chromium", "headless-shell"],
-] as const)("a profile of many sites, used by %s", ([runtime, other]) => {
-  let profile_id = "";
-  /** The session that has the profile, and what its visit left there. */
-  let session = "";
-  let left = 0;
+/** A profile of one test, and the sessions that use it one after the other. */
+class ProfileInUse {
+  readonly #id: string;
+  readonly #runtime: string;
+  /** The path of the last session. */
+  session = "";
+  /** The number of the last visit, which that visit left at the sites. */
+  #visits = 0;
 
-  beforeAll(async () => {
-    profile_id = await createProfile();
-    session = await doomed.create({ profile_id, runtime });
-    await sites.visit(rest, session, { left: String(left) });
-  }, timeout);
+  private constructor(id: string, runtime: string) {
+    this.#id = id;
+    this.#runtime = runtime;
+  }
 
-  async function tryCreate(next: string | undefined): Promise<number> {
-    const { status, body } = await rest("/v1/sessions", { profile_id, runtime: next });
-    if (status === 201) session = `/v1/sessions/${body.id}`;
+  /** Creates a profile, and visits all sites with its first session. The last session ends with the test. */
+  static async create(runtime: string, visit: { isApart?: boolean } = {}): Promise<ProfileInUse> {
+    const profile = new ProfileInUse(await createProfile(), runtime);
+    onTestFinished(async () => {
+      await rest(profile.session, undefined, { method: "DELETE" });
+      await expect.poll(() => doomed.browsers.length).toBe(0);
+    });
+    await profile.visitAgain(visit);
+    return profile;
+  }
+
+  /** Visits all sites with another session, and counts what the visit before left there. */
+  async visitAgain({ runtime = this.#runtime, isApart = false } = {}): Promise<Found> {
+    await expect.poll(() => this.#tryCreate(runtime), { timeout: backWithin, interval: 100 }).toBe(201);
+    const found = String(this.#visits);
+    this.#visits += 1;
+    return sites.visit(rest, this.session, { found, left: String(this.#visits), isApart });
+  }
+
+  async #tryCreate(runtime: string): Promise<number> {
+    const { status, body } = await rest("/v1/sessions", { profile_id: this.#id, runtime });
+    if (status === 201) this.session = `/v1/sessions/${body.id}`;
     return status;
   }
 
-  /** Goes on with another session: visits all sites, counts what the session before left, and leaves something else. */
-  async function goOn({ runtime: next = runtime, isApart = false } = {}) {
-    await expect.poll(() => tryCreate(next), { timeout: backWithin, interval: 100 }).toBe(201);
-    const found = String(left);
-    left += 1;
-    return sites.visit(rest, session, { found, left: String(left), isApart });
+  async destroySession(): Promise<void> {
+    expect((await rest(this.session, undefined, { method: "DELETE" })).status).toBe(204);
   }
 
-  const savedAt = async () => (await rest(`/v1/profiles/${profile_id}`)).body.saved_at;
+  async savedAt(): Promise<string> {
+    return (await rest(`/v1/profiles/${this.#id}`)).body.saved_at;
+  }
+}
 
-  test("should come back whole after a destroy", { timeout }, async () => {
-    await destroy(session);
-    expect(await goOn()).toEqual(sites.whole);
+describe.for([
+  ["headless-shell", "chromium"],
+  ["chromium", "headless-shell"],
+] as const)("a profile of many sites, used by %s,", ([runtime, other]) => {
+  test("comes back whole after a destroy", { timeout }, async () => {
+    const profile = await ProfileInUse.create(runtime);
+    await profile.destroySession();
+    expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("should come back whole after a page has crashed", { timeout }, async () => {
+  test("comes back whole after a page has crashed", { timeout }, async () => {
+    const profile = await ProfileInUse.create(runtime);
     const renderers = descendantsOf(doomed.workerPid).filter(({ command }) => command.includes("--type=renderer"));
     await doomed.kill(...renderers.map(({ pid }) => pid));
-    await destroy(session);
-    expect(await goOn()).toEqual(sites.whole);
+    await profile.destroySession();
+    expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("should come back whole from behind an endless script", { timeout }, async () => {
+  test("comes back whole from behind an endless script", { timeout }, async () => {
+    const profile = await ProfileInUse.create(runtime);
     const url = doomed.site.url("/endless.html");
-    await rest(`${session}/navigate`, { url, timeout_ms: 500, wait_until: "commit" });
-    await destroy(session);
-    expect(await goOn()).toEqual(sites.whole);
+    await rest(`${profile.session}/navigate`, { url, timeout_ms: 500, wait_until: "commit" });
+    await profile.destroySession();
+    expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("should come back whole after its worker was told to stop", { timeout }, async () => {
+  test("comes back whole after its worker was told to stop", { timeout }, async () => {
+    const profile = await ProfileInUse.create(runtime);
     process.kill(doomed.workerPid, "SIGTERM");
-    await expectEnd(session, "worker_lost");
-    expect(await goOn({ isApart: true })).toEqual(sites.whole);
+    await expectEnd(profile.session, "destroyed");
+    expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("should lose next to nothing when the browser is killed", { timeout }, async () => {
-    await expect.poll(() => doomed.browsers.length).toBe(1);
+  test("loses next to nothing when the browser is killed", { timeout }, async () => {
+    const profile = await ProfileInUse.create(runtime, { isApart: true });
     await doomed.kill(...doomed.browsers.map(({ pid }) => pid));
-    await expectEnd(session, "crashed");
-    const found = await goOn({ isApart: true });
+    await expectEnd(profile.session, "crashed");
+    const found = await profile.visitAgain();
     expect([found.indexedDb, found.localStorage >= count - 1]).toEqual([count, true]);
   });
 
-  test("should lose next to nothing when the worker is killed and comes back", { timeout }, async () => {
-    const before = await savedAt();
+  test("loses next to nothing when the worker is killed and comes back", { timeout }, async () => {
+    const profile = await ProfileInUse.create(runtime, { isApart: true });
+    const before = await profile.savedAt();
     await doomed.kill(doomed.workerPid);
-    await expectEnd(session, "worker_lost");
-    await expect.poll(savedAt, { timeout: backWithin }).not.toBe(before);
-    const found = await goOn();
+    await expectEnd(profile.session, "worker_lost");
+    await expect.poll(() => profile.savedAt(), { timeout: backWithin }).not.toBe(before);
+    const found = await profile.visitAgain();
     expect([found.indexedDb, found.localStorage >= count - 1]).toEqual([count, true]);
   });
 
-  test(`should come back whole in ${other}`, { timeout }, async () => {
-    await destroy(session);
-    expect(await goOn({ runtime: other })).toEqual(sites.whole);
-    await destroy(session);
+  test(`comes back whole in ${other}`, { timeout }, async () => {
+    const profile = await ProfileInUse.create(runtime);
+    await profile.destroySession();
+    expect(await profile.visitAgain({ runtime: other })).toEqual(sites.whole);
   });
 });
 
