@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     // Minutes each: `npm run test-long`.
-    exclude: ["test/bench/**", ...(process.env.LONG_TESTS ? [] : ["test/**/*.long.test.ts"])],
+    exclude: process.env.LONG_TESTS ? [] : ["test/**/*.long.test.ts"],
     environment: "node",
     globalSetup: "test/support/global-setup.ts",
     setupFiles: "test/support/each-file.ts",

@@ -3,4 +3,4 @@
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up
-exec node test/bench/main.ts "$@"
+exec node tools/bench/main.ts "$@"

@@ -3,4 +3,4 @@
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up
-exec node test/load/soak.ts "$@"
+exec node tools/bench/load/soak.ts "$@"

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { type Insides, lookInside } from "../load/inspector.ts";
-import { LoadScene } from "../load/load-scene.ts";
-import { runSessions } from "../load/run.ts";
-import * as kinds from "../load/session-kinds.ts";
-import { excessOf, type Vitals, vitalsOf } from "../load/vitals.ts";
+import { type Insides, lookInside } from "../../tools/bench/load/inspector.ts";
+import { LoadScene } from "../../tools/bench/load/load-scene.ts";
+import { runSessions } from "../../tools/bench/load/run.ts";
+import * as kinds from "../../tools/bench/load/session-kinds.ts";
+import { excessOf, type Vitals, vitalsOf } from "../../tools/bench/load/vitals.ts";
 
 /** `npm run leak-check` asks for more. */
 const waves = Number(process.env.LEAK_CHECK_WAVES ?? 3);

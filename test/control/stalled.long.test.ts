@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { commandOf, pssBytes, readTree } from "../bench/processes.ts";
+import { commandOf, pssBytes, readTree } from "../../tools/bench/processes.ts";
 import { InputLedger } from "../support/input-ledger.ts";
 import { type InputDoor, type InputStream, type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
 import { type Rest, restClient } from "../support/rest.ts";

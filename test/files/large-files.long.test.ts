@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { lookInside } from "../load/inspector.ts";
+import { lookInside } from "../../tools/bench/load/inspector.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 

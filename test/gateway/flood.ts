@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { pssBytes } from "../bench/processes.ts";
+import { pssBytes } from "../../tools/bench/processes.ts";
 import { restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 import { leaveUnfinished, type Unfinished, type UnfinishedDoor } from "./unfinished.ts";

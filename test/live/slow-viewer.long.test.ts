@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { commandOf, pssBytes, readTree } from "../bench/processes.ts";
-import { median } from "../bench/samples.ts";
+import { commandOf, pssBytes, readTree } from "../../tools/bench/processes.ts";
+import { median } from "../../tools/bench/samples.ts";
 import { InputSite } from "../support/input-site.ts";
 import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
 import { LiveClient } from "../support/live-client.ts";

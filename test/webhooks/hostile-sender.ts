@@ -5,7 +5,7 @@
 import { json } from "node:stream/consumers";
 import { setInterval, setTimeout } from "node:timers/promises";
 import { type Answer, createSender } from "../../src/webhooks/sender.ts";
-import { pssBytes } from "../bench/processes.ts";
+import { pssBytes } from "../../tools/bench/processes.ts";
 
 /** What to send to, and whom to trust. */
 export interface HostileErrand {

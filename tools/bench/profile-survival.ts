@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
-import { descendantsOf } from "../support/process-list.ts";
-import { type Found, ProfileSites } from "../support/profile-sites.ts";
-import { type Rest, restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { descendantsOf } from "../../test/support/process-list.ts";
+import { type Found, ProfileSites } from "../../test/support/profile-sites.ts";
+import { type Rest, restClient } from "../../test/support/rest.ts";
+import { type Service, startService } from "../../test/support/service.ts";
 import type { Bench, Row, Scale } from "./bench.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
 

@@ -1,11 +1,11 @@
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Browser, Page } from "playwright-core";
-import { openLink, windowPoint } from "../support/live-viewer.ts";
-import { LiveKitServer } from "../support/livekit-server.ts";
-import { launchPlainBrowser } from "../support/plain-browser.ts";
-import { type Rest, restClient } from "../support/rest.ts";
-import { startService } from "../support/service.ts";
+import { openLink, windowPoint } from "../../test/support/live-viewer.ts";
+import { LiveKitServer } from "../../test/support/livekit-server.ts";
+import { launchPlainBrowser } from "../../test/support/plain-browser.ts";
+import { type Rest, restClient } from "../../test/support/rest.ts";
+import { startService } from "../../test/support/service.ts";
 import { atLeastVerdict, type Bench, boundVerdict, type Row, type Scale } from "./bench.ts";
 import { readClock, takeSight } from "./clock-page.ts";
 import { commandOf, hostBusyMs, readTree, treeCpuMs, treePssBytes } from "./processes.ts";

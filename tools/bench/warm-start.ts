@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Browser, chromium } from "playwright-core";
-import { startService } from "../support/service.ts";
+import { startService } from "../../test/support/service.ts";
 import { type Bench, type Row, ratioVerdict } from "./bench.ts";
 import { browserPath, sandboxFlags } from "./browsers.ts";
 import { Client } from "./client.ts";

@@ -10,8 +10,8 @@ import type { Limits } from "../../src/limits/limits.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { serve } from "../../src/registry.ts";
 import { createSessionService } from "../../src/sessions/service.ts";
-import { makeDataDirectory, silentLog } from "../support/database.ts";
-import { freePorts } from "../support/free-port.ts";
+import { makeDataDirectory, silentLog } from "../../test/support/database.ts";
+import { freePorts } from "../../test/support/free-port.ts";
 
 /** Where a side listens, and what opens it. */
 export interface ServerReady {

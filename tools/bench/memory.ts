@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { startService } from "../support/service.ts";
+import { startService } from "../../test/support/service.ts";
 import { type Bench, type Row, ratioVerdict } from "./bench.ts";
 import { Client } from "./client.ts";
 import { treePssBytes } from "./processes.ts";

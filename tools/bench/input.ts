@@ -1,9 +1,9 @@
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { InputLedger } from "../support/input-ledger.ts";
-import { acknowledgedAll, expectedOfRun, latencies, presses, sendAtRate } from "../support/input-run.ts";
-import { type InputJson, type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
-import { restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { InputLedger } from "../../test/support/input-ledger.ts";
+import { acknowledgedAll, expectedOfRun, latencies, presses, sendAtRate } from "../../test/support/input-run.ts";
+import { type InputJson, type InputTarget, inputDoors, openInput } from "../../test/support/input-stream.ts";
+import { restClient } from "../../test/support/rest.ts";
+import { type Service, startService } from "../../test/support/service.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { RawBrowser } from "./raw-browser.ts";
 import { median, spread } from "./samples.ts";

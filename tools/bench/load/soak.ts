@@ -1,7 +1,7 @@
 // npm run soak: drives sessions of all kinds, four at a time, against one service, prints what it holds after every
 // hundred, and says in the end whether anything was left. The argument is how many sessions.
-import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { treePssBytes } from "../bench/processes.ts";
+import { waitUntil } from "../../../src/platform/bounded-wait.ts";
+import { treePssBytes } from "../processes.ts";
 import { type Insides, lookInside } from "./inspector.ts";
 import { LoadScene } from "./load-scene.ts";
 import { type RunFaults, runSessions } from "./run.ts";

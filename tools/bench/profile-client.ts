@@ -1,5 +1,5 @@
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import type { Rest } from "../support/rest.ts";
+import type { Rest } from "../../test/support/rest.ts";
 
 /** Milliseconds in which a save has come, that of a worker which has to start again included. */
 const savedWithin = 60_000;

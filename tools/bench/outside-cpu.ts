@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Service, startService } from "../support/service.ts";
+import { type Service, startService } from "../../test/support/service.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { Client } from "./client.ts";
 import { commandOf, ownCpuMs, readTree, treeCpuMs } from "./processes.ts";

@@ -2,13 +2,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { homeOf } from "../../workers/slots/processes.ts";
-import { FixtureSite } from "../support/fixture-site.ts";
-import { Footprint } from "../support/leftovers.ts";
-import { descendantsOf, type ListedProcess } from "../support/process-list.ts";
-import { type Rest, restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { waitUntil } from "../../../src/platform/bounded-wait.ts";
+import { FixtureSite } from "../../../test/support/fixture-site.ts";
+import { Footprint } from "../../../test/support/leftovers.ts";
+import { descendantsOf, type ListedProcess } from "../../../test/support/process-list.ts";
+import { type Rest, restClient } from "../../../test/support/rest.ts";
+import { type Service, startService } from "../../../test/support/service.ts";
+import { homeOf } from "../../../workers/slots/processes.ts";
 
 /** Milliseconds in which all that has ended has gone. */
 const goneWithin = 45_000;

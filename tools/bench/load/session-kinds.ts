@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
-import type { Answer } from "../support/rest.ts";
+import type { Answer } from "../../../test/support/rest.ts";
 import type { LoadScene } from "./load-scene.ts";
 
 /** Seconds until a session ends that nobody uses; the least that a client may ask for. */

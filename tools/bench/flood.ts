@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
-import { FixtureSite } from "../support/fixture-site.ts";
-import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+import { FixtureSite } from "../../test/support/fixture-site.ts";
+import { type DrivenSession, WorkerUnderTest } from "../../test/support/worker-under-test.ts";
 import { type Bench, boundVerdict, type Row, ratioVerdict } from "./bench.ts";
 import { median } from "./samples.ts";
 

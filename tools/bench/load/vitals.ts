@@ -1,5 +1,5 @@
-import { pssBytes } from "../bench/processes.ts";
-import { descendantsOf, openFilesOf } from "../support/process-list.ts";
+import { descendantsOf, openFilesOf } from "../../../test/support/process-list.ts";
+import { pssBytes } from "../processes.ts";
 
 /** What a process holds that it could fail to give back. */
 export interface Vitals {

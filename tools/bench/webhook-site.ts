@@ -6,11 +6,11 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
-import { silentLog } from "../support/database.ts";
-import { Deployment } from "../support/deployment.ts";
-import type { FakeWorker } from "../support/fake-worker.ts";
-import { type Rest, restClient } from "../support/rest.ts";
-import { meetChallenges, register } from "../webhooks/scene.ts";
+import { silentLog } from "../../test/support/database.ts";
+import { Deployment } from "../../test/support/deployment.ts";
+import type { FakeWorker } from "../../test/support/fake-worker.ts";
+import { type Rest, restClient } from "../../test/support/rest.ts";
+import { meetChallenges, register } from "../../test/webhooks/scene.ts";
 import type { ReceiverNews } from "./webhook-receiver.ts";
 
 const ids = createIds(systemClock);

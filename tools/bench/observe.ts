@@ -1,5 +1,5 @@
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
-import { startService } from "../support/service.ts";
+import { startService } from "../../test/support/service.ts";
 import { type Bench, boundVerdict, type Row, type Scale } from "./bench.ts";
 import { Client } from "./client.ts";
 import { median, spread, timed } from "./samples.ts";

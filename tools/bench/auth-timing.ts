@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
-import { freshEmail, goodPassword, tokenOfMail } from "../support/people.ts";
-import type { PeopleGateway } from "../support/people-gateway.ts";
+import { freshEmail, goodPassword, tokenOfMail } from "../../test/support/people.ts";
+import type { PeopleGateway } from "../../test/support/people-gateway.ts";
 import type { Bench, Row } from "./bench.ts";
 import { copyChanged } from "./changed-sources.ts";
 import { spread } from "./samples.ts";
@@ -55,7 +55,7 @@ function asFault({ what, verdict, ...sides }: Row): Row {
 
 /** Measures a gateway of the sources that are there. */
 async function measureIn(root: string, asked: readonly (typeof questions)[number][], count: number): Promise<Row[]> {
-  const { startPeopleGateway }: typeof import("../support/people-gateway.ts") = await import(
+  const { startPeopleGateway }: typeof import("../../test/support/people-gateway.ts") = await import(
     join(root, "test/support/people-gateway.ts")
   );
   await using gateway = await startPeopleGateway();

@@ -1,4 +1,4 @@
-import { startService } from "../support/service.ts";
+import { startService } from "../../test/support/service.ts";
 import { atLeastVerdict, type Bench, type Row, type Scale } from "./bench.ts";
 import { Client } from "./client.ts";
 import { treeCpuMs } from "./processes.ts";

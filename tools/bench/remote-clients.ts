@@ -1,7 +1,7 @@
 import { chromium, type Page } from "playwright-core";
 import { WebSocket } from "ws";
-import { startLendScene } from "../support/lend-scene.ts";
-import { openSlowLink } from "../support/slow-link.ts";
+import { startLendScene } from "../../test/support/lend-scene.ts";
+import { openSlowLink } from "../../test/support/slow-link.ts";
 import type { Bench, Row } from "./bench.ts";
 import { Client } from "./client.ts";
 import { interleave, type Measure, median, spread, timed } from "./samples.ts";

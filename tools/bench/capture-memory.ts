@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Service, startService } from "../support/service.ts";
+import { type Service, startService } from "../../test/support/service.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { Client } from "./client.ts";
 import { pssBytes } from "./processes.ts";

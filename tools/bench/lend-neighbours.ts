@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { type LendScene, startLendScene } from "../../test/support/lend-scene.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { Client } from "./client.ts";
 import { median, percentile } from "./samples.ts";

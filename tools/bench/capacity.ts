@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { CreateSessionRequestSchema, NavigateRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { MemoryCgroup } from "../support/memory-cgroup.ts";
-import { startSessionsApp } from "../support/sessions-app.ts";
-import { startWorkerProcess } from "../support/worker-process.ts";
+import { MemoryCgroup } from "../../test/support/memory-cgroup.ts";
+import { startSessionsApp } from "../../test/support/sessions-app.ts";
+import { startWorkerProcess } from "../../test/support/worker-process.ts";
 import type { Bench, Row } from "./bench.ts";
 import { startSite } from "./site.ts";
 
