@@ -10,20 +10,28 @@ types() { tsc --noEmit -p .; }
 lint() { biome check --error-on-warnings --max-diagnostics=none .; }
 dead_code() { knip --no-progress; }
 proto_lint() { buf lint proto; }
-proto_breaking() { buf breaking proto --against proto/contract.binpb; }
+proto_breaking() {
+  released=$(cat proto/released-at)
+  if ! git cat-file -e "$released^{commit}" 2>/dev/null; then
+    echo "the commit $released of proto/released-at is not in this clone: fetch the whole history (git fetch --unshallow)."
+    return 1
+  fi
+  buf breaking proto --against ".git#ref=$released,subdir=proto"
+}
+openapi() { node tools/check-openapi.ts; }
 generated() { sh tools/generate-code.sh --compare; }
 
 check() {
   case $1 in
     proto_lint | proto_breaking) ;;
-    types | lint | import_law | dead_code | generated) need_code ;;
+    openapi | types | lint | import_law | dead_code | generated) need_code ;;
     *) stop "there is no check called $1." ;;
   esac
   step "check $1" "$1"
 }
 
 if [ $# -eq 0 ]; then
-  set -- proto_lint proto_breaking types lint import_law dead_code generated
+  set -- proto_lint proto_breaking openapi types lint import_law dead_code generated
 fi
 for name in "$@"; do
   check "$name"

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { builtServices } from "./described-services.ts";
+import { builtServices } from "../../tools/described-services.ts";
 
 /** What is done to a page, or is no change; or to another account than the caller's, into whose log the method writes. */
 const unaudited = [

@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -22,6 +22,12 @@ function check(...steps: string[]) {
   const options = { cwd: project, encoding: "utf8", timeout: 100_000 } as const;
   const { status, stderr } = spawnSync("sh", ["tools/check.sh", ...steps], options);
   return { status, said: stderr };
+}
+
+/** Runs git in the copy. */
+function git(...args: string[]): string {
+  const person = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
+  return execFileSync("git", [...person, ...args], { cwd: project, encoding: "utf8" });
 }
 
 interface Violation {
@@ -125,18 +131,41 @@ test.each([...steps.keys()])("%s refuses what breaks its rules", async (step) =>
   expect(status).not.toBe(0);
 });
 
-test("proto_breaking refuses a field whose type has changed since the committed image", async () => {
+test("openapi refuses a document that the digest does not describe, and names the lines", async () => {
+  expect(check("openapi")).toMatchObject({ status: 0 });
+  const digest = join(project, "docs/openapi.digest");
+  const text = await readFile(digest, "utf8");
+  await writeFile(digest, text.replace("timeout_ms?: int32(1..120000) = 5000", "timeout_ms?: int32(1..120000) = 6000"));
+  const { status, said } = check("openapi");
+  await writeFile(digest, text);
+  expect(said).toMatch(/^- InteractRequest: .*timeout_ms\?: int32\(1\.\.120000\) = 6000/m);
+  expect(said).toMatch(/^\+ InteractRequest: .*timeout_ms\?: int32\(1\.\.120000\) = 5000/m);
+  expect(said).toContain("npm run accept-contract writes it");
+  expect(status).not.toBe(0);
+});
+
+test("proto_breaking refuses a field whose type has changed since the released commit", async () => {
   const proto = join(project, "proto/planted/v1/planted.proto");
   const message = (type: string) =>
     `syntax = "proto3";\npackage planted.v1;\nmessage Planted {\n  ${type} name = 1;\n}\n`;
   await mkdir(dirname(proto), { recursive: true });
   await writeFile(proto, message("string"));
-  spawnSync("buf", ["build", "proto", "--output", "proto/contract.binpb"], { cwd: project, timeout: 30_000 });
+  for (const command of ["init --quiet", "add proto", "commit --quiet -m release"]) git(...command.split(" "));
+  spawnSync("sh", ["tools/accept-contract.sh"], { cwd: project, timeout: 60_000 });
+  expect(await readFile(join(project, "proto/released-at"), "utf8")).toBe(git("rev-parse", "HEAD"));
   expect(check("proto_breaking")).toMatchObject({ status: 0 });
   await writeFile(proto, message("int32"));
   const { status, said } = check("proto_breaking");
   await rm(proto);
   expect(said).toContain('Field "1" with name "name" on message "Planted" changed type from "string" to "int32"');
+  expect(status).not.toBe(0);
+});
+
+test("proto_breaking says that the released commit is missing", async () => {
+  const missing = "0123456789abcdef0123456789abcdef01234567";
+  await writeFile(join(project, "proto/released-at"), `${missing}\n`);
+  const { status, said } = check("proto_breaking");
+  expect(said).toContain(`the commit ${missing} of proto/released-at is not in this clone`);
   expect(status).not.toBe(0);
 });
 

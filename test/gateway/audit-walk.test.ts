@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publishRevision } from "../../src/legal/publish.ts";
-import { builtServices } from "../contract/described-services.ts";
+import { builtServices } from "../../tools/described-services.ts";
 import type { DoorName } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";

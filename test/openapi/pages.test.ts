@@ -5,7 +5,7 @@ import { renderDocs } from "../../gateway/pages/docs-page.ts";
 import { errorsPathOf, mountPages } from "../../gateway/pages/pages.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { html } from "../../src/platform/html.ts";
-import { allServices, builtServices, describeServices } from "../contract/described-services.ts";
+import { allServices, builtServices, describeServices } from "../../tools/described-services.ts";
 
 const document = describeServices(builtServices);
 const docsHtml = renderDocs(document);

@@ -14,9 +14,9 @@ import { normaliseHost, parseTarget } from "../../src/platform/outgoing/address-
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { validate } from "../../src/platform/validation.ts";
 import { fillText, namesIn } from "../../src/recipes/placeholders.ts";
+import { builtServices } from "../../tools/described-services.ts";
 import { urlGlob } from "../../workers/actions/url-glob.ts";
 import { checkFrameOf } from "../../workers/harness/vendors.ts";
-import { builtServices } from "../contract/described-services.ts";
 import { expectLinear } from "../support/growth.ts";
 
 const resolvePeer = createPeers(blockListOf(["0.0.0.0/0"]), () => "");

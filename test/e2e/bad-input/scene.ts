@@ -1,5 +1,5 @@
 import { requestExample } from "../../../gateway/openapi/examples.ts";
-import { builtServices } from "../../contract/described-services.ts";
+import { builtServices } from "../../../tools/described-services.ts";
 import type { Service } from "../../support/service.ts";
 
 /** What all bad requests are sent to. */

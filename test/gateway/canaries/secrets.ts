@@ -1,4 +1,4 @@
-import { builtServices } from "../../contract/described-services.ts";
+import { builtServices } from "../../../tools/described-services.ts";
 
 /** Too short to be told from anything else: six digits of a code. */
 const shortest = 10;

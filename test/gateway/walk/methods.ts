@@ -4,7 +4,7 @@ import { requestExample } from "../../../gateway/openapi/examples.ts";
 import type { FieldFault } from "../../../src/platform/errors.ts";
 import { compileReader } from "../../../src/platform/rest-json/reader.ts";
 import type { ServedMethod } from "../../../src/registry.ts";
-import { builtServices } from "../../contract/described-services.ts";
+import { builtServices } from "../../../tools/described-services.ts";
 import type { DoorName } from "../../support/door-calls.ts";
 import { rows } from "./rows.ts";
 

@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { createFileRegistry, type DescService, fromBinary } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { readComments } from "../../gateway/openapi/comments.ts";
-import { buildOpenApi } from "../../gateway/openapi/document.ts";
-import type { OpenApiDocument } from "../../gateway/openapi/model.ts";
-import { features } from "../../src/features.ts";
-import { type ServedService, type ServiceImplementation, serve } from "../../src/registry.ts";
+import { readComments } from "../gateway/openapi/comments.ts";
+import { buildOpenApi } from "../gateway/openapi/document.ts";
+import type { OpenApiDocument } from "../gateway/openapi/model.ts";
+import { features } from "../src/features.ts";
+import { type ServedService, type ServiceImplementation, serve } from "../src/registry.ts";
 
-const image = readFileSync(new URL("../../src/gen/image.binpb", import.meta.url));
+const image = readFileSync(new URL("../src/gen/image.binpb", import.meta.url));
 
 /** The services that the service has built. */
 export const builtServices: readonly ServedService[] = features

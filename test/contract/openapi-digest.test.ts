@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { builtServices, describeServices } from "../../tools/described-services.ts";
+import { digestOf } from "../../tools/openapi-digest.ts";
+
+const document = describeServices(builtServices);
+const text = JSON.stringify(document);
+const lines = digestOf(document).split("\n");
+
+// Each is replaced where it stands first.
+test.each([
+  ["a bound", '"maximum":120000', '"maximum":60000', /^InteractRequest: /],
+  ["a scope", '"bearer":["profiles:write"]', '"bearer":["profiles:read"]', /^POST \/v1\/profiles /],
+  ["a status", '"410":{"$ref"', '"411":{"$ref"', /^[A-Z]+ \/v1\//],
+  ["a parameter", '"name":"label","in":"query"', '"name":"tag","in":"query"', /^GET \/v1\/sessions /],
+  ["a required field", '"required":["action"]', '"required":[]', /^InteractRequest: /],
+  ["a value of an enum", '"enum":["provisioning",', '"enum":[', /^SessionStatus: /],
+  ["a default", '"default":"desktop-chrome"', '"default":"pixel-7"', /^CreateAgentSessionRequest: /],
+  [
+    "a keyword without a notation of its own",
+    '"default":"desktop-chrome"',
+    '"deprecated":true',
+    /^CreateAgentSessionRequest: /,
+  ],
+  ["whether other fields are refused", '"additionalProperties":false', '"minProperties":0', /^\w+: /],
+])("changes one line with %s", (_name, from, to, changed) => {
+  expect(text).toContain(from);
+  const others = digestOf(JSON.parse(text.replace(from, to))).split("\n");
+  const changes = others.filter((line, index) => line !== lines[index]);
+  expect([others.length, changes]).toEqual([lines.length, [expect.stringMatching(changed)]]);
+});
