@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { addAccount, type KeyRow, strangeKey } from "../support/accounts.ts";
 import { expectProblem, type Received, send } from "../support/problem.ts";
-import { type Endpoint, endpoints, type GetScene, pathOf } from "./scene.ts";
+import { type Choose, type Endpoint, endpoints, type GetScene, kindOf, pathOf, type Scene } from "./scene.ts";
 
 const yesterday = new Date(Date.now() - 24 * 3_600_000);
 
@@ -11,14 +11,14 @@ const anHourAgo = new Date(Date.now() - 3_600_000);
 /** The endpoints that ask for a key: public ones serve whoever comes. */
 const guarded = endpoints.filter(({ scope }) => scope !== "");
 
-/** Who may not, or not so often. */
-export function credentialTests(scene: GetScene): void {
-  const requestTo = (endpoint: Endpoint) => ({
-    method: endpoint.verb,
-    path: pathOf(endpoint, scene().sessionId),
-    ...("body" in endpoint && { body: endpoint.body }),
-  });
+const requestTo = (endpoint: Endpoint, { sessionId }: Scene) => ({
+  method: endpoint.verb,
+  path: pathOf(endpoint, sessionId),
+  ...("body" in endpoint && { body: endpoint.body }),
+});
 
+/** Bearers that no endpoint takes. */
+export function bearerTests(scene: GetScene, choose: Choose): void {
   const bad: readonly (readonly [why: string, slug: string, authorization: () => string | null | Promise<string>])[] = [
     ["no Authorization", "unauthorized", () => null],
     ["an empty Authorization", "unauthorized", () => ""],
@@ -42,14 +42,17 @@ export function credentialTests(scene: GetScene): void {
 
   test.each(bad)("%s is %s at every endpoint that needs a key", async (_, slug, authorizationOf) => {
     const authorization = await authorizationOf();
-    for (const endpoint of guarded) {
-      const answer = await send(scene().service, { ...requestTo(endpoint), headers: { authorization } });
+    for (const endpoint of choose(guarded, kindOf)) {
+      const answer = await send(scene().service, { ...requestTo(endpoint, scene()), headers: { authorization } });
       expectProblem(answer, { status: 401, slug });
       expect(answer.headers.get("www-authenticate")).toBe("Bearer");
       expect(answer.headers.get("x-ratelimit-limit")).toBe("60");
     }
   });
+}
 
+/** Who may not, or not so often. */
+export function credentialTests(scene: GetScene): void {
   test("a key without the scope is forbidden, and told which it lacks", async () => {
     const { service } = scene();
     // There are more endpoints than a free account may call at once.
@@ -58,8 +61,9 @@ export function credentialTests(scene: GetScene): void {
     const payer = { url: service.url, key: await keyWith("billing:read") };
     for (const endpoint of guarded) {
       const expected = { status: 403, slug: "forbidden", detail: `the key lacks the scope ${endpoint.scope}` };
-      if (endpoint.scope !== "billing:read") expectProblem(await send(payer, requestTo(endpoint)), expected);
-      if (endpoint.scope !== "sessions:read") expectProblem(await send(reader, requestTo(endpoint)), expected);
+      const request = requestTo(endpoint, scene());
+      if (endpoint.scope !== "billing:read") expectProblem(await send(payer, request), expected);
+      if (endpoint.scope !== "sessions:read") expectProblem(await send(reader, request), expected);
     }
     expect((await send(reader, { path: "/v1/sessions" })).status).toBe(200);
   });

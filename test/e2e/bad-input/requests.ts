@@ -6,38 +6,40 @@ import { parseTemplate } from "../../../gateway/rest/template.ts";
 import { chunkedBody } from "../../support/chunked-body.ts";
 import { addAccount, strangeSession } from "../support/accounts.ts";
 import { expectProblem, send } from "../support/problem.ts";
-import { callerOf, endpoints, type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
+import {
+  type Choose,
+  callerOf,
+  endpoints,
+  type GetScene,
+  kindOf,
+  pathOf,
+  type Scene,
+  sessionEndpoints,
+} from "./scene.ts";
 
 const mebibyte = 1024 * 1024;
-const posts = endpoints.filter(({ verb }) => verb === "POST");
+const paths = [...new Set(endpoints.map(({ path }) => path))];
 const invalid = { status: 400, slug: "validation-failed" };
 const tooLarge = () => ["x".repeat(mebibyte + 1), chunkedBody(mebibyte + 65_536)];
 
-/** Requests that are wrong before any field is looked at. */
-export function requestTests(scene: GetScene): void {
-  const to = (endpoint: { path: string }) => pathOf(endpoint, scene().sessionId);
+// The words of a path may be an identifier, too: of `/v1/things/{id}`.
+const servedAt = (path: string) => endpoints.filter((endpoint) => parseTemplate(endpoint.path).pattern.test(path));
+const verbsAt = (path: string) =>
+  servedAt(path)
+    .map(({ verb }) => verb)
+    .join();
+const to = ({ path }: { readonly path: string }, { sessionId }: Scene) => pathOf({ path }, sessionId);
 
-  test.each(sessionEndpoints)("$verb $path of a session that is not the caller's is not-found", async (endpoint) => {
-    const { service, sessionId } = scene();
-    const stranger = { url: service.url, key: await addAccount(service) };
-    const request = { method: endpoint.verb, ...("body" in endpoint && { body: endpoint.body }) };
-    for (const id of ["nope", "ses_", strangeSession(), `${sessionId}x`, encodeURIComponent("../x"), "%20"]) {
-      const answer = await send(service, { ...request, path: pathOf(endpoint, id) });
-      expectProblem(answer, { status: 404, slug: "not-found", detail: "no session has this id" });
-    }
-    const others = await send(stranger, { ...request, path: to(endpoint) });
-    expectProblem(others, { status: 404, slug: "not-found", detail: "no session has this id" });
-    for (const id of ["x".repeat(65), "x".repeat(4000), "%00"]) {
-      const answer = await send(service, { ...request, path: pathOf(endpoint, id) });
-      expectProblem(answer, { status: 404, slug: "not-found", detail: "nothing " });
-    }
-  });
+/** Bodies, timeouts and verbs that are wrong at any endpoint. */
+export function endpointTests(scene: GetScene, choose: Choose): void {
+  const chosen = choose(endpoints, kindOf);
+  const posts = chosen.filter(({ verb }) => verb === "POST");
 
   test.each(posts.filter(({ takesForm, takesRaw }) => !takesForm && !takesRaw))(
     "POST $path takes one JSON object of at most 1 MiB",
     async (endpoint) => {
       const caller = callerOf(endpoint, scene());
-      const path = to(endpoint);
+      const path = to(endpoint, scene());
       for (const [body, detail] of [
         ["{", "body: is not JSON"],
         ['{"a": 1}}', "body: is not JSON"],
@@ -72,7 +74,7 @@ export function requestTests(scene: GetScene): void {
       // RFC 6749, 5.2.
       const refused = { status: 400, slug: "bad-request", extensions: { error: "invalid_request" } };
       const caller = callerOf(endpoint, scene());
-      const path = to(endpoint);
+      const path = to(endpoint, scene());
       const headers = { "content-type": "application/x-www-form-urlencoded" };
       const field = String(Object.keys(Object(endpoint.body))[0]);
       const form = new URLSearchParams(Object(endpoint.body)).toString();
@@ -97,11 +99,11 @@ export function requestTests(scene: GetScene): void {
     },
   );
 
-  test.each(endpoints)("$verb $path takes a timeout of 1 to 600,000 ms", async (endpoint) => {
+  test.each(chosen)("$verb $path takes a timeout of 1 to 600,000 ms", async (endpoint) => {
     for (const timeout of ["0", "600001", "soon", "1.5", "-1", ""]) {
       const answer = await send(callerOf(endpoint, scene()), {
         method: endpoint.verb,
-        path: to(endpoint),
+        path: to(endpoint, scene()),
         ...("body" in endpoint && { body: endpoint.body }),
         headers: { "x-request-timeout-ms": timeout },
       });
@@ -109,17 +111,35 @@ export function requestTests(scene: GetScene): void {
     }
   });
 
-  test.each([...new Set(endpoints.map(({ path }) => path))])("%s answers wrong methods with Allow", async (path) => {
-    // The words of a path may be an identifier, too: of `/v1/things/{id}`.
-    const served = endpoints.filter((endpoint) => parseTemplate(endpoint.path).pattern.test(path));
+  test.each(choose(paths, verbsAt))("%s answers wrong methods with Allow", async (path) => {
+    const served = servedAt(path);
     const verbs: string[] = served.map(({ verb }) => verb);
     const allowed = served.flatMap(({ verb, hasHead }) => (hasHead ? [verb, "HEAD"] : [verb]));
     for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
       if (!verbs.includes(method)) {
-        const answer = await send(scene().service, { method, path: to({ path }) });
+        const answer = await send(scene().service, { method, path: to({ path }, scene()) });
         expectProblem(answer, { status: 405, slug: "method-not-allowed" });
         expect(answer.headers.get("allow")?.split(", ").toSorted()).toEqual(allowed.toSorted());
       }
+    }
+  });
+}
+
+/** Requests that are wrong before any field is looked at. */
+export function requestTests(scene: GetScene): void {
+  test.each(sessionEndpoints)("$verb $path of a session that is not the caller's is not-found", async (endpoint) => {
+    const { service, sessionId } = scene();
+    const stranger = { url: service.url, key: await addAccount(service) };
+    const request = { method: endpoint.verb, ...("body" in endpoint && { body: endpoint.body }) };
+    for (const id of ["nope", "ses_", strangeSession(), `${sessionId}x`, encodeURIComponent("../x"), "%20"]) {
+      const answer = await send(service, { ...request, path: pathOf(endpoint, id) });
+      expectProblem(answer, { status: 404, slug: "not-found", detail: "no session has this id" });
+    }
+    const others = await send(stranger, { ...request, path: to(endpoint, scene()) });
+    expectProblem(others, { status: 404, slug: "not-found", detail: "no session has this id" });
+    for (const id of ["x".repeat(65), "x".repeat(4000), "%00"]) {
+      const answer = await send(service, { ...request, path: pathOf(endpoint, id) });
+      expectProblem(answer, { status: 404, slug: "not-found", detail: "nothing " });
     }
   });
 

@@ -1,0 +1,41 @@
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { type Mailbox, startMailbox } from "../../support/mailbox.ts";
+import { joinTeam } from "../../support/people.ts";
+import { restClient } from "../../support/rest.ts";
+import { type Service, startService } from "../../support/service.ts";
+import type { GetScene, Scene } from "./scene.ts";
+
+/** Starts a service for the tests of a file, and sees after each of them that it goes on. */
+export function useScene(): GetScene {
+  let service: Service | undefined;
+  let mailbox: Mailbox | undefined;
+  let sessionId: string | undefined;
+  let accessToken: string | undefined;
+
+  beforeAll(async () => {
+    // The tests send from many addresses, which they say as a proxy does.
+    mailbox = await startMailbox();
+    service = await startService({ TRUSTED_PROXIES: "127.0.0.1", SMTP_URL: mailbox.url });
+    const rest = restClient(service);
+    sessionId = (await rest("/v1/sessions", {})).body.id;
+    // The developer's account has a bucket that no test empties.
+    ({ accessToken } = await joinTeam(service.url, mailbox, rest));
+  });
+  // Whatever was sent, the service goes on, and so does the session.
+  afterEach(async () => {
+    const { service: live, sessionId: id } = scene();
+    const { status, body } = await restClient(live)(`/v1/sessions/${id}/state`);
+    expect([status, body.status]).toEqual([200, "live"]);
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await mailbox?.[Symbol.asyncDispose]();
+  });
+
+  return scene;
+
+  function scene(): Scene {
+    if (!service || !sessionId || !accessToken) throw new Error("the scene is not set up");
+    return { service, sessionId, accessToken };
+  }
+}
