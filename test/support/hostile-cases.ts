@@ -68,7 +68,8 @@ const pages: readonly HostileCase[] = [
   },
 ];
 
-const loads: readonly HostileCase[] = [
+/** Navigations that end in something of the browser's own: a download, or a page about an error. */
+const interrupted: readonly HostileCase[] = [
   {
     name: "keeps a download by link",
     steps: [
@@ -106,20 +107,23 @@ const loads: readonly HostileCase[] = [
     ],
   },
   {
-    name: "stays on the page at a 204",
-    steps: [go("/plain.html"), go("/no-content", { answer: { url: "/plain.html", http_status: 204 } }), goesOn],
-  },
-  {
-    name: "stays on the page at a 205",
-    steps: [go("/plain.html"), go("/reset-content", { answer: { url: "/plain.html", http_status: 205 } }), goesOn],
-  },
-  {
     // The browser's own page about it may come when the page is on its way elsewhere already.
     name: "gives up at endless redirects, again and again",
     steps: Array.from({ length: 10 }, () => [
       go("/redirect-loop", { problem: { slug: "driver-error", extensions: { net_error: "ERR_TOO_MANY_REDIRECTS" } } }),
       goesOn,
     ]).flat(),
+  },
+];
+
+const loads: readonly HostileCase[] = [
+  {
+    name: "stays on the page at a 204",
+    steps: [go("/plain.html"), go("/no-content", { answer: { url: "/plain.html", http_status: 204 } }), goesOn],
+  },
+  {
+    name: "stays on the page at a 205",
+    steps: [go("/plain.html"), go("/reset-content", { answer: { url: "/plain.html", http_status: 205 } }), goesOn],
   },
   {
     name: "answers in time for a site that does not",
@@ -176,5 +180,8 @@ const renderers: readonly HostileCase[] = [
   },
 ];
 
+/** What browsers do in ways of their own: dialogs, permissions, tabs, downloads and pages about errors. */
+export const browserCases: readonly HostileCase[] = [...dialogCases, ...pages, ...interrupted];
+
 /** What pages do that a session has to live with; each case is one session. */
-export const hostileCases: readonly HostileCase[] = [...dialogCases, ...pages, ...loads, ...renderers, ...elementCases];
+export const hostileCases: readonly HostileCase[] = [...browserCases, ...loads, ...renderers, ...elementCases];

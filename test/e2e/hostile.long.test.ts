@@ -1,0 +1,4 @@
+import { hostileCases } from "../support/hostile-cases.ts";
+import { hostileTests } from "../support/hostile-tests.ts";
+
+hostileTests({ chromium: hostileCases });
