@@ -6,6 +6,7 @@ import { compileReader } from "../../../src/platform/rest-json/reader.ts";
 import type { ServedMethod } from "../../../src/registry.ts";
 import { builtServices } from "../../../tools/described-services.ts";
 import type { DoorName } from "../../support/door-calls.ts";
+import { oneOfEach } from "../../support/one-of-each.ts";
 import { rows } from "./rows.ts";
 
 /** A method of the registry on its way through the doors. */
@@ -41,6 +42,14 @@ export function methodsAt(door: DoorName): readonly WalkedMethod[] {
   return walkedMethods.filter(({ served: { kind, route, rules } }) => {
     if (door === "REST") return route !== undefined || rules.websocket !== "";
     return kind !== "bidi_streaming" || door === "gRPC on GRPC_PORT";
+  });
+}
+
+/** Of methods that doors treat alike, the first; which scope a method needs, and which thing it is about, makes no difference. */
+export function oneOfEachKind(methods: readonly WalkedMethod[]): WalkedMethod[] {
+  return oneOfEach(methods, ({ served: { kind, route }, needs, variables }) => {
+    const asked = [...needs].map((need) => (need.includes(":") ? "a scope" : need));
+    return [kind, route?.verb, variables.length > 0, ...asked].join();
   });
 }
 

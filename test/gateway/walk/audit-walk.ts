@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { publishRevision } from "../../../src/legal/publish.ts";
+import type { DoorName } from "../../support/door-calls.ts";
+import { FakeWorker } from "../../support/fake-worker.ts";
+import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
+import { restClient } from "../../support/rest.ts";
+import { forDoor, requestTo, type WalkedMethod, walkedMethods } from "./methods.ts";
+import { unlogged, type WriteScene, writes } from "./writes.ts";
+
+const workerToken = "a token of the tests alone";
+const day = 86_400_000;
+
+let gateway: PeopleGateway;
+let worker: FakeWorker;
+let scene: WriteScene;
+
+const methodNamed = (name: string) => {
+  const method = walkedMethods.find((each) => each.name === name);
+  if (!method) throw new Error(`the registry has no method ${name}`);
+  return method;
+};
+
+let requests = 0;
+const nextRequestId = (): string => {
+  requests += 1;
+  return `walk-${requests}`;
+};
+
+/** Makes writes at each door, and reads the entries that they leave. */
+export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]): void {
+  beforeAll(async () => {
+    gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
+    worker = new FakeWorker({
+      gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`,
+      token: workerToken,
+      slots: 90,
+    });
+    await worker.start();
+    const { app, url, mailbox, now } = gateway;
+    let published = 0;
+    scene = {
+      ...{ url, mailbox, now, key: app.developerKey ?? "" },
+      async publishTerms() {
+        published += 1;
+        const [id, publishedAt] = [`revision ${published}`, new Date(now())];
+        const revision = { id, url: "https://example.com/terms", publishedAt, effectiveAt: new Date(now() + 14 * day) };
+        await app.db.transaction((tx) => publishRevision(tx, revision));
+        return id;
+      },
+    };
+  }, 60_000);
+  afterAll(async () => {
+    worker?.die();
+    await gateway?.[Symbol.asyncDispose]();
+  });
+
+  // On the main port gRPC is Connect's handler in another encoding.
+  describe.each<DoorName>(["REST", "Connect", "gRPC on GRPC_PORT"])("over %s", (door) => {
+    // An account sends 20 invites in a day.
+    beforeAll(() => gateway.pass(day));
+
+    const names = new Set(methodsOf(door).map(({ name }) => name));
+
+    test.each(Object.entries(writes).filter(([name]) => names.has(name)))(
+      "%s has exactly one entry in the audit log",
+      async (name, prepare) => {
+        const { request, token, action, log } = await prepare(scene);
+        const { served } = methodNamed(name);
+        const requestId = nextRequestId();
+        const from = "203.0.113.7";
+        const shown = { token, requestId, from, userAgent: "walker/1" };
+        const outcome = await gateway.call(door, served.method, forDoor(door, served.method, request), shown);
+        expect(outcome).toMatchObject({ slug: "" });
+        const { data } = (await (await log())("/v1/account/audit-log?limit=20")).body;
+        expect(data.filter((entry: { request_id: string }) => entry.request_id === requestId)).toEqual([
+          expect.objectContaining({
+            ...{ action, ip_address: from, user_agent: "walker/1" },
+            actor: {
+              type: expect.stringMatching(/^(user|api_key)$/),
+              id: expect.any(String),
+              name: expect.any(String),
+            },
+            subject_id: expect.stringMatching(/./),
+          }),
+        ]);
+      },
+    );
+
+    test("what is done to a page, and what is refused, has none", async () => {
+      const rest = restClient(scene);
+      const { id } = (await rest("/v1/sessions", {})).body;
+      const agent = (await rest("/v1/agent-sessions", {})).body;
+      const requestIds = new Set<string>();
+      for (const method of walkedMethods.filter(({ served }) => !served.rules.public)) {
+        const isDone = unlogged.includes(method.name);
+        const requestId = nextRequestId();
+        requestIds.add(requestId);
+        const request = requestTo(
+          method,
+          door,
+          isDone ? { SessionService: id, AgentInputService: agent.id } : undefined,
+        );
+        const isAtDoor = door === "REST" ? method.served.route : method.served.kind === "unary";
+        if (!isAtDoor || !(isDone || method.variables.length > 0)) continue;
+        const { slug } = await gateway.call(door, method.served.method, request, { token: scene.key, requestId });
+        expect([method.name, slug === ""]).toEqual([method.name, isDone]);
+      }
+      const { data } = (await rest("/v1/account/audit-log?limit=100")).body;
+      expect(data.filter((entry: { request_id: string }) => requestIds.has(entry.request_id))).toEqual([]);
+    });
+  });
+}
