@@ -1,8 +1,11 @@
+import { create } from "@bufbuild/protobuf";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { place } from "../../src/fleet/placement.ts";
+import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startSessionsApp } from "../support/sessions-app.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -39,4 +42,13 @@ test("should not read the rows of workers that have been lost", async () => {
   expect(placement).toMatchObject({ kind: "placed", worker: { id: "worker-0" } });
   // The one that is alive is looked for, locked, and looked at again.
   expect(read).toBeLessThan(10);
+});
+
+test("puts each session on the worker with the smallest share of its slots taken", async () => {
+  await using running = await startSessionsApp();
+  const [large, small] = [await running.worker({ slots: 6 }), await running.worker({ slots: 2 })];
+  const call = await running.caller();
+  for (let count = 0; count < 4; count += 1)
+    await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
+  expect([large.held.size, small.held.size]).toEqual([3, 1]);
 });

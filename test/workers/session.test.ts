@@ -235,6 +235,9 @@ describe("control and placement", () => {
     const second = await again(3n);
     expect((await second.state()).status).toBe(SessionStatus.LIVE);
     await expect(first.state()).rejects.toMatchObject({ slug: "session-destroyed" });
+    // The gateway of the earlier placement ends what it takes for its own.
+    await first.destroy();
+    expect((await second.state()).status).toBe(SessionStatus.LIVE);
     const placements = worker.sessions.held.filter((held) => held.sessionId === sessionId);
     expect(placements).toMatchObject([{ placementEpoch: 3n }]);
   });
