@@ -60,10 +60,27 @@ async function made(name: string): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
+const secondsAgo = (seconds: number) => sql<Date>`clock_timestamp() - ${seconds} * interval '1 second'`;
+
 function grow(key: string, seconds: number) {
-  const old = sql<Date>`clock_timestamp() - ${seconds} * interval '1 second'`;
-  return database.db.sql.updateTable("idempotency_keys").set({ beat_at: old }).where("key", "=", key).execute();
+  const old = { beat_at: secondsAgo(seconds) };
+  return database.db.sql.updateTable("idempotency_keys").set(old).where("key", "=", key).execute();
 }
+
+/** Runs a request on a gateway that falls silent before its change is committed; `goOn` lets that gateway commit. */
+async function stall(request: Parameters<Idempotency["repeatable"]>[0]) {
+  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
+  const stalled = one.repeatable(request, async (attempt) => {
+    begun();
+    await mayGoOn;
+    return making("stalled", attempt);
+  });
+  await hasBegun;
+  return { stalled, goOn };
+}
+
+const ranTwice = () => Promise.reject(new Error("it ran twice"));
 
 async function isSilent(key: string): Promise<boolean> {
   const silent = sql<boolean>`beat_at < clock_timestamp() - interval '10 seconds'`.as("silent");
@@ -73,14 +90,7 @@ async function isSilent(key: string): Promise<boolean> {
 
 test("should let only the last attempt commit, and give its answer to those before it", async () => {
   const { request, replays } = freshRequest();
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
-  const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
-  const stalled = one.repeatable(request, async (attempt) => {
-    begun();
-    await mayGoOn;
-    return making("stalled", attempt);
-  });
-  await hasBegun;
+  const { stalled, goOn } = await stall(request);
   await grow(request.key, 11);
   const attempts: [boolean, string][] = [];
   const answer = await other.repeatable(request, async (attempt) => {
@@ -107,7 +117,7 @@ test("should not take over what beats, and have the same request wait for it, bu
   await grow(request.key, 11);
   one.start();
   await expect.poll(() => isSilent(request.key), { timeout: 10_000, interval: 20 }).toBe(false);
-  const again = (to: Idempotency) => to.repeatable(request, () => Promise.reject(new Error("it ran twice")));
+  const again = (to: Idempotency) => to.repeatable(request, ranTwice);
   const { db } = database;
   const hasty = createIdempotency({ db, ids, sealer, log: silentLog, wait: 100 });
   await expect(again(hasty)).rejects.toMatchObject({
@@ -161,6 +171,59 @@ test("should keep answers sealed", async () => {
     .where("key", "=", request.key)
     .executeTakeFirstOrThrow();
   expect([row.sealed, row.answer?.includes("a secret")]).toEqual([true, false]);
-  expect(await other.repeatable(request, () => Promise.reject(new Error("it ran twice")))).toEqual(first);
+  expect(await other.repeatable(request, ranTwice)).toEqual(first);
   expect(replays()).toBe(1);
+});
+
+test.each([
+  ["with another body", { hash: Buffer.alloc(32, 1) }, /had another method or body$/],
+  ["of another caller", { caller: "key_2" }, /was another caller's$/],
+])("should not let a request %s take over the attempt of a silent gateway", async (_, changes, detail) => {
+  const { request } = freshRequest();
+  const { stalled, goOn } = await stall(request);
+  await grow(request.key, 3_600);
+  const later = other.repeatable({ ...request, ...changes }, ranTwice);
+  await expect(later).rejects.toMatchObject({ slug: "conflict", detail: expect.stringMatching(detail) });
+  goOn();
+  const { id } = (await stalled) as Profile;
+  expect(await made("stalled")).toContain(id);
+});
+
+test("should take a gateway for alive 9 s after its last heartbeat and for silent after 11 s", async () => {
+  const { request } = freshRequest();
+  const { stalled, goOn } = await stall(request);
+  const hasty = createIdempotency({ db: database.db, ids, sealer, log: silentLog, wait: 0 });
+  await grow(request.key, 9);
+  await expect(hasty.repeatable(request, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
+  await grow(request.key, 11);
+  const answer = await hasty.repeatable(request, async (attempt) => {
+    // The first identifier of both attempts is the same, and theirs alone.
+    attempt.ids.next("ses");
+    return making("after the silence", attempt);
+  });
+  goOn();
+  expect(await stalled).toEqual(answer);
+});
+
+const hour = 3_600;
+
+test("should keep an answer for 24 hours, then delete it and run the request as a new one", async () => {
+  const age = (key: string, seconds: number) => {
+    const old = { created_at: secondsAgo(seconds) };
+    return database.db.sql.updateTable("idempotency_keys").set(old).where("key", "=", key).execute();
+  };
+  const rowsOf = (key: string) =>
+    database.db.sql.selectFrom("idempotency_keys").select("key").where("key", "=", key).execute();
+  const [{ request, replays }, { request: unasked }] = [freshRequest(), freshRequest()];
+  const run = () => one.repeatable(request, (attempt) => making("kept", attempt));
+  const [first] = [await run(), await one.repeatable(unasked, (attempt) => making("unasked", attempt))];
+  for (const { key } of [request, unasked]) await age(key, 24 * hour - 60);
+  await one.sweep();
+  expect(await run()).toEqual(first);
+  for (const { key } of [request, unasked]) await age(key, 24 * hour + 60);
+  expect(await run()).not.toEqual(first);
+  expect(replays()).toBe(1);
+  expect(await rowsOf(unasked.key)).toHaveLength(1);
+  await one.sweep();
+  expect([await rowsOf(unasked.key), await rowsOf(request.key)]).toEqual([[], [{ key: request.key }]]);
 });
