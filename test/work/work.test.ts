@@ -274,3 +274,35 @@ test("what was done or given up before is not looked at again", async () => {
   }
   expect((await readScans()).whole).toBe(before.whole);
 }, 60_000);
+
+test("a failure is not noted on a lane that was claimed by another gateway meanwhile", async () => {
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const attempts: number[] = [];
+  const kind = workOf({
+    schedule: [60_000],
+    async run({ attempt }) {
+      const isFirst = attempts.push(attempt) === 1;
+      await gates[isFirst ? 0 : 1]?.promise;
+      if (isFirst) throw new Error("too late");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1 });
+  await add(runners, kind, "one");
+  await expect.poll(() => attempts, { timeout: 20_000 }).toEqual([1]);
+  const { sql: db } = database.db;
+  const setLane = (lane: { claim: string; leased_until?: Date }) =>
+    db.updateTable("work_lanes").set(lane).where("kind", "=", kind.kind).execute();
+  await setLane({ claim: "-1" });
+  gates[0]?.resolve();
+  const ended = () => runners.metrics.getSingleMetricAsString("pilothouse_work_attempts_total");
+  await expect.poll(ended, { timeout: 20_000 }).toMatch(/outcome="(failed|lost)"} 1/);
+  const job = db.selectFrom("work_jobs").select(["attempts", "complaint"]).where("kind", "=", kind.kind);
+  expect(await job.execute()).toEqual([{ attempts: 0, complaint: null }]);
+  const lane = db.selectFrom("work_lanes").select(["claim", "failures"]).where("kind", "=", kind.kind);
+  expect(await lane.execute()).toEqual([{ claim: "-1", failures: 0 }]);
+  // The lease of the other gateway lapses: the next attempt counts as the first, and waits for nothing.
+  await setLane({ claim: "-1", leased_until: new Date(0) });
+  await expect.poll(() => attempts, { timeout: 20_000 }).toEqual([1, 1]);
+  gates[1]?.resolve();
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+});
