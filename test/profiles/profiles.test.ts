@@ -255,6 +255,28 @@ test("should take the save of a worker that comes back, unless a newer session h
   await destroy(call, third.id);
 });
 
+test("should refuse a save when the profile has a newer version than the session restored", async () => {
+  const call = await running.caller();
+  const { id } = await createProfile(call);
+  await save(call, id, 1_000);
+  const { promise: packed, resolve: pack } = Promise.withResolvers<void>();
+  packing = packed;
+  const { id: late } = await launch(call, id);
+  await destroy(call, late);
+  const { db } = running.app;
+  await db.sql.updateTable("profiles").set({ version: "7" }).where("id", "=", id).execute();
+  storeSize = 2_000;
+  pack();
+  const lastEvent = async () => (await eventsOf(late)).at(-1);
+  await expect.poll(lastEvent, { timeout: 20_000 }).toMatchObject({
+    type: "session.profile_save_failed",
+    data: { session_id: late, profile_id: id, detail: "the profile was changed meanwhile" },
+  });
+  expect((await get(call, id)).sizeBytes).toBe(1_000n);
+  const stores = db.sql.selectFrom("profile_stores").select("id").where("profile_id", "=", id);
+  await expect.poll(() => stores.execute(), { timeout: 20_000 }).toHaveLength(1);
+});
+
 test("should tell once that a worker could not save, and let the profile go", async () => {
   const call = await running.caller();
   const { id } = await createProfile(call);
