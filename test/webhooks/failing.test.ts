@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createFailingWatch } from "../../src/webhooks/closing.ts";
 import { mailAbout } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { restClient } from "../support/rest.ts";
@@ -55,3 +56,18 @@ test("an endpoint that fails for 5 days is made inactive, with an audit entry an
   const mail = await mailAbout(gateway.mailbox, email, "A webhook was made inactive");
   expect(mail.text).toMatch(/^Hello .+,\n\nthe webhook .+ has failed for 5 days/);
 }, 90_000);
+
+test("an endpoint is made inactive only when its failures lie 12 hours apart", async () => {
+  const { rest } = await gateway.signUp();
+  const id = await register(rest, endpoints.url("/rarely-used"), { events: ["api_key.revoked"] });
+  const watch = createFailingWatch(gateway.app);
+  const isActiveWith = async (apartMs: number) => {
+    const since = gateway.now() - 200 * hour;
+    const failures = { failing_since: new Date(since), last_failure_at: new Date(since + apartMs) };
+    await gateway.app.db.sql.updateTable("webhook_endpoints").set(failures).where("id", "=", id).execute();
+    await watch.run();
+    return (await rest(`/v1/webhooks/${id}`)).body.active;
+  };
+  expect([await isActiveWith(0), await isActiveWith(12 * hour - 60_000)]).toEqual([true, true]);
+  expect(await isActiveWith(12 * hour + 60_000)).toBe(false);
+});
