@@ -163,6 +163,24 @@ test("what is paid too little, too late or too much is kept and told, and change
   expect(await eventsOf(ada, little.id)).toEqual(["crypto.order.failed"]);
 }, 60_000);
 
+test("an exact payment after the end is too late, and wants no other look once it was returned", async () => {
+  const ada = await gateway.signUp();
+  const order = await open(ada);
+  await press(order.checkout_url, "expire");
+  await orderUntil(ada, order.id, "failed");
+  const { db, work } = gateway.app;
+  const select = db.sql.selectFrom("crypto_orders").select(["crypto_amount_paid", "irregularity"]);
+  const paid = () => select.where("id", "=", order.id).executeTakeFirstOrThrow();
+  await press(order.checkout_url, "pay");
+  const late = { crypto_amount_paid: order.crypto_amount, irregularity: "too_late" };
+  await expect.poll(paid).toEqual(late);
+  await gateway.admin("refund", "--order", order.id);
+  await db.transaction(async (tx) => work.enqueue(tx, orderWork, { lane: order.id, data: {} }));
+  const jobs = db.sql.selectFrom("work_jobs").select("id").where("lane", "=", order.id);
+  await expect.poll(() => jobs.execute()).toEqual([]);
+  expect(await paid()).toEqual({ ...late, irregularity: null });
+});
+
 test("an order is cancelled only where nothing was paid, and fires no event", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
