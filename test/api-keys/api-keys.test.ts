@@ -103,6 +103,9 @@ test("should answer expired-key, and revoked-key once a sweep has found it a day
   await expect(authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
   await keys.sweep();
   await expect(authenticate(`Bearer ${soon.token}`)).rejects.toMatchObject({ slug: "expired-key" });
+  const recent = await createKey({ expiresAt: new Date(Date.now() - 23 * 3_600_000) });
+  await keys.sweep();
+  await expect(authenticate(`Bearer ${recent.token}`)).rejects.toMatchObject({ slug: "expired-key" });
   const old = await createKey({ expiresAt: new Date(Date.now() - 25 * 3_600_000) });
   await expect(authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "expired-key" });
   await keys.sweep();

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
+import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import {
@@ -253,6 +254,23 @@ test("should take the save of a worker that comes back, unless a newer session h
   expect((await eventsOf(first)).map(({ type }) => type)).toEqual(ends);
   expect((await eventsOf(second)).map(({ type }) => type)).toEqual([...ends, "session.profile_save_failed"]);
   await destroy(call, third.id);
+});
+
+test("should hold a profile for 20 s after its session's end, and wait 10 minutes for its save", async () => {
+  const call = await running.caller();
+  const { id } = await createProfile(call);
+  const { promise: packed, resolve: pack } = Promise.withResolvers<void>();
+  packing = packed;
+  const { id: session } = await launch(call, id);
+  await destroy(call, session);
+  const fromNow = (column: string) => sql<number>`extract(epoch from ${sql.ref(column)} - clock_timestamp())::float`;
+  const { held, due } = await running.app.db.sql
+    .selectFrom("profile_uses")
+    .select([fromNow("held_until").as("held"), fromNow("due_at").as("due")])
+    .where("session_id", "=", session)
+    .executeTakeFirstOrThrow();
+  pack();
+  expect([Math.ceil(held / 10), Math.ceil(due / 60)]).toEqual([2, 10]);
 });
 
 test("should refuse a save when the profile has a newer version than the session restored", async () => {

@@ -136,7 +136,13 @@ test("an invite is for the address that it names, once, for 7 days, and as it wa
   expect(await accept(fresh, grace)).toBe("invalid-auth-token");
   const late = await invite(owner, eve.email);
   const token = await tokenFor(eve);
-  gateway.pass(7 * day);
+  const inTime = await gateway.signUp();
+  await invite(owner, inTime.email);
+  const tokenInTime = await tokenFor(inTime);
+  gateway.pass(7 * day - 60_000);
+  const soon = await loginTo(inTime, inTime.accountId);
+  expect((await call(acceptInvite, { token: tokenInTime }, soon)).slug).toBe("");
+  gateway.pass(60_000);
   const again = await loginTo(owner, owner.accountId);
   expect((await call(acceptInvite, { token }, await loginTo(eve, eve.accountId))).slug).toBe("invalid-auth-token");
   expect((await listBy("EXPIRED", again)).data).toMatchObject([{ id: late.answer.id }]);
