@@ -6,7 +6,7 @@ import type { Attempt } from "../../src/call.ts";
 import { type Profile, ProfileSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { createIdempotency, type Idempotency } from "../../src/idempotency/idempotency.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { fail } from "../../src/platform/errors.ts";
+import { type Failure, fail } from "../../src/platform/errors.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { createSealer } from "../../src/platform/secrets/secrets-sealer.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -19,6 +19,8 @@ let database: TestDatabase;
 /** Gateways that are never heard of: their hearts are not started. */
 let one: Idempotency;
 let other: Idempotency;
+/** Waits for no earlier attempt. */
+let hasty: Idempotency;
 
 beforeAll(async () => {
   database = await startTestDatabase();
@@ -26,6 +28,7 @@ beforeAll(async () => {
   await db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
   one = createIdempotency({ db, ids, sealer, log: silentLog });
   other = createIdempotency({ db, ids, sealer, log: silentLog });
+  hasty = createIdempotency({ db, ids, sealer, log: silentLog, wait: 0 });
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
@@ -67,17 +70,19 @@ function grow(key: string, seconds: number) {
   return database.db.sql.updateTable("idempotency_keys").set(old).where("key", "=", key).execute();
 }
 
-/** Runs a request on a gateway that falls silent before its change is committed; `goOn` lets that gateway commit. */
-async function stall(request: Parameters<Idempotency["repeatable"]>[0]) {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+/** Runs a request until its change is to be committed; `goOn` commits it, or a failure, and `giveUp` throws. */
+async function stall(request: Parameters<Idempotency["repeatable"]>[0], gateway = one) {
+  const { promise: mayGoOn, resolve: goOn, reject: giveUp } = Promise.withResolvers<Failure | undefined>();
   const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
-  const stalled = one.repeatable(request, async (attempt) => {
+  const stalled = gateway.repeatable(request, async (attempt) => {
+    // The first identifier of all attempts is the same: the change of each is its own.
+    if (attempt.resumes) attempt.ids.next("ses");
     begun();
-    await mayGoOn;
-    return making("stalled", attempt);
+    const failure = await mayGoOn;
+    return failure ? attempt.commit(async () => failure) : making("stalled", attempt);
   });
   await hasBegun;
-  return { stalled, goOn };
+  return { stalled, goOn: () => goOn(undefined), commit: goOn, giveUp };
 }
 
 const ranTwice = () => Promise.reject(new Error("it ran twice"));
@@ -118,8 +123,6 @@ test("should not take over what beats, and have the same request wait for it, bu
   one.start();
   await expect.poll(() => isSilent(request.key), { timeout: 10_000, interval: 20 }).toBe(false);
   const again = (to: Idempotency) => to.repeatable(request, ranTwice);
-  const { db } = database;
-  const hasty = createIdempotency({ db, ids, sealer, log: silentLog, wait: 100 });
   await expect(again(hasty)).rejects.toMatchObject({
     slug: "conflict",
     detail: expect.stringMatching(/is still running$/),
@@ -192,7 +195,6 @@ test.each([
 test("should take a gateway for alive 9 s after its last heartbeat and for silent after 11 s", async () => {
   const { request } = freshRequest();
   const { stalled, goOn } = await stall(request);
-  const hasty = createIdempotency({ db: database.db, ids, sealer, log: silentLog, wait: 0 });
   await grow(request.key, 9);
   await expect(hasty.repeatable(request, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
   await grow(request.key, 11);
@@ -203,6 +205,62 @@ test("should take a gateway for alive 9 s after its last heartbeat and for silen
   });
   goOn();
   expect(await stalled).toEqual(answer);
+});
+
+const away = fail("internal");
+const full = fail("capacity-unavailable");
+
+test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
+  ["commits its change", ({ goOn }) => goOn()],
+  ["gives its key back", ({ commit }) => commit(full)],
+])("should give an attempt that %s after it was taken over the answer of its successor", async (_, end) => {
+  const { request } = freshRequest();
+  const zombie = await stall(request);
+  await grow(request.key, 11);
+  const successor = await stall(request, other);
+  end(zombie);
+  await expect(hasty.repeatable(request, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
+  successor.goOn();
+  const answer = await successor.stalled;
+  expect(answer).toMatchObject({ name: "stalled" });
+  expect(await zombie.stalled).toEqual(answer);
+});
+
+test("should take no attempt for silent because another one has failed", async () => {
+  const [{ request }, { request: otherKey }, { request: failing }] = [freshRequest(), freshRequest(), freshRequest()];
+  const otherAccount = { ...failing, accountId: ids.next("acc") };
+  await database.db.transaction((tx) => insertAccount(tx, { id: otherAccount.accountId, name: "Test", tier: "free" }));
+  const zombie = await stall(request);
+  await grow(request.key, 11);
+  const running = [await stall(request, other), await stall(otherKey), await stall(otherAccount)];
+  // A failure that trying again may cure has the next attempt begin at once.
+  zombie.giveUp(away);
+  await expect(zombie.stalled).rejects.toBe(away);
+  await expect(one.repeatable(failing, () => Promise.reject(away))).rejects.toBe(away);
+  for (const each of [request, otherKey, otherAccount])
+    await expect(hasty.repeatable(each, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
+  for (const { stalled, goOn } of running) {
+    goOn();
+    expect(await stalled).toMatchObject({ name: "stalled" });
+  }
+});
+
+test("should keep alive the attempts of its own gateway alone", async () => {
+  const [{ request: dead }, { request: alive }, { request: taken }] = [freshRequest(), freshRequest(), freshRequest()];
+  const zombie = await stall(taken, other);
+  await grow(taken.key, 11);
+  const running = [await stall(taken), await stall(dead), await stall(alive, other)];
+  for (const { key } of [dead, alive, taken]) await grow(key, 11);
+  other.start();
+  await expect.poll(() => isSilent(alive.key), { timeout: 10_000, interval: 20 }).toBe(false);
+  await other.stop();
+  expect([await isSilent(dead.key), await isSilent(taken.key)]).toEqual([true, true]);
+  for (const { stalled, goOn } of running) {
+    goOn();
+    await stalled;
+  }
+  zombie.goOn();
+  await zombie.stalled;
 });
 
 const hour = 3_600;
@@ -226,4 +284,19 @@ test("should keep an answer for 24 hours, then delete it and run the request as 
   expect(await rowsOf(unasked.key)).toHaveLength(1);
   await one.sweep();
   expect([await rowsOf(unasked.key), await rowsOf(request.key)]).toEqual([[], [{ key: request.key }]]);
+});
+
+test("should change the row of no other account and no other key", async () => {
+  const [{ request }, kept] = [freshRequest(), freshRequest()];
+  const others = { ...request, accountId: ids.next("acc"), hash: Buffer.alloc(32, 2) };
+  await database.db.transaction((tx) => insertAccount(tx, { id: others.accountId, name: "Test", tier: "free" }));
+  const run = (of: typeof request, name: string) => one.repeatable(of, (attempt) => making(name, attempt));
+  const answer = await run(kept.request, "kept");
+  const { stalled, goOn } = await stall(others);
+  // The first attempt gives its key back, the second keeps its answer.
+  await expect(one.repeatable(request, (attempt) => attempt.commit(async () => full))).rejects.toBe(full);
+  expect(await run(request, "own")).toMatchObject({ name: "own" });
+  goOn();
+  expect(await stalled).toMatchObject({ name: "stalled" });
+  expect([await run(kept.request, "again"), kept.replays()]).toEqual([answer, 1]);
 });
