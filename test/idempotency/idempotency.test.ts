@@ -213,17 +213,17 @@ const full = fail("capacity-unavailable");
 test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
   ["commits its change", ({ goOn }) => goOn()],
   ["gives its key back", ({ commit }) => commit(full)],
-])("should give an attempt that %s after it was taken over the answer of its successor", async (_, end) => {
+])("should refuse the outcome of an attempt that %s after it was taken over", async (_, end) => {
   const { request } = freshRequest();
-  const zombie = await stall(request);
+  const zombie = await stall(request, hasty);
   await grow(request.key, 11);
   const successor = await stall(request, other);
   end(zombie);
-  await expect(hasty.repeatable(request, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
+  const running = { slug: "conflict", detail: expect.stringMatching(/is still running$/) };
+  await expect(zombie.stalled).rejects.toMatchObject(running);
   successor.goOn();
   const answer = await successor.stalled;
-  expect(answer).toMatchObject({ name: "stalled" });
-  expect(await zombie.stalled).toEqual(answer);
+  expect(await one.repeatable(request, ranTwice)).toEqual(answer);
 });
 
 test("should take no attempt for silent because another one has failed", async () => {
@@ -295,8 +295,12 @@ test("should change the row of no other account and no other key", async () => {
   const { stalled, goOn } = await stall(others);
   // The first attempt gives its key back, the second keeps its answer.
   await expect(one.repeatable(request, (attempt) => attempt.commit(async () => full))).rejects.toBe(full);
-  expect(await run(request, "own")).toMatchObject({ name: "own" });
+  const rows = database.db.sql.selectFrom("idempotency_keys").select("account_id").where("key", "=", request.key);
+  expect(await rows.execute()).toEqual([{ account_id: others.accountId }]);
+  const own = await run(request, "own");
   goOn();
-  expect(await stalled).toMatchObject({ name: "stalled" });
+  const foreign = await stalled;
+  expect(foreign).toMatchObject({ name: "stalled" });
+  expect([await run(request, "again"), await run(others, "again")]).toEqual([own, foreign]);
   expect([await run(kept.request, "again"), kept.replays()]).toEqual([answer, 1]);
 });
