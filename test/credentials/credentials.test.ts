@@ -170,6 +170,14 @@ test("the way back stays open for 72 hours, whatever is changed meanwhile", asyn
   expect((await call(undoEmailChange, { token: late.undo })).slug).toBe("invalid-auth-token");
 });
 
+test("a change of the address can be confirmed for 24 hours", async () => {
+  const [early, late] = [await askFor(await gateway.signUp()), await askFor(await gateway.signUp())];
+  gateway.pass(day - 60_000);
+  expect((await call(confirmEmailChange, { token: early.token })).slug).toBe("");
+  gateway.pass(60_000);
+  expect((await call(confirmEmailChange, { token: late.token })).slug).toBe("invalid-auth-token");
+});
+
 test("a user causes 5 mails an hour, and an address gets no more", async () => {
   const person = await gateway.signUp();
   const ask = async (by: Person, email: string) =>

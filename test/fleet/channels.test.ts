@@ -43,8 +43,13 @@ test("connections of workers that nobody calls are let go, and what streams on t
   const events = callServerStreaming(first.client, WorkerService.method.watch, create(WatchCommandSchema));
   await events.next();
 
-  vi.spyOn(performance, "now").mockReturnValue(performance.now() + 11 * 60_000);
+  const clock = vi.spyOn(performance, "now");
+  const at = performance.now();
+  clock.mockReturnValue(at + 9 * 60_000);
   channels.to(worker("wrk_2"));
+  expect(channels.to(worker("wrk_1"))).toBe(first);
+  clock.mockReturnValue(at + 20 * 60_000);
+  channels.to(worker("wrk_3"));
   next.resolve();
   next = Promise.withResolvers();
   expect((await events.next()).value).toMatchObject({ type: "session.console" });

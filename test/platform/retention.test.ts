@@ -1,0 +1,104 @@
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { cryptoOrders } from "../../src/billing/order-feature.ts";
+import { status } from "../../src/status/feature.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+
+const minute = 60_000;
+const day = 1_440 * minute;
+
+let running: SessionsApp;
+let accountId: string;
+beforeAll(async () => {
+  running = await startSessionsApp();
+  accountId = (await running.caller())().principal.accountId;
+});
+afterAll(() => running?.[Symbol.asyncDispose]());
+
+/** Rows that are deleted some time after a moment that they name. */
+interface KeptRows {
+  readonly keptFor: number;
+  /** Inserts a row whose time begins at a moment. */
+  insert(id: string, at: Date): Promise<unknown>;
+  findIds(): Promise<{ id: string }[]>;
+  sweep(): Promise<unknown>;
+}
+
+const subscriber = { asked: [], end_token: Buffer.alloc(1), confirm_hash: null };
+
+const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
+  "mails that could not be sent": ({ db, mailer }) => ({
+    keptFor: 30 * day,
+    insert: (id, at) =>
+      db.sql
+        .insertInto("mails")
+        .values({ id, user_id: null, kind: "security", content: Buffer.alloc(1), created_at: at })
+        .execute(),
+    findIds: () => db.sql.selectFrom("mails").select("id").execute(),
+    sweep: () => Promise.all(mailer.jobs.map(({ run }) => run())),
+  }),
+  "quotes that have lapsed": (app) => ({
+    keptFor: 30 * day,
+    insert: (id, at) =>
+      app.db.sql
+        .insertInto("crypto_orders")
+        .values({
+          ...{ id, account_id: accountId, status: "quoted", tier: "personal", months: 1, currency: "USD" },
+          ...{ amount_cents: 1, crypto_currency: "btc", crypto_amount: "1", exchange_rate: "1" },
+          ...{ created_at: at, updated_at: at, quote_expires_at: at, livemode: false, sandbox: true },
+        })
+        .execute(),
+    findIds: () => app.db.sql.selectFrom("crypto_orders").select("id").execute(),
+    async sweep() {
+      const processors = { ...app.processors, crypto: undefined };
+      const { jobs = [] } = cryptoOrders.create?.({ ...app, processors, metrics: new Registry() }) ?? {};
+      await Promise.all(jobs.map(({ run }) => run()));
+    },
+  }),
+  "incidents that have ended": (app) => ({
+    keptFor: 26 * 31 * day,
+    insert: (id, at) =>
+      app.db.sql
+        .insertInto("status_incidents")
+        .values({
+          ...{ id, origin: "operator", title: "A disk", health: "degraded", components: ["api"] },
+          ...{ started_at: at, resolved_at: at, changed_at: at, told_at: at },
+        })
+        .execute(),
+    findIds: () => app.db.sql.selectFrom("status_incidents").select("id").execute(),
+    sweep: () => Promise.all((status.create?.(app).jobs ?? []).map(({ run }) => run())),
+  }),
+  "subscriptions that were never confirmed": ({ db, status: { subscriptions } }) => ({
+    keptFor: day,
+    insert: (id, at) =>
+      db.sql
+        .insertInto("status_subscribers")
+        .values({ ...subscriber, id, email: id, end_hash: Buffer.from(id), confirm_until: at })
+        .execute(),
+    findIds: () => db.sql.selectFrom("status_subscribers").select("id").execute(),
+    sweep: () => subscriptions.sweep(),
+  }),
+  "subscriptions that have ended": ({ db, status: { subscriptions } }) => ({
+    keptFor: 30 * day,
+    insert: (id, at) =>
+      db.sql
+        .insertInto("status_subscribers")
+        .values({
+          ...{ ...subscriber, id, email: id, end_hash: Buffer.from(id) },
+          ...{ confirm_until: new Date(0), confirmed_at: at, ended_at: at },
+        })
+        .execute(),
+    findIds: () => db.sql.selectFrom("status_subscribers").select("id").where("ended_at", "is not", null).execute(),
+    sweep: () => subscriptions.sweep(),
+  }),
+};
+
+test.each(Object.keys(kinds))("%s are deleted when their time is over and no minute before", async (kind) => {
+  const rows = kinds[kind]?.(running.app);
+  if (!rows) throw new Error(`there is no ${kind}`);
+  const { keptFor, insert, findIds, sweep } = rows;
+  await insert(`${kind} old`, new Date(Date.now() - keptFor - minute));
+  await insert(`${kind} young`, new Date(Date.now() - keptFor + minute));
+  await sweep();
+  expect(await findIds()).toEqual([{ id: `${kind} young` }]);
+});
