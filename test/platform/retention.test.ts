@@ -27,6 +27,29 @@ interface KeptRows {
 const subscriber = { asked: [], end_token: Buffer.alloc(1), confirm_hash: null };
 
 const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
+  "stores of interrupted saves": ({ db, profiles }) => ({
+    keptFor: 5 * minute,
+    async insert(id, at) {
+      await db.sql
+        .insertInto("profiles")
+        .values({
+          id,
+          account_id: accountId,
+          name: id,
+          labels: "{}",
+          description: null,
+          created_at: at,
+          updated_at: at,
+        })
+        .execute();
+      await db.sql
+        .insertInto("profile_stores")
+        .values({ id, profile_id: id, data_key: Buffer.alloc(1), created_at: at })
+        .execute();
+    },
+    findIds: () => db.sql.selectFrom("profile_stores").select("id").execute(),
+    sweep: () => Promise.all(profiles.saves.jobs.map(({ run }) => run())),
+  }),
   "mails that could not be sent": ({ db, mailer }) => ({
     keptFor: 30 * day,
     insert: (id, at) =>

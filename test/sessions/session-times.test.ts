@@ -1,16 +1,20 @@
 import { create } from "@bufbuild/protobuf";
-import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { EmptySchema, timestampMs } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { type CreateCommand, ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { CreateProfileRequestSchema, GetProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import {
+  CreateCdpUrlRequestSchema,
   CreateSessionRequestSchema,
   DestroySessionRequestSchema,
   WatchSessionRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
+import { createSessionKeeper } from "../../src/sessions/session-keeper.ts";
+import { createSessionMetrics } from "../../src/sessions/session-metrics.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
@@ -70,11 +74,14 @@ test("a session whose worker does not end it in time is ended without it", async
   const call = await running.caller();
   const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
   const { db } = running.app;
-  await db.sql
-    .updateTable("sessions")
-    .set({ expires_at: sql<Date>`now() - interval '11 s'` })
-    .where("id", "=", id)
-    .execute();
+  const expire = (seconds: number) => {
+    const over = { expires_at: sql<Date>`now() - ${seconds} * interval '1 s'` };
+    return db.sql.updateTable("sessions").set(over).where("id", "=", id).execute();
+  };
+  await expire(8);
+  const keeper = createSessionKeeper({ ...running.app, sessionMetrics: createSessionMetrics(createMetrics()) });
+  expect(await db.transaction((tx) => keeper.endOverdue(tx))).toBe(0);
+  await expire(11);
   const row = db.sql.selectFrom("sessions").select(["status", "ended_reason"]).where("id", "=", id);
   await expect
     .poll(() => row.executeTakeFirst(), { timeout: 10_000 })
@@ -127,4 +134,12 @@ test("the events of a session's browser are followed for as long as it runs", as
   expect(watches).toBe(1);
   leaving.abort();
   await iterator.return?.();
+});
+
+test("an address of the DevTools protocol can be used for an hour", async () => {
+  const call = await running.caller();
+  const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
+  const { expiresAt } = await running.sessions.createCdpUrl(call(), create(CreateCdpUrlRequestSchema, { id }));
+  const left = (expiresAt ? timestampMs(expiresAt) : 0) - Date.now();
+  expect(Math.ceil(left / 60_000)).toBe(60);
 });
