@@ -1,0 +1,155 @@
+// npm run mutate: changes sources one small step at a time in a copy of the checkout, and prints which changes no test notices.
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { StartRefused } from "../src/platform/start-refused.ts";
+import { type Mutant, makeMutants } from "./mutate/mutants.ts";
+import { print, runCommand } from "./run-command.ts";
+
+const help = `npm run mutate -- [options] [group or file ...]
+
+  --kinds where,and,if,duration   makes these kinds of mutants alone
+  --lines 120-180                 makes mutants of these lines alone, such as those that a change touches
+  --tests test/a,test/b           runs these tests instead of those that are named for the files
+  --deadline 120                  seconds for the tests of a mutant; three times what they take without one, by default
+
+Groups and files are those of tools/mutate/targets.json, which names the tests of each file; without tests, those that
+import the file. A mutant whose tests fail, or miss the deadline, is killed. Exits with 1 when one survives.`;
+
+type Targets = Readonly<Record<string, readonly string[]>>;
+
+interface Survivor {
+  readonly file: string;
+  readonly mutant: Mutant;
+}
+
+/** Reads which files are to be mutated, with their tests, or those given for all. */
+function readTargets(named: readonly string[], tests?: readonly string[]): Targets {
+  const path = new URL("./mutate/targets.json", import.meta.url);
+  const groups: Readonly<Record<string, Targets>> = JSON.parse(readFileSync(path, "utf8"));
+  const all: Targets = Object.assign({}, ...Object.values(groups));
+  const chosen: Targets =
+    named.length === 0 ? all : Object.assign({}, ...named.map((name) => groups[name] ?? { [name]: all[name] ?? [] }));
+  return tests ? Object.fromEntries(Object.keys(chosen).map((file) => [file, tests])) : chosen;
+}
+
+/** Copies what git knows of, or would add, beside the generated code; packages are linked. */
+function copyCheckout(): string {
+  const copy = mkdtempSync(join(tmpdir(), "pilothouse-mutate-"));
+  const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { encoding: "utf8" });
+  for (const file of [...files.trimEnd().split("\n"), "src/gen"]) {
+    cpSync(file, join(copy, file), { recursive: true });
+  }
+  symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
+  return copy;
+}
+
+/** Ends a process and all that it has started. */
+async function endGroup(child: ChildProcess): Promise<void> {
+  const kill = (signal: NodeJS.Signals) => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, signal);
+    } catch {
+      // It has ended.
+    }
+  };
+  kill("SIGTERM");
+  const timer = setTimeout(kill, 5_000, "SIGKILL");
+  if (child.exitCode === null) await once(child, "exit");
+  clearTimeout(timer);
+  kill("SIGKILL");
+}
+
+type Verdict = "passed" | "failed" | "late";
+
+interface TestRun {
+  readonly copy: string;
+  readonly file: string;
+  readonly tests: readonly string[];
+  readonly deadline: number;
+  readonly signal: AbortSignal;
+}
+
+/** Runs the tests of a file in the copy until the first that fails. */
+async function runTests({ copy, file, tests, deadline, signal }: TestRun): Promise<Verdict> {
+  const which = tests.length > 0 ? ["run", ...tests] : ["related", "--run", file];
+  const late = AbortSignal.timeout(deadline);
+  const child = spawn("vitest", [...which, "--bail=1", "--reporter=dot"], {
+    cwd: copy,
+    detached: true,
+    stdio: "ignore",
+  });
+  const ended = once(child, "exit");
+  const aborted = once(AbortSignal.any([late, signal]), "abort");
+  await Promise.race([ended, aborted]);
+  await endGroup(child);
+  signal.throwIfAborted();
+  if (late.aborted) return "late";
+  return child.exitCode === 0 ? "passed" : "failed";
+}
+
+const secondsSince = (begin: number): string => `${((performance.now() - begin) / 1_000).toFixed(1)} s`;
+
+/** Tries the mutants of a file; returns those that survive. */
+async function mutateFile(run: Omit<TestRun, "deadline">, wanted: (mutant: Mutant) => boolean, given?: number) {
+  const { copy, file } = run;
+  const path = join(copy, file);
+  const original = readFileSync(path, "utf8");
+  const mutants = makeMutants(original).filter(wanted);
+  const begin = performance.now();
+  if ((await runTests({ ...run, deadline: given ?? 1_200_000 })) !== "passed")
+    throw new StartRefused(`the tests of ${file} fail without a mutant`);
+  const deadline = given ?? Math.ceil(3 * (performance.now() - begin)) + 20_000;
+  print(`${file}: ${mutants.length} mutants, ${secondsSince(begin)} without one`);
+  const survivors: Survivor[] = [];
+  for (const mutant of mutants) {
+    const begun = performance.now();
+    writeFileSync(path, mutant.source);
+    const verdict = await runTests({ ...run, deadline }).finally(() => writeFileSync(path, original));
+    if (verdict === "passed") survivors.push({ file, mutant });
+    const word = { passed: "SURVIVED", failed: "killed", late: "killed (late)" }[verdict];
+    print(`  ${word} ${secondsSince(begun)} ${file}:${mutant.line} ${mutant.change}`);
+  }
+  return { survivors, tried: mutants.length };
+}
+
+function readOptions() {
+  const text = { type: "string" } as const;
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { kinds: text, lines: text, tests: text, deadline: text, help: { type: "boolean" } },
+  });
+  const kinds = values.kinds?.split(",");
+  const [first = 1, last = first] = (values.lines ?? `1-${Number.MAX_SAFE_INTEGER}`).split("-").map(Number);
+  const wanted = ({ kind, line }: Mutant) => (kinds?.includes(kind) ?? true) && line >= first && line <= last;
+  const deadline = values.deadline === undefined ? undefined : Number(values.deadline) * 1_000;
+  return {
+    wanted,
+    deadline,
+    targets: readTargets(positionals, values.tests?.split(",")),
+    isHelp: values.help ?? false,
+  };
+}
+
+await runCommand(async (signal) => {
+  const { wanted, deadline, targets, isHelp } = readOptions();
+  if (isHelp) return print(help);
+  const copy = copyCheckout();
+  const survivors: Survivor[] = [];
+  let tried = 0;
+  try {
+    for (const [file, tests] of Object.entries(targets)) {
+      const result = await mutateFile({ copy, file, tests, signal }, wanted, deadline);
+      survivors.push(...result.survivors);
+      tried += result.tried;
+    }
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+    print(`${tried} mutants, ${survivors.length} survived`);
+    for (const { file, mutant } of survivors) print(`  ${file}:${mutant.line} ${mutant.change}`);
+  }
+  if (survivors.length > 0) process.exitCode = 1;
+});
