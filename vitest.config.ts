@@ -1,26 +1,46 @@
-import { defineConfig } from "vitest/config";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { SlowestFirst } from "./test/support/slowest-first.ts";
+
+/** The tiers of files that their names say, such as `x.unit.test.ts`; `x.test.ts` is of the tier `service`. */
+const named = ["unit", "browser", "system", "long"] as const;
+
+type Tier = TestProjectInlineConfiguration["test"];
+
+/** Holds for every tier. */
+const common: Tier = {
+  environment: "node",
+  setupFiles: "test/support/each-file.ts",
+  // Tests drive real browsers and a real database: two files at a time are what two cores carry.
+  maxWorkers: 2,
+  // Of the tests of a file that may run at once.
+  maxConcurrency: 2,
+  // What takes 10 s by itself takes 30 behind other suites.
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  // What a test polls for is done by other processes: behind the tests of another file the usual second is too short.
+  expect: { poll: { timeout: 20_000 } },
+  retry: 0,
+  allowOnly: false,
+};
+
+/** Files of such a tier share a process, and with it the modules: they change nothing that the next one would see. */
+const shared: Tier = { isolate: false, restoreMocks: true };
+
+const tiers: readonly Tier[] = [
+  { name: "unit", ...shared },
+  { name: "service", exclude: named.map((tier) => `test/**/*.${tier}.test.ts`), ...shared },
+  { name: "browser" },
+  { name: "system" },
+  // Minutes each: `npm run test-long`.
+  { name: "long" },
+];
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    // Minutes each: `npm run test-long`.
-    exclude: process.env.LONG_TESTS ? [] : ["test/**/*.long.test.ts"],
-    environment: "node",
-    globalSetup: "test/support/global-setup.ts",
-    setupFiles: "test/support/each-file.ts",
-    // Tests drive real browsers and a real database: two files at a time are what two cores carry.
-    maxWorkers: 2,
-    // Of the tests of a file that may run at once.
-    maxConcurrency: 2,
+    projects: tiers.map((tier) => {
+      const suffix = tier?.name === "service" ? "" : `.${tier?.name}`;
+      return { test: { ...common, include: [`test/**/*${suffix}.test.ts`], ...tier } };
+    }),
     sequence: { sequencer: SlowestFirst },
-    // What takes 10 s by itself takes 30 behind other suites.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
-    // What a test polls for is done by other processes: behind the tests of another file the usual second is too short.
-    expect: { poll: { timeout: 20_000 } },
-    retry: 0,
-    allowOnly: false,
-    passWithNoTests: false,
   },
 });

@@ -4,4 +4,4 @@
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up
-LONG_TESTS=1 LEAK_CHECK_WAVES=${1:-10} LEAK_CHECK_SESSIONS=${2:-35} exec vitest run test/chaos/leak-check.long.test.ts
+LEAK_CHECK_WAVES=${1:-10} LEAK_CHECK_SESSIONS=${2:-35} exec vitest run test/chaos/leak-check.long.test.ts

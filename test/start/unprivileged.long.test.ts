@@ -3,5 +3,5 @@ import { testAsUser, userLimit } from "./as-user.ts";
 
 // What has to hold for an ordinary user as it does for root.
 test("an ordinary user's start and isolation pass the same tests", { timeout: userLimit }, () =>
-  testAsUser("test/isolation", "test/start/start.test.ts"),
+  testAsUser("test/isolation", "test/start/start.system.test.ts"),
 );

@@ -11,13 +11,14 @@ const slowest = [
   "e2e/scaled",
 ];
 
-/** Begins with the slowest files, and goes on in the usual order. */
+/** Orders files by tier, since files of a tier share processes, and within a tier begins with the slowest. */
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const usual = await super.sort(files);
-    const rank = ({ moduleId }: TestSpecification): number => {
-      const found = slowest.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-      return found < 0 ? slowest.length : found;
+    const tiers = this.ctx.projects.map(({ name }) => name);
+    const rank = ({ moduleId, project }: TestSpecification): number => {
+      const found = slowest.findIndex((name) => moduleId.includes(`/test/${name}.`));
+      return tiers.indexOf(project.name) * slowest.length + (found < 0 ? slowest.length : found);
     };
     return usual.toSorted((a, b) => rank(a) - rank(b));
   }
