@@ -24,11 +24,16 @@ const common: Tier = {
 };
 
 /** Files of such a tier share a process, and with it the modules: they change nothing that the next one would see. */
-const shared: Tier = { isolate: false, restoreMocks: true };
+const shared: Tier = { isolate: false };
 
 const tiers: readonly Tier[] = [
   { name: "unit", ...shared },
-  { name: "service", exclude: named.map((tier) => `test/**/*.${tier}.test.ts`), ...shared },
+  {
+    name: "service",
+    globalSetup: "test/support/shared-postgres.ts",
+    exclude: named.map((tier) => `test/**/*.${tier}.test.ts`),
+    ...shared,
+  },
   { name: "browser" },
   { name: "system" },
   // Minutes each: `npm run test-long`.

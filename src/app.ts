@@ -36,7 +36,7 @@ import { createLifetime, type Part } from "./platform/lifetime.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import type { Resolve } from "./platform/outgoing/target-resolution.ts";
-import type { Database } from "./platform/postgres/database.ts";
+import type { Database, DatabaseTarget } from "./platform/postgres/database.ts";
 import { createStorage } from "./platform/postgres/storage.ts";
 import { createRedis } from "./platform/redis/redis.ts";
 import { createRedisBus } from "./platform/redis/redis-bus.ts";
@@ -111,6 +111,8 @@ export interface App extends AppParts {
 export interface AppOptions {
   readonly clock?: Clock;
   readonly log?: Log;
+  /** Replaces the database of the configuration: embedded mode over a server that runs already. */
+  readonly database?: DatabaseTarget | undefined;
   /** Resolves the names of webhooks' addresses. */
   readonly resolve?: Resolve;
   /** Program of the embedded worker; null starts none. */
@@ -157,7 +159,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const metrics = createMetrics();
   const shared = createSharedState(config, log, metrics);
   const { bus, buckets, seats } = shared;
-  const storage = createStorage({ config, log, migrations, onFatal: options.onFatal ?? endProcess });
+  const { database, onFatal = endProcess } = options;
+  const storage = createStorage({ config, log, migrations, onFatal, database });
   const { db } = storage;
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });

@@ -1,6 +1,6 @@
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { type ApiKeys, createApiKeys, createKey as makeKey } from "../../src/api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "../../src/api-keys/developer-key.ts";
@@ -11,7 +11,7 @@ import { createLocalBus } from "../../src/platform/bus.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
-import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { makeDataDirectory, silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let now = Date.now();
 const clock = { now: () => now };
@@ -113,7 +113,9 @@ test("should answer expired-key, and revoked-key once a sweep has found it a day
 });
 
 test("should keep, and repair, the developer's key", async () => {
-  const { db, directory } = database;
+  const { db } = database;
+  const directory = await makeDataDirectory();
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const file = join(directory, "dev-api-key");
   const first = await ensureDeveloperKey(db, ids, directory);
   expect(await readFile(file, "utf8")).toBe(`${first}\n`);

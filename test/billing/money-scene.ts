@@ -49,11 +49,11 @@ export interface MoneyScene extends AsyncDisposable {
 /** Starts it at a time. */
 export async function startMoneyScene(from: number): Promise<MoneyScene> {
   const database = await startTestDatabase();
-  const { db, directory } = database;
+  const { db } = database;
   let at = from;
   const clock = { now: () => at };
   const [ids, bus, log, metrics] = [createIds(clock), createLocalBus(), silentLog, new Registry()];
-  const config = readConfig({ DATA_DIR: directory });
+  const config = readConfig({ DATA_DIR: "/nowhere" });
   const [audit, arrangements] = [createAuditLog({ db, ids }), createArrangements({ clock, bus })];
   const mails: Mail[] = [];
   let isLosing = false;

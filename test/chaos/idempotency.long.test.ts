@@ -5,7 +5,7 @@ import { insertAccount } from "../../src/accounts/store.ts";
 import { createKey } from "../../src/api-keys/api-keys.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
-import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type OwnDatabase, startOwnDatabase } from "../support/database.ts";
 import { DeployedProcess } from "../support/deployed-process.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { freePorts } from "../support/free-port.ts";
@@ -18,7 +18,7 @@ const token = "a token of the tests alone";
 const ids = createIds(systemClock);
 const accountId = ids.next("acc");
 
-let database: TestDatabase;
+let database: OwnDatabase;
 let redis: RedisServer;
 let proxy: StatementProxy;
 /** The gateway that is killed, whose statements pass the proxy, and the one that retries are sent to. */
@@ -29,18 +29,17 @@ let toDoomed: Rest;
 let toSurvivor: Rest;
 
 beforeAll(async () => {
-  [database, redis] = await Promise.all([startTestDatabase(), RedisServer.start()]);
-  const socket = join(database.directory, "postgres", "run", ".s.PGSQL.5432");
+  [database, redis] = await Promise.all([startOwnDatabase(), RedisServer.start()]);
+  const socket = join(database.socketDirectory, ".s.PGSQL.5432");
   // All that a create says to PostgreSQL names its account or what it makes; signs of life come when they like.
   proxy = await StatementProxy.start(
     socket,
     new RegExp(`${accountId}|ses_`),
     /^(idempotency-beat|update idempotency_keys k)/,
   );
-  const host = encodeURIComponent(join(database.directory, "postgres", "run"));
   const survivorPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
   const doomedPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
-  survivor = gatewayOf(survivorPorts, `postgres://localhost/postgres?user=postgres&host=${host}`);
+  survivor = gatewayOf(survivorPorts, database.url);
   doomed = gatewayOf(doomedPorts, `postgres://postgres@127.0.0.1:${proxy.port}/postgres`, { ROLE: "api" });
   await Promise.all([survivor.start(), doomed.start()]);
   worker = new FakeWorker({ gateway: `127.0.0.1:${survivorPorts.FLEET_PORT}`, token, slots: 100 });

@@ -18,7 +18,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 import { createIds } from "../../src/platform/ids.ts";
-import { connectionOptions, type Tx } from "../../src/platform/postgres/database.ts";
+import type { Tx } from "../../src/platform/postgres/database.ts";
 import { DatabaseAway } from "../../src/platform/postgres/database-away.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -70,8 +70,8 @@ async function openTransaction(write: (tx: Tx) => Promise<unknown>) {
 }
 
 test("should deliver what is committed while older transactions are open, in this database and in another", async () => {
-  await sql`create database other`.execute(database.db.sql);
-  const foreign = new pg.Client({ ...connectionOptions(database.postgres.target), database: "other" });
+  await using other = await startTestDatabase();
+  const foreign = new pg.Client({ connectionString: other.url });
   await foreign.connect();
   await foreign.query("begin; select pg_current_xact_id()");
   const commit = await openTransaction((tx) => append(tx, "slow"));

@@ -67,10 +67,7 @@ function historyOf(seen: readonly StoredEvent[]) {
 }
 
 test("should show every reader each event once, in the order of commits, whatever runs at the same time", async () => {
-  const others = [
-    openDatabase(database.postgres.target, silentLog, 4),
-    openDatabase(database.postgres.target, silentLog, 4),
-  ];
+  const others = [openDatabase({ url: database.url }, silentLog, 4), openDatabase({ url: database.url }, silentLog, 4)];
   const gateways = [database.db, ...others].map((db) =>
     createEventLog({ db, bus: createLocalBus(), ids, log: silentLog }),
   );

@@ -13,7 +13,7 @@ import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
-import { silentLog, startTestDatabase } from "../support/database.ts";
+import { silentLog, startOwnDatabase } from "../support/database.ts";
 import { startDebianPostgres } from "../support/debian-postgres.ts";
 
 const ids = createIds(systemClock);
@@ -115,7 +115,7 @@ async function textOf(db: Database): Promise<unknown[]> {
 }
 
 test("should go on in a PostgreSQL to which the embedded one was copied", async () => {
-  const embedded = await startTestDatabase();
+  const embedded = await startOwnDatabase();
   onTestFinished(() => embedded[Symbol.asyncDispose]());
   await using to = await startDebianPostgres();
   await fill(embedded.db);

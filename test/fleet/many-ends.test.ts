@@ -10,9 +10,8 @@ import { startSessionsApp } from "../support/sessions-app.ts";
 test("the sessions of a worker end in as many round trips as one", async () => {
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
-  const address = `postgres://localhost/postgres?user=postgres&host=${encodeURIComponent(between.directory)}`;
   await using running = await startSessionsApp({
-    ...{ DATABASE_URL: address, HOST: "127.0.0.1", FLEET_PORT: "0", SIGNUP: "closed" },
+    ...{ DATABASE_URL: between.url, HOST: "127.0.0.1", FLEET_PORT: "0", SIGNUP: "closed" },
     SECRETS_KEYS: testSecretsKeys,
   });
   const worker = await running.worker({ slots: 100 });

@@ -9,7 +9,7 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
-import { silentLog, startTestDatabase } from "../support/database.ts";
+import { silentLog, startOwnDatabase } from "../support/database.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
@@ -17,10 +17,9 @@ import { startSessionsApp } from "../support/sessions-app.ts";
 const outage = 9_000;
 
 test("should end no session when PostgreSQL is away for longer than a lease", async () => {
-  await using database = await startTestDatabase();
-  const socket = encodeURIComponent(`${database.directory}/postgres/run`);
+  await using database = await startOwnDatabase();
   await using running = await startSessionsApp({
-    DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${socket}`,
+    DATABASE_URL: database.url,
     HOST: "127.0.0.1",
     FLEET_PORT: "0",
     SIGNUP: "closed",

@@ -251,7 +251,7 @@ function misplaced(what: string): string {
 
 /** Everything that PostgreSQL has, as text; bytes in hex. */
 async function dump(): Promise<Record<string, string>> {
-  return withDatabase(service.dataDir, async (query) => {
+  return withDatabase(service.databaseUrl, async (query) => {
     const tables = await query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public'");
     const rows = await Promise.all(
       tables.map(async ({ name }) => {

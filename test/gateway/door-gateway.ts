@@ -13,7 +13,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { type ServiceImplementation, serve } from "../../src/registry.ts";
 import { bytesOfBody } from "../../src/request-body.ts";
 import { buildContracts } from "../contract/contract-image.ts";
-import { makeDataDirectory } from "../support/database.ts";
+import { createSharedDatabase, databaseUrl, makeDataDirectory } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 
 /** A gateway over the service of doors.proto, in this process. */
@@ -21,7 +21,8 @@ export interface DoorGateway extends AsyncDisposable {
   readonly url: string;
   readonly grpcAddress: string;
   readonly key: string;
-  readonly dataDir: string;
+  /** Address of its database. */
+  readonly databaseUrl: string;
   /** The methods of the service, for clients. */
   readonly method: (name: string) => DescMethod;
   /** What has been logged as our own failure. */
@@ -33,7 +34,7 @@ export interface DoorGateway extends AsyncDisposable {
 /** The bytes of which GetFile sends two: different, so that an order can be seen. */
 export const bodyParts = [Buffer.alloc(100_000, "a"), Buffer.alloc(100_000, "b")] as const;
 
-/** Starts it, with an embedded PostgreSQL for its one account. */
+/** Starts it, with a database for its one account. */
 export async function startDoorGateway(
   env: Readonly<Record<string, string>> = {},
   limits: TimeLimits = timeLimits,
@@ -43,9 +44,11 @@ export async function startDoorGateway(
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const config = readConfig({ DATA_DIR: dataDir, ...variables, ...env });
   const logged: string[] = [];
+  const database = await createSharedDatabase();
   const app = createApp(config, {
     log: createLog("error", { write: (line) => logged.push(line) }),
     workerProgram: null,
+    database,
   });
   const followed = new Set<string>();
   const service = await loadService();
@@ -56,13 +59,14 @@ export async function startDoorGateway(
     url: `${config.tls ? "https" : "http"}://127.0.0.1:${ports.PORT}`,
     grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,
     key: app.developerKey ?? "",
-    dataDir,
+    databaseUrl: database?.url ?? databaseUrl(join(dataDir, "postgres", "run")),
     method: (name) => methodOf(service, name),
     logged,
     followed,
     async [Symbol.asyncDispose]() {
       await gateway.stop();
       await app.stop();
+      await database?.[Symbol.asyncDispose]();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

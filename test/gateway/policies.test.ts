@@ -18,7 +18,7 @@ import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
 import { type ServedService, type ServiceImplementation, serve } from "../../src/registry.ts";
-import { makeDataDirectory, silentLog } from "../support/database.ts";
+import { createSharedDatabase, type EmptyDatabase, makeDataDirectory, silentLog } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 import { type Answer, restClient } from "../support/rest.ts";
 
@@ -41,6 +41,7 @@ const loginBearers: BearerKind = {
 };
 
 let directory: string;
+let database: EmptyDatabase | undefined;
 let real: App;
 /** The same with what later features bring. */
 let app: App;
@@ -71,11 +72,11 @@ function serveWork(service: DescService): ServedService {
 }
 
 beforeAll(async () => {
-  directory = await makeDataDirectory();
+  [directory, database] = await Promise.all([makeDataDirectory(), createSharedDatabase()]);
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const config = readConfig({ DATA_DIR: directory, ...variables, TRUSTED_PROXIES: "127.0.0.1" });
-  real = createApp(config, { log: silentLog, workerProgram: null });
+  real = createApp(config, { log: silentLog, workerProgram: null, database });
   const { bus, clock, bearers } = real;
   const more = createBearers({ kinds: [loginBearers], bus, clock, log: silentLog, registry: createMetrics() });
   app = {
@@ -98,6 +99,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway?.stop();
   await real?.stop();
+  await database?.[Symbol.asyncDispose]();
   await rm(directory, { recursive: true, force: true });
 });
 beforeEach(() => {

@@ -3,26 +3,28 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type App, createApp } from "../../src/app.ts";
 import type { Mail } from "../../src/mail/mail.ts";
 import { readConfig } from "../../src/platform/config.ts";
-import { makeDataDirectory, silentLog } from "../support/database.ts";
+import { createSharedDatabase, type EmptyDatabase, makeDataDirectory, silentLog } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
 
 let app: App;
 let mailbox: Mailbox;
 let dataDir: string;
+let database: EmptyDatabase | undefined;
 let passed = 0;
 
 beforeAll(async () => {
-  [mailbox, dataDir] = await Promise.all([startMailbox(), makeDataDirectory()]);
+  [mailbox, dataDir, database] = await Promise.all([startMailbox(), makeDataDirectory(), createSharedDatabase()]);
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const env = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const config = readConfig({ ...env, DATA_DIR: dataDir, SMTP_URL: mailbox.url, MAIL_FROM: "Pilot <pilot@a.example>" });
   const clock = { now: () => Date.now() + passed };
-  app = createApp(config, { log: silentLog, workerProgram: null, clock });
+  app = createApp(config, { log: silentLog, workerProgram: null, clock, database });
   await app.start();
 }, 60_000);
 afterAll(async () => {
   await app?.stop();
+  await database?.[Symbol.asyncDispose]();
   await mailbox?.[Symbol.asyncDispose]();
   await rm(dataDir, { recursive: true, force: true });
 });

@@ -7,9 +7,12 @@ test("the lock is not kept from its gateway by a connection of its own whose ans
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
   const fates: string[] = [];
-  const target = { socketDirectory: between.directory, user: "postgres" };
-  const lock = createGatewayLock(target, silentLog, () => fates.push("lost"));
-  const holders = { name: "holders", text: "select pid from pg_locks where locktype = 'advisory' and granted" };
+  const lock = createGatewayLock({ url: between.url }, silentLog, () => fates.push("lost"));
+  const holders = {
+    name: "holders",
+    text: `select pid from pg_locks join pg_database on pg_database.oid = database
+      where datname = current_database() and locktype = 'advisory' and granted`,
+  };
   const seen = new Set<number>();
   /** Counts the connections that have held the lock so far. */
   const countHolders = async (): Promise<number> => {

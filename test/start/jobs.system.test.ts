@@ -1,10 +1,9 @@
-import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
-import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type OwnDatabase, silentLog, startOwnDatabase } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
@@ -12,11 +11,11 @@ import { testSecretsKeys } from "../support/secrets-keys.ts";
 const accountId = "acc_jobs";
 const tenMinutes = 600_000;
 
-let database: TestDatabase;
+let database: OwnDatabase;
 let redis: RedisServer;
 
 beforeAll(async () => {
-  [database, redis] = await Promise.all([startTestDatabase(), RedisServer.start()]);
+  [database, redis] = await Promise.all([startOwnDatabase(), RedisServer.start()]);
   await database.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Jobs", tier: "free" }));
 });
 afterEach(() => {
@@ -30,11 +29,10 @@ afterAll(async () => {
 /** Has a process of a role live for ten minutes, and waits for all that it has begun meanwhile. */
 async function liveTenMinutes(role: string): Promise<void> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
-  const host = encodeURIComponent(join(database.directory, "postgres", "run"));
   const config = readConfig({
     ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
     ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: database.directory, WORKER_TOKEN: "a token of the tests alone" },
-    DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${host}`,
+    DATABASE_URL: database.url,
     REDIS_URL: redis.url,
     ...{ SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" },
   });

@@ -1,7 +1,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
-import { connectionOptions } from "../../src/platform/postgres/database.ts";
 import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
@@ -21,9 +20,6 @@ let liveKit: LiveKitServer;
 let processor: ProcessorServer;
 let gateway: PeopleGateway;
 let worker: FakeWorker;
-
-const urlOf = (directory: string) =>
-  `postgres://localhost/postgres?user=postgres&host=${encodeURIComponent(directory)}`;
 
 async function startWorker(): Promise<void> {
   worker = new FakeWorker({ gateway: `127.0.0.1:${gateway.app.fleet.port}`, token: workerToken });
@@ -46,7 +42,7 @@ beforeAll(async () => {
   between = await PostgresBetween.start(database);
   const { url, secret } = processor;
   gateway = await startPeopleGateway({
-    ...{ DATABASE_URL: urlOf(between.directory), SECRETS_KEYS: testSecretsKeys, HOST: "127.0.0.1" },
+    ...{ DATABASE_URL: between.url, SECRETS_KEYS: testSecretsKeys, HOST: "127.0.0.1" },
     ...{ WORKER_TOKEN: workerToken, ...liveKit.env },
     ...{ STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret },
     ...{ BTCPAY_URL: url, BTCPAY_STORE: sandboxStore, BTCPAY_API_KEY: sandboxKey, BTCPAY_WEBHOOK_SECRET: secret },
@@ -109,7 +105,7 @@ const faults: readonly Fault[] = [
         .values({ ...lane, due_at: due, latest_at: due })
         .execute();
       // A row that somebody holds is passed over by whoever looks for work.
-      const holder = new pg.Client(connectionOptions(database.postgres.target));
+      const holder = new pg.Client({ connectionString: database.url });
       await holder.connect();
       await holder.query("begin");
       await holder.query("select from work_lanes where lane = $1 for update", [lane.lane]);

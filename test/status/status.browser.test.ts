@@ -26,7 +26,7 @@ const statusEvery = 300;
 const workerToken = "a token of the tests alone";
 const patience = { timeout: 60_000, interval: 50 };
 
-// Commands of the operator are processes of their own, which take seconds where others have the cores.
+// Faults show and end by real time.
 vi.setConfig({ testTimeout: 120_000 });
 
 let database: TestDatabase;
@@ -37,10 +37,7 @@ let browser: Browser;
 /** What was shown before the first worker had come. */
 let atFirst: Awaited<ReturnType<typeof read>>;
 
-const urlOf = (directory: string) =>
-  `postgres://localhost/postgres?user=postgres&host=${encodeURIComponent(directory)}`;
-const operator = (...args: readonly string[]) =>
-  admin({ DATABASE_URL: urlOf(`${database.directory}/postgres/run`) }, ...args);
+const operator = (...args: readonly string[]) => admin({ DATABASE_URL: database.url }, ...args);
 
 async function startWorker(): Promise<FakeWorker> {
   const { port } = gateway.app.fleet;
@@ -52,7 +49,7 @@ async function startWorker(): Promise<FakeWorker> {
 beforeAll(async () => {
   database = await startTestDatabase();
   between = await PostgresBetween.start(database);
-  const own = { DATABASE_URL: urlOf(between.directory), SECRETS_KEYS: testSecretsKeys, WORKER_TOKEN: workerToken };
+  const own = { DATABASE_URL: between.url, SECRETS_KEYS: testSecretsKeys, WORKER_TOKEN: workerToken };
   gateway = await startPeopleGateway({ ...own, HOST: "127.0.0.1" }, { statusEvery });
   browser = await launchPlainBrowser();
   const { updated_at: begun } = await read();

@@ -1,6 +1,9 @@
+import { randomBytes } from "node:crypto";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pg from "pg";
+import { inject } from "vitest";
 import { migrations } from "../../src/features.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -18,29 +21,92 @@ export async function makeDataDirectory(): Promise<string> {
   return directory;
 }
 
-/** A migrated database of a server of its own. */
-export interface TestDatabase extends AsyncDisposable {
-  readonly directory: string;
-  readonly postgres: EmbeddedPostgres;
+/** Address of a database behind the unix socket in a directory. */
+export const databaseUrl = (socketDirectory: string, name = "postgres"): string =>
+  `postgres://localhost/${name}?user=postgres&host=${encodeURIComponent(socketDirectory)}`;
+
+/** The migrated database that others are copies of. */
+export const templateName = "pilothouse_template";
+
+/** An empty database with our tables, which is removed when it is disposed of. */
+export interface EmptyDatabase extends AsyncDisposable {
+  readonly url: string;
+  readonly name: string;
+  /** Where the server's socket is. */
+  readonly socketDirectory: string;
+}
+
+/** Creates a database on the server of the run; undefined in tiers that have none. */
+export async function createSharedDatabase(): Promise<EmptyDatabase | undefined> {
+  const socketDirectory = inject("postgres");
+  if (socketDirectory === undefined) return undefined;
+  const name = `test_${randomBytes(8).toString("hex")}`;
+  await runAlone(socketDirectory, `create database ${name} template ${templateName}`);
+  return {
+    url: databaseUrl(socketDirectory, name),
+    name,
+    socketDirectory,
+    [Symbol.asyncDispose]: () => runAlone(socketDirectory, `drop database ${name} with (force)`),
+  };
+}
+
+/** Runs a statement on a connection of its own. */
+async function runAlone(socketDirectory: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl(socketDirectory) });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** A database with our tables and a pool of connections to it. */
+export interface TestDatabase extends EmptyDatabase {
   readonly db: Database;
 }
 
-/** Starts a server in a directory of its own, and removes both when it is disposed of. */
+/** Creates a database on the server of the run, or on one of its own in tiers that have none. */
 export async function startTestDatabase(): Promise<TestDatabase> {
+  const shared = await createSharedDatabase();
+  if (!shared) return startOwnDatabase();
+  const db = openDatabase({ url: shared.url }, silentLog);
+  return {
+    ...shared,
+    db,
+    async [Symbol.asyncDispose]() {
+      await close(db);
+      await shared[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A database of a server that the test may stop. */
+export interface OwnDatabase extends TestDatabase {
+  readonly directory: string;
+  readonly postgres: EmbeddedPostgres;
+}
+
+/** Starts a server in a directory of its own, and removes both when it is disposed of. */
+export async function startOwnDatabase(): Promise<OwnDatabase> {
   const directory = await makeDataDirectory();
   const postgres = createEmbeddedPostgres(directory, silentLog);
   await postgres.start();
-  const db = openDatabase(postgres.target, silentLog);
+  const socketDirectory = join(directory, "postgres", "run");
+  const url = databaseUrl(socketDirectory);
+  const db = openDatabase({ url }, silentLog);
   await db.migrate(migrations);
   return {
-    directory,
-    postgres,
-    db,
+    ...{ url, name: "postgres", socketDirectory, directory, postgres, db },
     async [Symbol.asyncDispose]() {
-      // A test that failed may have left a transaction open.
-      await Promise.race([db.close(), sleep(2_000)]);
+      await close(db);
       await postgres.stop();
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Closes a pool in which a test that failed may have left a transaction open. */
+async function close(db: Database): Promise<void> {
+  await Promise.race([db.close(), sleep(2_000)]);
 }

@@ -1,12 +1,11 @@
 import { Gateway } from "../../gateway/gateway.ts";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createKey } from "../../src/api-keys/api-keys.ts";
-import type { AppOptions } from "../../src/app.ts";
 import { freePorts } from "./free-port.ts";
 import { type Rest, restClient } from "./rest.ts";
-import { type SessionsApp, startSessionsApp } from "./sessions-app.ts";
+import { type SessionsApp, type SessionsAppOptions, startSessionsApp } from "./sessions-app.ts";
 
-/** A whole gateway in this process, with its own PostgreSQL, and workers that are fakes. */
+/** A whole gateway in this process, with a database of its own, and workers that are fakes. */
 export interface FrontDoor extends AsyncDisposable {
   readonly running: SessionsApp;
   readonly url: string;
@@ -22,7 +21,7 @@ export interface FrontDoor extends AsyncDisposable {
 /** Starts it. */
 export async function startFrontDoor(
   env: Record<string, string> = {},
-  options: Pick<AppOptions, "clock" | "log" | "resolve"> = {},
+  options: SessionsAppOptions = {},
 ): Promise<FrontDoor> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));

@@ -5,7 +5,7 @@ import { Gateway } from "../../gateway/gateway.ts";
 import { type App, type AppOptions, createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { admin } from "./admin.ts";
-import { makeDataDirectory, silentLog } from "./database.ts";
+import { createSharedDatabase, makeDataDirectory, silentLog } from "./database.ts";
 import { createDoorCall, type DoorName, type Outcome } from "./door-calls.ts";
 import { freePorts } from "./free-port.ts";
 import { watchForSecrets } from "./leaks.ts";
@@ -49,7 +49,8 @@ export async function startPeopleGateway(
   let passed = 0;
   const now = () => Date.now() + passed;
   const config = readConfig({ ...variables, ...more });
-  const app = createApp(config, { ...options, log: silentLog, workerProgram: null, clock: { now } });
+  const database = config.embedded ? await createSharedDatabase() : undefined;
+  const app = createApp(config, { ...options, log: silentLog, workerProgram: null, clock: { now }, database });
   const gateway = new Gateway(app);
   await app.start();
   await gateway.start();
@@ -59,7 +60,7 @@ export async function startPeopleGateway(
     ...{ url, app, mailbox, now },
     call: (door, method, request, shown = {}) => call(door, method, request, headersOf(shown)),
     signUp: (choice) => signUp(url, mailbox, choice),
-    admin: (...args) => admin({ DATABASE_URL: "", DATA_DIR: dataDir }, ...args),
+    admin: (...args) => admin({ DATABASE_URL: database?.url ?? "", DATA_DIR: dataDir }, ...args),
     pass(milliseconds) {
       passed += milliseconds;
     },
@@ -67,6 +68,7 @@ export async function startPeopleGateway(
       watchForSecrets(await app.metrics.metrics());
       await gateway.stop();
       await app.stop();
+      await database?.[Symbol.asyncDispose]();
       await mailbox[Symbol.asyncDispose]();
       await rm(dataDir, { recursive: true, force: true });
     },

@@ -2,14 +2,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestDatabase } from "./database.ts";
+import { databaseUrl, type TestDatabase } from "./database.ts";
 
 const socketName = ".s.PGSQL.5432";
 
 /** Stands between a gateway and PostgreSQL. */
 export class PostgresBetween {
+  /** Address of the database through it. */
+  readonly url: string;
   /** Where its socket is. */
-  readonly directory: string;
+  readonly #directory: string;
   /** In the order in which they came. */
   readonly connections: Socket[] = [];
   /** How often a client has said something: at least once in each round trip. */
@@ -21,13 +23,14 @@ export class PostgresBetween {
   readonly #server: Server;
 
   private constructor(database: TestDatabase, directory: string) {
-    this.directory = directory;
+    this.url = databaseUrl(directory, database.name);
+    this.#directory = directory;
     this.#server = createServer((client) => {
       if (this.#isAway) {
         client.destroy();
         return;
       }
-      const postgres = connect(join(database.directory, "postgres/run", socketName));
+      const postgres = connect(join(database.socketDirectory, socketName));
       const { muteFrom } = this;
       let isMute = false;
       this.connections.push(client);
@@ -51,7 +54,7 @@ export class PostgresBetween {
 
   static async start(database: TestDatabase): Promise<PostgresBetween> {
     const between = new PostgresBetween(database, await mkdtemp(join(tmpdir(), "between-")));
-    await new Promise<void>((resolve) => between.#server.listen(join(between.directory, socketName), resolve));
+    await new Promise<void>((resolve) => between.#server.listen(join(between.#directory, socketName), resolve));
     return between;
   }
 
@@ -64,6 +67,6 @@ export class PostgresBetween {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.close();
     for (const connection of this.connections) connection.destroy();
-    await rm(this.directory, { recursive: true });
+    await rm(this.#directory, { recursive: true });
   }
 }

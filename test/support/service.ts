@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDataDirectory } from "./database.ts";
+import { databaseUrl, makeDataDirectory } from "./database.ts";
 import { freePorts } from "./free-port.ts";
 import { recordLog, recordLogFile } from "./logs.ts";
 
@@ -13,6 +13,8 @@ export interface Service {
   readonly internalUrl: string;
   readonly key: string;
   readonly dataDir: string;
+  /** Address of its database. */
+  readonly databaseUrl: string;
   readonly gateway: ChildProcess;
   /** What it has printed. */
   output(): string;
@@ -70,6 +72,7 @@ async function run(
     internalUrl: `http://127.0.0.1:${ports.INTERNAL_PORT}`,
     key: (await readFile(join(dataDir, "dev-api-key"), "utf8")).trim(),
     dataDir,
+    databaseUrl: databaseUrl(join(dataDir, "postgres", "run")),
     gateway,
     output: () => printed,
     restart: (more = {}, onPrint) => run(dataDir, { ...env, ...more }, ports, onPrint),

@@ -8,12 +8,12 @@ import { makeAttempt } from "../../src/idempotency/attempt.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import type { ServiceImplementation } from "../../src/registry.ts";
 import { createSessionService } from "../../src/sessions/service.ts";
-import { makeDataDirectory, silentLog } from "./database.ts";
+import { createSharedDatabase, makeDataDirectory, silentLog } from "./database.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 
 const token = "a token of the tests alone";
 
-/** An app with its own PostgreSQL and workers that are fakes. */
+/** An app with a database of its own and workers that are fakes. */
 export interface SessionsApp extends AsyncDisposable {
   readonly app: App;
   readonly sessions: ServiceImplementation<typeof SessionService>;
@@ -22,14 +22,21 @@ export interface SessionsApp extends AsyncDisposable {
   caller(tier?: string): Promise<(changes?: Partial<Call>) => Call>;
 }
 
+/** What tests choose of an app. */
+export interface SessionsAppOptions extends Pick<AppOptions, "clock" | "log" | "resolve"> {
+  /** Runs a PostgreSQL of its own, where the files of a run share another. */
+  readonly ownServer?: boolean;
+}
+
 /** Starts the app. */
 export async function startSessionsApp(
   env: Record<string, string> = {},
-  options: Pick<AppOptions, "clock" | "log" | "resolve"> = {},
+  { ownServer = false, ...options }: SessionsAppOptions = {},
 ): Promise<SessionsApp> {
   const directory = await makeDataDirectory();
   const config = readConfig({ DATA_DIR: directory, WORKER_TOKEN: token, QUEUE_MS: "1000", ...env });
-  const app = createApp(config, { log: silentLog, workerProgram: null, ...options });
+  const database = config.embedded && !ownServer ? await createSharedDatabase() : undefined;
+  const app = createApp(config, { log: silentLog, workerProgram: null, database, ...options });
   await app.start();
   const workers: FakeWorker[] = [];
   let disposed = false;
@@ -67,6 +74,7 @@ export async function startSessionsApp(
       disposed = true;
       for (const worker of workers) worker.die();
       await app.stop();
+      await database?.[Symbol.asyncDispose]();
       await rm(directory, { recursive: true, force: true });
     },
   };

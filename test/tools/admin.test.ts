@@ -26,8 +26,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 /** Runs the command on the test's database. */
 function admin(...args: readonly string[]) {
-  const sockets = encodeURIComponent(`${database.directory}/postgres/run`);
-  return adminIn({ DATABASE_URL: `postgres://localhost/postgres?user=postgres&host=${sockets}` }, ...args);
+  return adminIn({ DATABASE_URL: database.url }, ...args);
 }
 
 function adminIn(env: Record<string, string>, ...args: readonly string[]) {
@@ -166,7 +165,7 @@ test("should publish a revision of the terms once, and write it into the audit l
 });
 
 test("should work beside the service of embedded mode, and say so where none runs", async () => {
-  await using running = await startSessionsApp();
+  await using running = await startSessionsApp({}, { ownServer: true });
   const env = { DATABASE_URL: "", DATA_DIR: running.app.config.dataDir };
   const made = adminIn(env, "create-key", "--account", "Beside");
   expect([made.status, made.stderr]).toEqual([0, ""]);

@@ -8,7 +8,7 @@ import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createWork } from "../../src/work/work.ts";
 import { defineWork, type WorkKind } from "../../src/work/work-kind.ts";
-import { startTestDatabase } from "../support/database.ts";
+import { startOwnDatabase } from "../support/database.ts";
 
 type Numbered = { readonly number: number };
 
@@ -29,9 +29,8 @@ const patience = 240_000;
 
 /** Two processes do jobs, and one after the other is killed and replaced: each job is done, twice only where a kill did it. */
 export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repeated: number; seconds: number }> {
-  await using database = await startTestDatabase();
-  const { db, directory } = database;
-  const url = `postgres://localhost/postgres?user=postgres&host=${encodeURIComponent(join(directory, "postgres", "run"))}`;
+  await using database = await startOwnDatabase();
+  const { db, directory, url } = database;
   const file = join(directory, "done");
   await writeFile(file, "");
   const done = async () =>

@@ -116,7 +116,7 @@ test("a job that is added while its lane is let go is not left lying", async () 
   await using runners = await startRunners(database.db, [kind], { count: 1, hear: false });
   await add(runners, kind, "one", 1);
   await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1]);
-  const waits = sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%release_lane%'`;
+  const waits = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%release_lane%'`;
   await database.db.transaction(async (tx) => {
     runners.work.enqueue(tx, kind, { lane: "one", data: { number: 2 } });
     await sql`select 1`.execute(tx.sql);

@@ -39,10 +39,10 @@ export const auditExport: Bench = {
 };
 
 /** Writes so many entries of the developer's account by SQL; gives how many it then has. */
-function seed({ dataDir }: Service, entries: number): Promise<number> {
+function seed({ databaseUrl }: Service, entries: number): Promise<number> {
   // A millisecond's worth: the digits that follow the time are in order.
   const time = lowestId("aud", Date.now() - 86_400_000).slice(0, -16);
-  return withDatabase(dataDir, async (query) => {
+  return withDatabase(databaseUrl, async (query) => {
     const indexes = await query<{ indexdef: string; indexname: string }>(
       "select indexname, indexdef from pg_indexes where tablename = 'audit_entries' and indexname !~ 'pkey'",
     );

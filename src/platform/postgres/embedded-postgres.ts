@@ -56,8 +56,10 @@ class Server implements SupervisedProgram {
   readonly #data: string;
   readonly #sockets: string;
   readonly #user = serverUser();
+  readonly #extraSettings: Readonly<Record<string, string>>;
 
-  constructor(dataDir: string) {
+  constructor(dataDir: string, extraSettings: Readonly<Record<string, string>>) {
+    this.#extraSettings = extraSettings;
     this.#home = join(dataDir, "postgres");
     this.#data = join(this.#home, "data");
     this.#sockets = join(this.#home, "run");
@@ -194,14 +196,19 @@ class Server implements SupervisedProgram {
       max_connections: "100",
       // In its own directory: sessions may fill /dev/shm, and a server that was killed leaves its segments there.
       dynamic_shared_memory_type: "mmap",
+      ...this.#extraSettings,
     };
     return Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   }
 }
 
-/** Makes what runs the server below a data directory; nothing is started yet. */
-export function createEmbeddedPostgres(dataDir: string, log: Log): EmbeddedPostgres {
-  const server = new Server(dataDir);
+/** Makes what runs the server below a data directory, with these settings added; nothing is started yet. */
+export function createEmbeddedPostgres(
+  dataDir: string,
+  log: Log,
+  settings: Readonly<Record<string, string>> = {},
+): EmbeddedPostgres {
+  const server = new Server(dataDir, settings);
   const { start, stop, leave } = createSupervisor(server, log);
   return { target: server.target, start, stop, leave };
 }

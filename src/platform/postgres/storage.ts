@@ -3,7 +3,7 @@ import { makePassableDirectory } from "../data-directory.ts";
 import { unlessLate } from "../deadline.ts";
 import type { Part } from "../lifetime.ts";
 import type { Log } from "../log.ts";
-import { type Database, openDatabase } from "./database.ts";
+import { type Database, type DatabaseTarget, openDatabase } from "./database.ts";
 import { createEmbeddedPostgres } from "./embedded-postgres.ts";
 import { createGatewayLock } from "./gateway-lock.ts";
 import type { Migrations } from "./schema.ts";
@@ -18,12 +18,16 @@ export interface StorageOptions {
   readonly migrations: Migrations;
   /** Called when another gateway has taken the database: this one must end. */
   readonly onFatal: () => void;
+  /** Replaces the database of the configuration. */
+  readonly database: DatabaseTarget | undefined;
 }
 
 /** PostgreSQL with its migrations: that of DATABASE_URL, or one that we run. */
-export function createStorage({ config, log, migrations, onFatal }: StorageOptions): { db: Database; part: Part } {
-  const postgres = config.databaseUrl === undefined ? createEmbeddedPostgres(config.dataDir, log) : undefined;
-  const target = postgres?.target ?? { url: config.databaseUrl ?? "" };
+export function createStorage(options: StorageOptions): { db: Database; part: Part } {
+  const { config, log, migrations, onFatal } = options;
+  const given = options.database ?? (config.databaseUrl === undefined ? undefined : { url: config.databaseUrl });
+  const postgres = given === undefined ? createEmbeddedPostgres(config.dataDir, log) : undefined;
+  const target = given ?? postgres?.target ?? { url: "" };
   // Without Redis two gateways would not hear of each other.
   const lock = config.redisUrl === undefined ? createGatewayLock(target, log, onFatal) : undefined;
   const db = openDatabase(target, log);

@@ -17,12 +17,12 @@ export interface KeyRow {
 }
 
 /** Writes an account with one key into the database of a service, and gives the key. */
-export async function addAccount({ dataDir }: Pick<Service, "dataDir">, row: KeyRow = {}): Promise<string> {
+export async function addAccount({ databaseUrl }: Pick<Service, "databaseUrl">, row: KeyRow = {}): Promise<string> {
   const { tier = "free", scopes = allScopes, expiresAt = null, revokedAt = null } = row;
   const accountId = ids.next("acc");
   const keyId = ids.next("key");
   const secret = newSecret();
-  await withDatabase(dataDir, async (query) => {
+  await withDatabase(databaseUrl, async (query) => {
     await query("insert into accounts (id, name, tier) values ($1, $2, $3)", [accountId, "Stranger", tier]);
     await query(
       `insert into api_keys (id, account_id, name, secret_hash, scopes, expires_at, revoked_at)
@@ -34,10 +34,10 @@ export async function addAccount({ dataDir }: Pick<Service, "dataDir">, row: Key
 }
 
 /** Writes another key of the account of a key, and gives it. */
-export async function addKey({ dataDir }: Service, token: string): Promise<string> {
+export async function addKey({ databaseUrl }: Pick<Service, "databaseUrl">, token: string): Promise<string> {
   const keyId = ids.next("key");
   const secret = newSecret();
-  await withDatabase(dataDir, (query) =>
+  await withDatabase(databaseUrl, (query) =>
     query(
       `insert into api_keys (id, account_id, name, secret_hash, scopes)
         select $1, account_id, name, $2, scopes from api_keys where id = $3`,

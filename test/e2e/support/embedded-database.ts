@@ -1,13 +1,12 @@
-import { join } from "node:path";
 import pg from "pg";
 import type { Service } from "../../support/service.ts";
 
 /** Runs one statement. */
 export type Query = <Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
-/** Connects to the PostgreSQL of a running service as nobody else does, through its unix socket. */
-export async function withDatabase<T>(dataDir: string, run: (query: Query) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ host: join(dataDir, "postgres", "run"), user: "postgres", database: "postgres" });
+/** Connects to the database of a running service, as none of its clients can. */
+export async function withDatabase<T>(url: string, run: (query: Query) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     return await run(async (text, values = []) => (await client.query(text, [...values])).rows);
@@ -23,8 +22,8 @@ interface StoredEvent {
 }
 
 /** The stored events of a session, in order. */
-export function eventsOf({ dataDir }: Service, sessionId: string): Promise<StoredEvent[]> {
-  return withDatabase(dataDir, (query) =>
+export function eventsOf({ databaseUrl }: Pick<Service, "databaseUrl">, sessionId: string): Promise<StoredEvent[]> {
+  return withDatabase(databaseUrl, (query) =>
     query("select id, type, data from events where subject = $1 order by position", [sessionId]),
   );
 }

@@ -1,0 +1,39 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { migrations } from "../../src/features.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
+import { databaseUrl, makeDataDirectory, templateName } from "./database.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Directory of the socket of the PostgreSQL that the files of a run share. */
+    readonly postgres?: string;
+  }
+}
+
+/** What a server that need not outlive its machine can do without, and connections for the pools of several gateways. */
+const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "200" };
+
+/** Starts the PostgreSQL of a run, with a migrated database to copy. */
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const directory = await makeDataDirectory();
+  const log = createLog("warn");
+  const postgres = createEmbeddedPostgres(directory, log, settings);
+  await postgres.start();
+  const socketDirectory = join(directory, "postgres", "run");
+  const server = openDatabase({ url: databaseUrl(socketDirectory) }, log, 1);
+  await server.named({ name: "template", text: `create database ${templateName}` }, []);
+  await server.close();
+  // A database that anything is connected to is no template: the pool that migrates is closed by then.
+  const template = openDatabase({ url: databaseUrl(socketDirectory, templateName) }, log, 1);
+  await template.migrate(migrations);
+  await template.close();
+  project.provide("postgres", socketDirectory);
+  return async () => {
+    await postgres.stop();
+    await rm(directory, { recursive: true, force: true });
+  };
+}
