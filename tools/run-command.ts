@@ -21,18 +21,19 @@ export async function runCommand(run: (signal: AbortSignal) => Promise<void>): P
   try {
     await run(ending.signal);
   } catch (error) {
-    if (!ending.signal.aborted) complain(error);
+    if (ending.signal.aborted) return;
+    process.stderr.write(explain(error));
+    process.exitCode = 1;
   }
 }
 
-/** Says why a command has failed, which exits with 1 then: what was foreseen in a sentence, anything else with its stack. */
-export function complain(error: unknown): void {
+/** Returns the line that says why a command has failed: what was foreseen in a sentence, anything else with its stack. */
+export function explain(error: unknown): string {
   const isOurs = error instanceof StartRefused || error instanceof ConfigError;
   const isForeseen = isOurs || (error instanceof TypeError && "code" in error);
   // What node:util refuses it explains at length: its first line says what is wrong.
   const [sentence = ""] = isForeseen
     ? error.message.split("\n")
     : [error instanceof Error ? error.stack : String(error)];
-  process.stderr.write(`pilothouse: ${sentence}\n`);
-  process.exitCode = 1;
+  return `pilothouse: ${sentence}\n`;
 }

@@ -1,9 +1,18 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { runAdmin } from "../../tools/admin/run-admin.ts";
 
-/** Runs a command of the operator in an environment, and gives what it prints. Rejects when it refuses. */
+/** Runs a command of the operator in this process, and gives its exit code and what it prints. */
+export async function runAdminHere(env: Readonly<Record<string, string>>, ...args: readonly string[]) {
+  let [stdout, stderr] = ["", ""];
+  const status = await runAdmin(args, env, {
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+  });
+  return { status, stdout, stderr };
+}
+
+/** Runs a command of the operator, and gives what it prints. Rejects when it refuses. */
 export async function admin(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<string> {
-  const options = { env: { ...process.env, ...env }, timeout: 60_000 };
-  const { stdout } = await promisify(execFile)(process.execPath, ["tools/admin.ts", ...args], options);
+  const { status, stdout, stderr } = await runAdminHere(env, ...args);
+  if (status !== 0) throw new Error(stderr);
   return stdout.trim();
 }

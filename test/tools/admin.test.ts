@@ -1,10 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { keyBearers } from "../../src/api-keys/key-bearer.ts";
 import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
+import { runAdminHere } from "../support/admin.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
@@ -21,37 +22,38 @@ beforeAll(async () => {
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
-// Each command is a process of its own, which takes seconds where others have the cores.
-vi.setConfig({ testTimeout: 120_000 });
-
 /** Runs the command on the test's database. */
-function admin(...args: readonly string[]) {
-  return adminIn({ DATABASE_URL: database.url }, ...args);
-}
+const admin = (...args: readonly string[]) => runAdminHere({ DATABASE_URL: database.url }, ...args);
 
-function adminIn(env: Record<string, string>, ...args: readonly string[]) {
-  const options = { env: { ...process.env, ...env }, encoding: "utf8", timeout: 60_000 } as const;
-  const { status, stdout, stderr } = spawnSync(process.execPath, ["tools/admin.ts", ...args], options);
-  return { status, stdout, stderr };
-}
+test("should print what it has done, or why not, as a process of its own", async () => {
+  const run = (...args: readonly string[]) => {
+    const options = { env: { ...process.env, DATABASE_URL: database.url }, encoding: "utf8", timeout: 60_000 } as const;
+    const { status, stdout, stderr } = spawnSync(process.execPath, ["tools/admin.ts", ...args], options);
+    return { status, stdout, stderr };
+  };
+  const made = run("create-key", "--account", "By hand");
+  expect(made).toEqual({ status: 0, stdout: expect.stringMatching(/^phk_\S+\n$/), stderr: "" });
+  expect((await ownerOf(made.stdout.trim())).tier).toBe("free");
+  expect(run("create-key")).toEqual({ status: 1, stdout: "", stderr: expect.stringMatching(/^pilothouse: --account/) });
+});
 
 test("should make an account with a key, and further keys for the same account by its name and its id", async () => {
-  const first = admin("create-key", "--account", "Ada & sons", "--tier", "api_scale");
+  const first = await admin("create-key", "--account", "Ada & sons", "--tier", "api_scale");
   expect(first).toEqual({ status: 0, stdout: expect.stringMatching(/^phk_\S+\n$/), stderr: "" });
   const owner = await ownerOf(first.stdout.trim());
   expect(owner.tier).toBe("api_scale");
   expect(owner.scopes).toContain("sessions:write");
-  const second = admin("create-key", "--account", "Ada & sons", "--scopes", "sessions:read,account:read");
+  const second = await admin("create-key", "--account", "Ada & sons", "--scopes", "sessions:read,account:read");
   const reader = await ownerOf(second.stdout.trim());
   expect([reader.accountId, ...reader.scopes]).toEqual([owner.accountId, "sessions:read", "account:read"]);
-  const third = admin("create-key", "--account", owner.accountId, "--name", "laptop");
+  const third = await admin("create-key", "--account", owner.accountId, "--name", "laptop");
   expect((await ownerOf(third.stdout.trim())).accountId).toBe(owner.accountId);
 });
 
-test("should say what it can do, as a whole and of each command", () => {
-  const { status, stdout } = admin("--help");
+test("should say what it can do, as a whole and of each command", async () => {
+  const { status, stdout } = await admin("--help");
   expect(status).toBe(0);
-  const own = admin("override", "--help");
+  const own = await admin("override", "--help");
   expect([own.status, own.stdout]).toEqual([0, expect.stringMatching(/^npm run admin -- override --account/)]);
   expect(stdout).toContain(own.stdout.trim());
   expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(120);
@@ -80,16 +82,16 @@ const refused: [args: string, why: RegExp][] = [
   ["publish-terms --revision a --url https://example.com", /--effective accepts a time to come/],
 ];
 
-test.each(refused)("should refuse %s in one sentence", (args, why) => {
-  const { status, stdout, stderr } = admin(...args.split(" "));
+test.each(refused)("should refuse %s in one sentence", async (args, why) => {
+  const { status, stdout, stderr } = await admin(...args.split(" "));
   expect([status, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(why);
   expect(stderr.trim().split("\n")).toHaveLength(1);
 });
 
 test("should not change the tier of an account that is there", async () => {
-  const { accountId } = await ownerOf(admin("create-key", "--account", "here").stdout.trim());
-  expect(admin("create-key", "--account", "here", "--tier", "enterprise").stderr).toMatch(
+  const { accountId } = await ownerOf((await admin("create-key", "--account", "here")).stdout.trim());
+  expect((await admin("create-key", "--account", "here", "--tier", "enterprise")).stderr).toMatch(
     /already, with the tier free/,
   );
   const made = database.db.sql.selectFrom("api_keys").select("id").where("account_id", "=", accountId);
@@ -102,25 +104,25 @@ const entries = async (subject: string) => {
 };
 
 test("should change what an account may do, list it, and write each change into its audit log", async () => {
-  const { accountId } = await ownerOf(admin("create-key", "--account", "Audited").stdout.trim());
-  expect(admin("set-tier", "--account", "Audited", "--tier", "personal").stdout).toMatch(
+  const { accountId } = await ownerOf((await admin("create-key", "--account", "Audited")).stdout.trim());
+  expect((await admin("set-tier", "--account", "Audited", "--tier", "personal")).stdout).toMatch(
     /has the tier personal; .*free/,
   );
   const given = ["--limit", "global", "--value", "500", "--refill-per-minute", "60", "--reason", "fair"];
-  expect(admin("override", "--account", accountId, ...given, "--until", "90m")).toMatchObject({
+  expect(await admin("override", "--account", accountId, ...given, "--until", "90m")).toMatchObject({
     status: 0,
     stderr: "",
   });
-  const listed = () => {
-    const lines = admin("list-accounts").stdout.trim().split("\n");
+  const listed = async () => {
+    const lines = (await admin("list-accounts")).stdout.trim().split("\n");
     return lines.map((line) => JSON.parse(line)).find(({ id }) => id === accountId);
   };
   const override = { limit: "global", value: 500, refillPerMinute: 60, reason: "fair", expiresAt: expect.any(String) };
-  expect(listed()).toMatchObject({ name: "Audited", tier: "personal", overrides: [override] });
+  expect(await listed()).toMatchObject({ name: "Audited", tier: "personal", overrides: [override] });
   const end = ["end-override", "--account", "Audited", "--limit", "global"];
-  expect(admin(...end).status).toBe(0);
-  expect(admin(...end).stderr).toMatch(/has no override of global/);
-  expect(listed().overrides).toEqual([]);
+  expect((await admin(...end)).status).toBe(0);
+  expect((await admin(...end)).stderr).toMatch(/has no override of global/);
+  expect((await listed()).overrides).toEqual([]);
   const written = (await entries(accountId)).map(({ action, data }) => [action, data]);
   expect(written).toEqual([
     ["api_key.create", expect.objectContaining({ name: "admin" })],
@@ -131,15 +133,15 @@ test("should change what an account may do, list it, and write each change into 
 });
 
 test("should disable an account and enable it again, and write both into its audit log", async () => {
-  const key = admin("create-key", "--account", "Halted").stdout.trim();
+  const key = (await admin("create-key", "--account", "Halted")).stdout.trim();
   const { accountId } = await ownerOf(key);
   const lookUp = () => bearers.lookUpAfresh(bearers.read(`Bearer ${key}`));
   const disable = ["disable-account", "--account", "Halted", "--reason", "unpaid"];
-  expect(admin(...disable).stdout).toBe(`Halted (${accountId}) is disabled.\n`);
+  expect((await admin(...disable)).stdout).toBe(`Halted (${accountId}) is disabled.\n`);
   await expect(lookUp()).rejects.toThrow("Revoked key");
-  expect(admin(...disable).stderr).toMatch(/is disabled already/);
-  expect(admin("list-accounts").stdout).toMatch(/"name":"Halted".*"disabled_at":"20/);
-  expect(admin("enable-account", "--account", accountId).status).toBe(0);
+  expect((await admin(...disable)).stderr).toMatch(/is disabled already/);
+  expect((await admin("list-accounts")).stdout).toMatch(/"name":"Halted".*"disabled_at":"20/);
+  expect((await admin("enable-account", "--account", accountId)).status).toBe(0);
   expect((await lookUp()).accountId).toBe(accountId);
   expect((await entries(accountId)).slice(1)).toEqual([
     { action: "account.disable", data: { reason: "unpaid" }, actor_kind: "operator" },
@@ -148,12 +150,14 @@ test("should disable an account and enable it again, and write both into its aud
 });
 
 test("should publish a revision of the terms once, and write it into the audit log of every account", async () => {
-  const { accountId } = await ownerOf(admin("create-key", "--account", "Bound").stdout.trim());
+  const { accountId } = await ownerOf((await admin("create-key", "--account", "Bound")).stdout.trim());
   const publish = (revision: string, effective: string) =>
     admin("publish-terms", "--revision", revision, "--url", "https://example.com/terms", "--effective", effective);
-  expect(publish("soon", "13d").stderr).toMatch(/--effective: .*14 days/);
-  expect(publish("2030", "2130-01-01T00:00:00Z").stdout).toMatch(/comes into force at 2130-01-01T00:00:00.000Z/);
-  for (const again of [publish("2030", "200d"), publish("2031", "2130-01-01T00:00:00Z")])
+  expect((await publish("soon", "13d")).stderr).toMatch(/--effective: .*14 days/);
+  expect((await publish("2030", "2130-01-01T00:00:00Z")).stdout).toMatch(
+    /comes into force at 2130-01-01T00:00:00.000Z/,
+  );
+  for (const again of [await publish("2030", "200d"), await publish("2031", "2130-01-01T00:00:00Z")])
     expect(again.stderr).toMatch(/there is a revision .* already, or one/);
   expect((await entries(accountId)).slice(1)).toEqual([
     {
@@ -166,13 +170,14 @@ test("should publish a revision of the terms once, and write it into the audit l
 
 test("should work beside the service of embedded mode, and say so where none runs", async () => {
   await using running = await startSessionsApp({}, { ownServer: true });
-  const env = { DATABASE_URL: "", DATA_DIR: running.app.config.dataDir };
-  const made = adminIn(env, "create-key", "--account", "Beside");
+  const env = { DATA_DIR: running.app.config.dataDir };
+  const made = await runAdminHere(env, "create-key", "--account", "Beside");
   expect([made.status, made.stderr]).toEqual([0, ""]);
   const owner = await running.app.bearers.lookUp(running.app.bearers.read(`Bearer ${made.stdout.trim()}`));
   expect(owner.tier).toBe("free");
   await running.app.stop();
-  const refused = adminIn(env, "list-accounts");
+  const refused = await runAdminHere(env, "list-accounts");
   expect([refused.status, refused.stderr]).toEqual([1, expect.stringMatching(/start the service.*beside it/)]);
-  expect(adminIn({ DATABASE_URL: "", DATA_DIR: "/nowhere" }, "list-accounts").stderr).toMatch(/has no database in it/);
+  const nowhere = await runAdminHere({ DATA_DIR: "/nowhere" }, "list-accounts");
+  expect(nowhere.stderr).toMatch(/has no database in it/);
 });

@@ -1,4 +1,5 @@
 import type { ParseArgsOptionsConfig } from "node:util";
+import type { Environment } from "../../src/platform/environment.ts";
 
 /** What the command line gives a command, by the names of its options. */
 export type Given = Readonly<Record<string, string | undefined>>;
@@ -9,8 +10,8 @@ export interface AdminCommand {
   readonly help: string;
   /** The names of its options; each takes a value. */
   readonly options: readonly string[];
-  /** Does it, and gives what is to be printed. Throws StartRefused with a sentence when it was given something wrong. */
-  run(given: Given): Promise<string>;
+  /** Does it in an environment, and gives what is to be printed. Throws StartRefused with a sentence when it was given something wrong. */
+  run(given: Given, env: Environment): Promise<string>;
 }
 
 /** Names separated by commas, in lines that fit beside the options of the help. */

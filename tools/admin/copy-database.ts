@@ -17,10 +17,10 @@ export const copyEmbedded: AdminCommand = {
 
   --to <postgres://...>   an empty database`,
   options: ["to"],
-  async run({ to: url }) {
+  async run({ to: url }, env) {
     if (!url) throw new StartRefused("--to accepts the address of an empty database, postgres://..., and is needed");
     const log = createLog("warn");
-    const dataDir = embeddedDirectory();
+    const dataDir = embeddedDirectory(env);
     const embedded = createEmbeddedPostgres(dataDir, log);
     const lock = createGatewayLock(embedded.target, log, () => undefined);
     await using stack = new AsyncDisposableStack();

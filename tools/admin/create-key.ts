@@ -28,9 +28,9 @@ export const createKey: AdminCommand = {
   --scopes <list>         separated by commas (default: all); known are
                           ${nameList(allScopes)}`,
   options: ["account", "tier", "name", "scopes"],
-  run(given) {
+  run(given, env) {
     const { account, tier, name, scopes } = readOrder(given);
-    return asOperator(({ db, ids, audit }) =>
+    return asOperator(env, ({ db, ids, audit }) =>
       db.transaction(async (tx) => {
         const found = await ensureAccount(tx, { id: ids.next("acc"), name: account, tier: tier ?? "free" });
         if (found === "ambiguous") throw new StartRefused(`several accounts are called ${account}: give the id of one`);

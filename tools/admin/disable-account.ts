@@ -1,12 +1,13 @@
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import type { Environment } from "../../src/platform/environment.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import type { AdminCommand, Given } from "./command.ts";
 import { accountOf, asOperator } from "./operator.ts";
 
-function change({ account, reason }: Given, isDisabled: boolean): Promise<string> {
+function change({ account, reason }: Given, env: Environment, isDisabled: boolean): Promise<string> {
   const state = isDisabled ? "disabled" : "enabled";
-  return asOperator(({ db, bus, audit }) =>
+  return asOperator(env, ({ db, bus, audit }) =>
     db.transaction(async (tx) => {
       const { id, name } = await accountOf(tx, account);
       const isChanged = await createArrangements({ clock: systemClock, bus }).setDisabled(tx, id, isDisabled);
@@ -26,7 +27,7 @@ export const disableAccount: AdminCommand = {
 
   --reason <text>         what it is for; the account can read it in its audit log`,
   options: ["account", "reason"],
-  run: (given) => change(given, true),
+  run: (given, env) => change(given, env, true),
 };
 
 export const enableAccount: AdminCommand = {
@@ -36,5 +37,5 @@ export const enableAccount: AdminCommand = {
 
   --reason <text>         what it is for; the account can read it in its audit log`,
   options: ["account", "reason"],
-  run: (given) => change(given, false),
+  run: (given, env) => change(given, env, false),
 };

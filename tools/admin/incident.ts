@@ -1,4 +1,5 @@
 import { systemClock } from "../../src/platform/clock.ts";
+import type { Environment } from "../../src/platform/environment.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import { type ComponentName, componentNames, type Health, isComponentName } from "../../src/status/components.ts";
@@ -42,8 +43,8 @@ async function find(tx: Tx, id: string | undefined, now: Date): Promise<Incident
 }
 
 /** Changes what goes on; gateways show it with their next sampling. */
-async function change(run: (tx: Tx, now: Date) => Promise<string>): Promise<string> {
-  return await asOperator(({ db }) => db.transaction((tx) => run(tx, new Date(systemClock.now()))));
+async function change(env: Environment, run: (tx: Tx, now: Date) => Promise<string>): Promise<string> {
+  return await asOperator(env, ({ db }) => db.transaction((tx) => run(tx, new Date(systemClock.now()))));
 }
 
 const shown = "gateways show it within 10 s, and tell subscribers";
@@ -57,10 +58,10 @@ export const openIncident: AdminCommand = {
   --components <names>    ${componentNames.join(",")}, or some of them
   --text <sentences>      what is known, for everybody to read`,
   options: ["title", "health", "components", "text"],
-  run(given) {
+  run(given, env) {
     const incident = { title: readTitle(given), health: readHealth(given.health), text: readText(given) };
     const components = readComponents(given.components);
-    return asOperator(({ db, ids }) =>
+    return asOperator(env, ({ db, ids }) =>
       db.transaction(async (tx) => {
         const now = new Date(systemClock.now());
         const id = ids.next("inc");
@@ -77,10 +78,10 @@ export const updateIncident: AdminCommand = {
   says something about an incident or maintenance, and how bad it is now;
   ${shown}`,
   options: ["id", "text", "health"],
-  run(given) {
+  run(given, env) {
     const text = readText(given);
     const health = given.health === undefined ? undefined : readHealth(given.health);
-    return change(async (tx, now) => {
+    return change(env, async (tx, now) => {
       const { id, origin } = await find(tx, given.id, now);
       if (health && origin !== "operator")
         throw new StartRefused("--health belongs to incidents that the operator has opened");
@@ -96,9 +97,9 @@ export const closeIncident: AdminCommand = {
   ends an incident, or maintenance before its time;
   ${shown}`,
   options: ["id", "text"],
-  run(given) {
+  run(given, env) {
     const text = readText(given);
-    return change(async (tx, now) => {
+    return change(env, async (tx, now) => {
       const { id, origin } = await find(tx, given.id, now);
       if (origin === "automatic") throw new StartRefused(`${id} has opened by itself, and will close by itself`);
       changeIncident(tx, id, text, now, { resolved: true });
@@ -116,12 +117,12 @@ export const maintenance: AdminCommand = {
   --from <time>           such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now; now without it
   --until <time>          likewise`,
   options: ["title", "components", "text", "from", "until"],
-  run(given) {
+  run(given, env) {
     const [title, text, components] = [readTitle(given), readText(given), readComponents(given.components)];
     const to = readTime("until", given.until);
     const from = given.from === undefined ? new Date(systemClock.now()) : readTime("from", given.from);
     if (from >= to) throw new StartRefused("--until accepts a time after --from");
-    return asOperator(({ db, ids }) =>
+    return asOperator(env, ({ db, ids }) =>
       db.transaction(async (tx) => {
         const id = ids.next("inc");
         const incident = { id, title, text, components, origin: "maintenance", health: "maintenance" } as const;

@@ -9,8 +9,8 @@ export const listAll: AdminCommand = {
 
   prints all accounts, a line of JSON each, the oldest first`,
   options: [],
-  run: () =>
-    asOperator(async ({ db }) => {
+  run: (_given, env) =>
+    asOperator(env, async ({ db }) => {
       const limits = createLimits(systemClock);
       const lines = (await listAccounts(db)).map((account) => {
         const { id, name, tier, created_at, disabled_at } = account;

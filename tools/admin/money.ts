@@ -28,8 +28,8 @@ export const listMoney: AdminCommand = {
   prints the latest 100 crypto orders, a line of JSON each, the newest first; those with an irregularity
   were paid too little, too much or too late, and want a look`,
   options: ["account"],
-  run: ({ account }) =>
-    asOperator(async ({ db }) => {
+  run: ({ account }, env) =>
+    asOperator(env, async ({ db }) => {
       const accountId = account === undefined ? undefined : (await accountOf(db, account)).id;
       const orders = await listOrders(db, { accountId, status: undefined, before: undefined, limit: 100 });
       return orders.map((order) => JSON.stringify(order)).join("\n");
@@ -45,8 +45,8 @@ export const refund: AdminCommand = {
 
   --cents <amount>        what was refunded of its price (default: all of it)`,
   options: ["order", "cents"],
-  run: ({ order, cents: text }) =>
-    asOperator((operator) =>
+  run: ({ order, cents: text }, env) =>
+    asOperator(env, (operator) =>
       operator.db.transaction(async (tx) => {
         const id = needId(order);
         const cents = text === undefined ? undefined : Number(/^\d{1,9}$/.test(text) ? text : Number.NaN);
@@ -67,8 +67,8 @@ export const returnMoney: AdminCommand = {
   notes that what came in for a paid order beyond its price was returned, which the operator has done in the
   wallet: the order stays paid, and wants no look any more`,
   options: ["order"],
-  run: ({ order }) =>
-    asOperator((operator) =>
+  run: ({ order }, env) =>
+    asOperator(env, (operator) =>
       operator.db.transaction(async (tx) => {
         const id = needId(order);
         await returnExcess(tx, partsOf(operator), id);
@@ -82,8 +82,8 @@ export const extend: AdminCommand = {
 
   lengthens the months of a paid order that have not ended`,
   options: ["order", "days"],
-  run: ({ order, days: text }) =>
-    asOperator((operator) =>
+  run: ({ order, days: text }, env) =>
+    asOperator(env, (operator) =>
       operator.db.transaction(async (tx) => {
         const days = Number(/^\d{1,3}$/.test(text ?? "") ? text : 0);
         if (days < 1) throw new StartRefused(`--days accepts a whole number from 1 to 999, not ${text ?? "nothing"}`);

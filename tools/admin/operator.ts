@@ -8,6 +8,7 @@ import { migrations } from "../../src/features.ts";
 import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { dataDirectory } from "../../src/platform/data-directory.ts";
+import type { Environment } from "../../src/platform/environment.ts";
 import { createIds, type Ids } from "../../src/platform/ids.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -31,21 +32,20 @@ export interface Operator {
 }
 
 /** Where the data of embedded mode is. Refuses when there is none. */
-export function embeddedDirectory(): string {
-  const dataDir = dataDirectory({ env: process.env, uid: userInfo().uid, home: homedir() });
+export function embeddedDirectory(env: Environment): string {
+  const dataDir = dataDirectory({ env, uid: userInfo().uid, home: homedir() });
   if (existsSync(join(dataDir, "postgres", "data"))) return dataDir;
   throw new StartRefused(`DATA_DIR: ${dataDir} has no database in it`);
 }
 
 /** The database of DATABASE_URL, else that of the service that runs on DATA_DIR. */
-function findDatabase(): DatabaseTarget {
-  const url = process.env.DATABASE_URL;
-  return url ? { url } : createEmbeddedPostgres(embeddedDirectory(), createLog("warn")).target;
+function findDatabase(env: Environment): DatabaseTarget {
+  const url = env.DATABASE_URL;
+  return url ? { url } : createEmbeddedPostgres(embeddedDirectory(env), createLog("warn")).target;
 }
 
-/** The bus of REDIS_URL, so that gateways hear at once; without it they look within 5 s. */
-async function openBus(stack: AsyncDisposableStack): Promise<Bus> {
-  const url = process.env.REDIS_URL;
+/** The bus of a REDIS_URL, so that gateways hear at once; without it they look within 5 s. */
+async function openBus(url: string | undefined, stack: AsyncDisposableStack): Promise<Bus> {
   if (!url) return createLocalBus();
   const redis = createRedis({ url, log: createLog("error"), registry: createMetrics(), patience: 2_000 });
   const bus = createRedisBus(redis);
@@ -58,17 +58,17 @@ async function openBus(stack: AsyncDisposableStack): Promise<Bus> {
   return bus;
 }
 
-/** Runs what a command does beside the running service, or on its database while it is stopped. */
-export async function asOperator<T>(run: (operator: Operator) => Promise<T>): Promise<T> {
+/** Runs what a command does beside the service of an environment, or on its database while it is stopped. */
+export async function asOperator<T>(env: Environment, run: (operator: Operator) => Promise<T>): Promise<T> {
   await using stack = new AsyncDisposableStack();
   const ids = createIds(systemClock);
-  const db = openDatabase(findDatabase(), createLog("warn"), 2);
+  const db = openDatabase(findDatabase(env), createLog("warn"), 2);
   stack.defer(() => db.close());
   await db.migrate(migrations).catch((error: unknown) => {
-    if (process.env.DATABASE_URL || !isAbsent(error)) throw error;
+    if (env.DATABASE_URL || !isAbsent(error)) throw error;
     throw new StartRefused("nothing runs on DATA_DIR: start the service (npm start), and run this beside it");
   });
-  const bus = await openBus(stack);
+  const bus = await openBus(env.REDIS_URL, stack);
   return await run({ db, bus, ids, audit: createAuditLog({ db, ids }) });
 }
 

@@ -52,9 +52,9 @@ export const setOverride: AdminCommand = {
   --until <time>          such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now
   --reason <text>         what it is for; the account can read it`,
   options: ["account", "limit", "value", "refill-per-minute", "until", "reason"],
-  run(given) {
+  run(given, env) {
     const override = readOverride(given);
-    return asOperator(({ db, bus, audit }) =>
+    return asOperator(env, ({ db, bus, audit }) =>
       db.transaction(async (tx) => {
         const { id, name } = await accountOf(tx, given.account);
         await createArrangements({ clock: systemClock, bus }).override(tx, id, override);
@@ -71,9 +71,9 @@ export const endOverride: AdminCommand = {
 
   ends an override before its time`,
   options: ["account", "limit"],
-  run({ account, limit: given }) {
+  run({ account, limit: given }, env) {
     const limit = readLimit(given);
-    return asOperator(({ db, bus, audit }) =>
+    return asOperator(env, ({ db, bus, audit }) =>
       db.transaction(async (tx) => {
         const { id, name } = await accountOf(tx, account);
         const ended = await createArrangements({ clock: systemClock, bus }).endOverride(tx, id, limit);

@@ -25,10 +25,10 @@ export const publishTerms: AdminCommand = {
   --url <address>         where it can be read
   --effective <time>      such as 2030-01-31T12:00:00Z, or 15d from now: 14 days or more`,
   options: ["revision", "url", "effective"],
-  run(given) {
+  run(given, env) {
     const revision = readRevision(given);
     const { id, url } = revision;
-    return asOperator(({ db, audit }) =>
+    return asOperator(env, ({ db, audit }) =>
       db.transaction(async (tx) => {
         const isPublished = await publishRevision(tx, revision).catch((error: unknown) => {
           throw error instanceof RangeError ? new StartRefused(`--effective: ${error.message}`) : error;

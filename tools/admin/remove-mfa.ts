@@ -21,8 +21,8 @@ export const removeMfa: AdminCommand = {
   removes the second factor that a user has lost, 24 hours after a mail that tells of it; a step-up by
   the factor or a recovery code meanwhile prevents it`,
   options: ["user"],
-  run({ user: given }) {
-    return asOperator(({ db, audit }) =>
+  run({ user: given }, env) {
+    return asOperator(env, ({ db, audit }) =>
       db.transaction(async (tx) => {
         const { id, email } = await userOf(tx, given);
         if (!(await orderRemoval(tx, id))) throw new StartRefused(`${email} (${id}) has no second factor`);

@@ -19,9 +19,9 @@ export const setTier: AdminCommand = {
 
   --tier <tier>           ${tiers.names.join(", ")}`,
   options: ["account", "tier"],
-  run({ account, tier }) {
+  run({ account, tier }, env) {
     const wanted = readTier(tier);
-    return asOperator(({ db, bus, audit }) =>
+    return asOperator(env, ({ db, bus, audit }) =>
       db.transaction(async (tx) => {
         const { id, name } = await accountOf(tx, account);
         const before = await createArrangements({ clock: systemClock, bus }).setTier(tx, id, wanted);
