@@ -1,25 +1,19 @@
+import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import durations from "../../tools/testing/durations.json" with { type: "json" };
 
-/** Files that take a minute or more: begun late, one of them would keep the suite waiting while other workers idle. */
-const slowest = [
-  "e2e/hostile",
-  "start/start",
-  "tools/admin",
-  "chaos/gateway",
-  "e2e/bad-input",
-  "isolation/ways-out",
-  "e2e/scaled",
-];
+const seconds = new Map(Object.entries(durations));
 
-/** Orders files by tier, since files of a tier share processes, and within a tier begins with the slowest. */
+/**
+ * Orders files by tier, since files of a tier share processes, and within a tier begins with what took longest the last
+ * time: a slow file that is begun late keeps the run waiting while the other worker idles.
+ */
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const usual = await super.sort(files);
-    const tiers = this.ctx.projects.map(({ name }) => name);
-    const rank = ({ moduleId, project }: TestSpecification): number => {
-      const found = slowest.findIndex((name) => moduleId.includes(`/test/${name}.`));
-      return tiers.indexOf(project.name) * slowest.length + (found < 0 ? slowest.length : found);
-    };
-    return usual.toSorted((a, b) => rank(a) - rank(b));
+    const { projects, config } = this.ctx;
+    const tiers = projects.map(({ name }) => name);
+    const tierOf = ({ project }: TestSpecification): number => tiers.indexOf(project.name);
+    const secondsOf = ({ moduleId }: TestSpecification): number => seconds.get(relative(config.root, moduleId)) ?? 0;
+    return files.toSorted((a, b) => tierOf(a) - tierOf(b) || secondsOf(b) - secondsOf(a));
   }
 }
