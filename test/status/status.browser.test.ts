@@ -204,6 +204,9 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   const told = () =>
     database.db.sql.selectFrom("status_incidents").select("told_at").where("id", "=", id).executeTakeFirst();
   await expect.poll(async () => (await told())?.told_at ?? null, patience).not.toBeNull();
+  // Whose subscription is confirmed before the mails are written gets one.
+  const mailings = database.db.sql.selectFrom("status_mailings").select("id");
+  await expect.poll(() => mailings.execute(), patience).toEqual([]);
   expect(gateway.mailbox.waiting(email)).toEqual([]);
 
   for (const door of doors)
