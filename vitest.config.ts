@@ -34,7 +34,7 @@ const tiers: readonly Tier[] = [
     exclude: named.map((tier) => `test/**/*.${tier}.test.ts`),
     ...shared,
   },
-  { name: "browser" },
+  { name: "browser", globalSetup: "test/support/warm-services.ts" },
   { name: "system" },
   // Minutes each: `npm run test-long`.
   { name: "long" },
@@ -47,5 +47,7 @@ export default defineConfig({
       return { test: { ...common, include: [`test/**/*${suffix}.test.ts`], ...tier } };
     }),
     sequence: { sequencer: SlowestFirst },
+    // A service that files have shared is stopped in order after the run.
+    teardownTimeout: 60_000,
   },
 });

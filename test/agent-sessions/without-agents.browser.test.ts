@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 
 let scene: LendScene;
@@ -7,7 +7,7 @@ let scene: LendScene;
 let agent: string;
 let session: string;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
   const { body } = await scene.rest("/v1/agent-sessions", {});
   agent = `/v1/agent-sessions/${body.id}`;
   session = `/v1/sessions/${body.session_id}`;

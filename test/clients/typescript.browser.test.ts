@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Service, startService } from "../support/service.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 
 const run = promisify(execFile);
 const compiler = join(import.meta.dirname, "../../node_modules/typescript/bin/tsc");
@@ -24,24 +24,24 @@ export async function journey(baseUrl: string, auth: string) {
 }
 `;
 let directory: string;
-let service: Service | undefined;
+let scene: LendScene | undefined;
 
 // The generator is a package of its own: it needs TypeScript 5, whose API the project's TypeScript 7 does not have.
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pilothouse-client-"));
   await cp(join(import.meta.dirname, "generator"), directory, { recursive: true });
   await run("npm", ["ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"], { cwd: directory });
-  service = await startService();
+  scene = await borrowLendScene();
 }, 180_000);
 
 afterAll(async () => {
-  await service?.stop();
+  await scene?.[Symbol.asyncDispose]();
   await rm(directory, { recursive: true, force: true });
 });
 
 test("a TypeScript client generated from the served document compiles, drives a session and reads a problem", async () => {
-  if (!service) throw new Error("the service is not set up");
-  const { url, key } = service;
+  if (!scene) throw new Error("the service is not set up");
+  const { url, key } = scene.service;
   const generator = join(directory, "node_modules/@hey-api/openapi-ts/bin/run.js");
   await run(process.execPath, [generator, "-i", `${url}/v1/openapi.json`, "-o", "generated"], { cwd: directory });
   await writeFile(join(directory, "journey.ts"), journey);

@@ -1,16 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { FixtureSite } from "../support/fixture-site.ts";
+import type { FixtureSite } from "../support/fixture-site.ts";
 import { type Rest, restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { borrowService, type WarmService } from "../support/warm-service.ts";
 import { eventsOf } from "./support/embedded-database.ts";
 
 let site: FixtureSite;
-let service: Service;
+let service: WarmService;
 let rest: Rest;
 
 beforeAll(async () => {
-  site = await new FixtureSite().start();
-  service = await startService({ EGRESS_ALLOW: site.host });
+  ({ service, site } = await borrowService());
   rest = restClient(service);
 });
 

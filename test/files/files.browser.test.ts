@@ -11,19 +11,18 @@ import { fileNameFault } from "../../src/platform/file-name.ts";
 import { addAccount, strangeSession } from "../e2e/support/accounts.ts";
 import { expectProblem, type Received, send } from "../e2e/support/problem.ts";
 import { chunkedBody } from "../support/chunked-body.ts";
-import { FixtureSite } from "../support/fixture-site.ts";
+import type { FixtureSite } from "../support/fixture-site.ts";
 import { type Rest, restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { borrowService, type WarmService } from "../support/warm-service.ts";
 
 const mebibyte = 1024 * 1024;
 
 let site: FixtureSite;
-let service: Service;
+let service: WarmService;
 let rest: Rest;
 
 beforeAll(async () => {
-  site = await new FixtureSite().start();
-  service = await startService({ EGRESS_ALLOW: site.host });
+  ({ service, site } = await borrowService());
   rest = restClient(service);
 });
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { playwright, puppeteer, runWhole } from "./whole-client.ts";
 
 const mib = 2 ** 20;
 
 let scene: LendScene;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
-import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { BareClient, borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 
 let scene: LendScene;
 let session: string;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
   session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

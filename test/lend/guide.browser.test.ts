@@ -2,14 +2,14 @@ import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { McpClient } from "../support/mcp-client.ts";
 
 const run = promisify(execFile);
 
 let scene: LendScene;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

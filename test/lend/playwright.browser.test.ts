@@ -1,10 +1,10 @@
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 
 let scene: LendScene;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { BareClient, type CdpMessage, type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/lend-scene.ts";
 
 let scene: LendScene;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

@@ -1,11 +1,11 @@
 import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { BareClient, type CdpMessage, type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/lend-scene.ts";
 
 let scene: LendScene;
 let session: string;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
   session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

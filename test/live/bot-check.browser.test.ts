@@ -1,13 +1,13 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
 let scene: LendScene;
 let browser: Browser;
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([startLendScene(), launchPlainBrowser()]);
+  [scene, browser] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();

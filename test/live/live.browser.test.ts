@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { openSlowLink } from "../support/slow-link.ts";
 
 let scene: LendScene;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await borrowLendScene();
 }, 120_000);
 afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 

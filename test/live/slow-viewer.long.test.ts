@@ -4,7 +4,7 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { commandOf, pssBytes, readTree } from "../../tools/bench/processes.ts";
 import { median } from "../../tools/bench/samples.ts";
 import { InputSite } from "../support/input-site.ts";
-import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { BareClient, type OwnLendScene, startLendScene } from "../support/lend-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { openLink, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { sceneMs, startLiveKitScene, testLive } from "../support/livekit-scene.ts";
@@ -21,7 +21,7 @@ const mostGrowth = 24 * 2 ** 20;
 
 const patient = { timeout: 60_000 };
 
-let scene: LendScene;
+let scene: OwnLendScene;
 beforeAll(async () => {
   scene = await startLendScene();
 }, 120_000);

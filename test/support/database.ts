@@ -36,9 +36,9 @@ export interface EmptyDatabase extends AsyncDisposable {
   readonly socketDirectory: string;
 }
 
-/** Creates a database on the server of the run; undefined in tiers that have none. */
+/** Creates a database on the server of the run; undefined in tiers that have none, and in benches. */
 export async function createSharedDatabase(): Promise<EmptyDatabase | undefined> {
-  const socketDirectory = inject("postgres");
+  const socketDirectory = process.env.VITEST === undefined ? undefined : inject("postgres");
   if (socketDirectory === undefined) return undefined;
   const name = `test_${randomBytes(8).toString("hex")}`;
   await runAlone(socketDirectory, `create database ${name} template ${templateName}`);

@@ -3,10 +3,11 @@ import { WebSocket } from "ws";
 import { FixtureSite } from "./fixture-site.ts";
 import { type Rest, restClient } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
+import { borrowService, type WarmService } from "./warm-service.ts";
 
 /** A service with a site, whose sessions are lent to CDP clients. */
 export interface LendScene extends AsyncDisposable {
-  readonly service: Service;
+  readonly service: WarmService;
   readonly site: FixtureSite;
   readonly rest: Rest;
   /** Opens a session; gives its path, `/v1/sessions/ses_...`. */
@@ -15,10 +16,25 @@ export interface LendScene extends AsyncDisposable {
   cdpUrl(session: string): Promise<string>;
 }
 
-/** Starts a scene; `env` adds to the environment of the service. */
-export async function startLendScene(env: Record<string, string> = {}): Promise<LendScene> {
+/** A scene whose service is nobody else's. */
+export interface OwnLendScene extends LendScene {
+  readonly service: Service;
+}
+
+/** Starts a scene with a service of its own; `env` adds to its environment. */
+export async function startLendScene(env: Record<string, string> = {}): Promise<OwnLendScene> {
   const site = await new FixtureSite().start();
   const service = await startService({ EGRESS_ALLOW: site.host, ...env });
+  return { ...sceneOf(service, site), service };
+}
+
+/** Starts a scene with the service that files of this worker of vitest share. */
+export async function borrowLendScene(): Promise<LendScene> {
+  const { service, site } = await borrowService();
+  return sceneOf(service, site);
+}
+
+function sceneOf(service: WarmService, site: FixtureSite): LendScene {
   const rest = restClient(service);
   return {
     service,

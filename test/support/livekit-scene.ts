@@ -1,7 +1,7 @@
 import { RoomServiceClient } from "livekit-server-sdk";
 import type { Browser } from "playwright-core";
 import { onTestFinished, test } from "vitest";
-import { type LendScene, startLendScene } from "./lend-scene.ts";
+import { type OwnLendScene, startLendScene } from "./lend-scene.ts";
 import { sightsOf } from "./live-sights.ts";
 import { type LiveViewer, openLink } from "./live-viewer.ts";
 import { go } from "./livekit-build.ts";
@@ -25,7 +25,7 @@ export interface LinkedViewer extends LiveViewer {
 }
 
 /** A service with a LiveKit server, and a browser of those who watch. */
-export interface LiveKitScene extends LendScene {
+export interface LiveKitScene extends OwnLendScene {
   readonly server: LiveKitServer;
   readonly browser: Browser;
   readonly rooms: RoomServiceClient;

@@ -27,6 +27,14 @@ export interface Service {
 const startMs = 60_000;
 const stopMs = 45_000;
 
+/** The environment of a service: tests and benches at once on two cores are what its worker would close itself for. */
+export const serviceEnv = (dataDir: string): Record<string, string | undefined> => ({
+  ...process.env,
+  DATA_DIR: dataDir,
+  LOG_LEVEL: "warn",
+  CLOSE_AT_CPU: "100",
+});
+
 /** Starts a service of its own for a test; `env` adds to its environment, `directory` is where its data is put. */
 export async function startService(env: Record<string, string> = {}, directory?: string): Promise<Service> {
   const dataDir = directory ?? (await makeDataDirectory());
@@ -44,8 +52,7 @@ async function run(
   let printed = "";
   recordLogFile(join(dataDir, "worker.log"));
   const gateway = spawn(process.execPath, ["gateway/main.ts"], {
-    // Tests and benches at once on two cores are what a worker would close itself for.
-    env: { ...process.env, DATA_DIR: dataDir, LOG_LEVEL: "warn", CLOSE_AT_CPU: "100", ...env },
+    env: { ...serviceEnv(dataDir), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   await new Promise<void>((resolve, reject) => {

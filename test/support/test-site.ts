@@ -7,9 +7,9 @@ export abstract class TestSite {
 
   protected abstract answer(request: IncomingMessage, response: ServerResponse): void;
 
-  /** Begins to listen. */
-  async start(): Promise<this> {
-    this.#server.listen(0, "127.0.0.1");
+  /** Begins to listen, on any port or a certain one. */
+  async start(port = 0): Promise<this> {
+    this.#server.listen(port, "127.0.0.1");
     await once(this.#server, "listening");
     return this;
   }

@@ -1,0 +1,85 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { open, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { inject } from "vitest";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { admin } from "./admin.ts";
+import { databaseUrl, makeDataDirectory } from "./database.ts";
+import { FixtureSite } from "./fixture-site.ts";
+import { freePorts } from "./free-port.ts";
+import { watchForSecrets } from "./leaks.ts";
+import { restClient } from "./rest.ts";
+import { type Service, serviceEnv } from "./service.ts";
+import type { NotedService } from "./warm-services.ts";
+
+/** What a file may know of a service that it shares: nothing that it could end, and a key of an account of its own. */
+export type WarmService = Omit<Service, "gateway" | "output" | "restart">;
+
+const startMs = 60_000;
+
+/**
+ * Borrows the service that files of this worker of vitest share, with the site that its pages may reach. The first file
+ * starts it. To stop is to end what this file has opened.
+ */
+export async function borrowService(): Promise<{ readonly service: WarmService; readonly site: FixtureSite }> {
+  const { directory, sitePorts } = inject("warmServices") ?? {};
+  const worker = Number(process.env.VITEST_POOL_ID);
+  const sitePort = sitePorts?.[worker - 1];
+  if (directory === undefined || sitePort === undefined) throw new Error("only the tier browser shares services");
+  const site = await new FixtureSite().start(sitePort);
+  const note = join(directory, `${worker}.json`);
+  const noted = await readFile(note, "utf8").catch(() => undefined);
+  const running: NotedService = noted === undefined ? await start(site.host) : JSON.parse(noted);
+  if (noted === undefined) await writeFile(note, JSON.stringify(running));
+  return { site, service: await enter(running) };
+}
+
+/** Starts a service that outlives this process. */
+async function start(siteHost: string): Promise<NotedService> {
+  const dataDir = await makeDataDirectory();
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  const log = await open(logOf(dataDir), "w");
+  const gateway = spawn(process.execPath, ["gateway/main.ts"], {
+    env: { ...serviceEnv(dataDir), ...variables, EGRESS_ALLOW: siteHost },
+    detached: true,
+    stdio: ["ignore", log.fd, log.fd],
+  });
+  gateway.unref();
+  await log.close();
+  return { pid: gateway.pid ?? 0, dataDir, ports };
+}
+
+const logOf = (dataDir: string): string => join(dataDir, "service.log");
+
+/** Makes an account on a service for the time of a file. */
+async function enter({ dataDir, ports }: NotedService): Promise<WarmService> {
+  const internalUrl = `http://127.0.0.1:${ports.INTERNAL_PORT}`;
+  const isReady = () =>
+    fetch(`${internalUrl}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  const printed = (): Promise<string> => readFile(logOf(dataDir), "utf8");
+  if (!(await waitUntil(isReady, { timeout: startMs, every: 50 })))
+    throw new Error(`the service of this worker is not ready:\n${await printed()}`);
+  const before = (await printed()).length;
+  const database = databaseUrl(join(dataDir, "postgres", "run"));
+  const account = ["--account", randomUUID(), "--tier", "enterprise"];
+  const key = await admin({ DATABASE_URL: database }, "create-key", ...account);
+  const url = `http://127.0.0.1:${ports.PORT}`;
+  return {
+    ...{ url, internalUrl, key, dataDir, databaseUrl: database },
+    grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,
+    async stop() {
+      const rest = restClient({ url, key });
+      for (const status of ["live", "paused"]) {
+        const { body } = await rest(`/v1/sessions?status=${status}&limit=100`);
+        for (const { id } of body.data) await rest(`/v1/sessions/${id}`, undefined, { method: "DELETE" });
+      }
+      watchForSecrets((await printed()).slice(before));
+      if (!(await isReady())) throw new Error(`the service has not outlived this file:\n${await printed()}`);
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { endProcess } from "../../src/platform/process-control.ts";
+import { freePorts } from "./free-port.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly warmServices?: WarmServices;
+  }
+}
+
+/** What files that run one after the other need to share a service. */
+export interface WarmServices {
+  /** Has a file for each service that runs. */
+  readonly directory: string;
+  /** Ports of the site that pages of a service may reach, by the worker of vitest that runs the files. */
+  readonly sitePorts: readonly number[];
+}
+
+/** A service that runs, as it is noted in its file. */
+export interface NotedService {
+  readonly pid: number;
+  readonly dataDir: string;
+  readonly ports: Readonly<Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>>;
+}
+
+/** Reserves what services are started with by the first file that needs one, and ends them after the run. */
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const directory = await mkdtemp(join(tmpdir(), "warm-"));
+  const names = Array.from({ length: project.config.maxWorkers }, (_, index) => String(index));
+  const sitePorts = Object.values(await freePorts(...names));
+  project.provide("warmServices", { directory, sitePorts });
+  return async () => {
+    await Promise.all((await readdir(directory)).map((name) => end(join(directory, name))));
+    await rm(directory, { recursive: true, force: true });
+  };
+}
+
+/** Ends the service of a file, and deletes its data. */
+async function end(file: string): Promise<void> {
+  const { pid, dataDir }: NotedService = JSON.parse(await readFile(file, "utf8"));
+  await endProcess(pid, [
+    { signal: "SIGTERM", patience: 45_000 },
+    { signal: "SIGKILL", patience: 10_000 },
+  ]);
+  await rm(dataDir, { recursive: true, force: true });
+}
