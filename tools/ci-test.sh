@@ -12,7 +12,7 @@ trap 'rm -rf "$reports"' EXIT
 run_tests() {
   report=$1
   shift
-  vitest run --reporter=default --reporter=json --outputFile.json="$report" "$@" || true
+  vitest run --project="!long" --reporter=default --reporter=json --outputFile.json="$report" "$@" || true
 }
 run_tests "$reports/first.json"
 failed=$(node tools/testing/verdict.ts tools/testing/flakes.jsonl "$reports/first.json")
