@@ -109,7 +109,7 @@ export interface App extends AppParts {
 
 /** What tests and tools put in place of the real thing. */
 export interface AppOptions {
-  readonly clock?: Clock;
+  readonly clock?: Partial<Clock>;
   readonly log?: Log;
   /** Replaces the database of the configuration: embedded mode over a server that runs already. */
   readonly database?: DatabaseTarget | undefined;
@@ -154,7 +154,8 @@ function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "me
 
 /** Builds the app of a gateway; nothing is started yet. */
 export function createApp(config: Config, options: AppOptions = {}): App {
-  const { clock = systemClock, log = createLog(config.logLevel), env = process.env, egressAllow = [] } = options;
+  const { log = createLog(config.logLevel), env = process.env, egressAllow = [] } = options;
+  const clock: Clock = { ...systemClock, ...options.clock };
   const ids = createIds(clock);
   const metrics = createMetrics();
   const shared = createSharedState(config, log, metrics);
@@ -184,7 +185,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     { ...{ config, db, bus, clock, ids, log, metrics, sealer, work, mailer }, brakes: people.brakes },
     options.statusEvery,
   );
-  const sessionRoutes = createSessionRoutes(db, bus);
+  const sessionRoutes = createSessionRoutes({ db, bus, clock });
   const sessionMetrics = createSessionMetrics(metrics);
   // A worker of our own is behind a socket beside us.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);

@@ -93,6 +93,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     staleFor,
     patience,
     capacity: cacheCapacity,
+    clock,
   });
   const watch = createBearerWatch({ judge, log });
   let unsubscribe: (() => void) | undefined;

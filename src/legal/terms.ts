@@ -25,6 +25,7 @@ export function createTerms({ db, clock }: { readonly db: Database; readonly clo
     load: () => listRevisions(db),
     isAway: isDatabaseAway,
     capacity: 1,
+    clock,
     ...times,
   });
   /** Accounts by the revision that they have accepted: an acceptance is never taken back. */

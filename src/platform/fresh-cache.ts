@@ -1,3 +1,4 @@
+import type { Clock } from "./clock.ts";
 import { unlessLate } from "./deadline.ts";
 
 /** How a cache of answers that may change elsewhere loads and keeps them. */
@@ -14,8 +15,7 @@ export interface FreshCacheOptions<V> {
   patience: number;
   /** How many answers are kept; the least recently used go first. */
   capacity: number;
-  /** Monotonic milliseconds. */
-  now?(): number;
+  readonly clock: Pick<Clock, "monotonic">;
 }
 
 /** A bounded cache of answers that are loaded once for all who ask at the same time. */
@@ -39,7 +39,7 @@ interface Kept<V> {
 /** Makes a cache. */
 export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {
   const { freshFor, staleFor, capacity, patience } = options;
-  const now = options.now ?? (() => performance.now());
+  const now = (): number => options.clock.monotonic();
   const kept = new Map<string, Kept<V>>();
   const loading = new Map<string, Promise<V | undefined>>();
 

@@ -83,7 +83,7 @@ export function randomText(length: number): string {
  * Makes identifiers of 48 bits of time and 80 random bits, as ULIDs are (github.com/ulid/spec). Within one millisecond,
  * and when the clock steps back, the random part counts up, so that identifiers of one process always grow.
  */
-export function createIds(clock: Clock): Ids {
+export function createIds(clock: Pick<Clock, "now">): Ids {
   let time = 0;
   let random = 0n;
   const nextRandom = createRandom();

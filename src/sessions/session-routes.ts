@@ -1,6 +1,7 @@
 import type { WorkerAddress } from "../fleet/store.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import { idPattern } from "../platform/ids.ts";
 import { createListeners } from "../platform/listeners.ts";
@@ -57,8 +58,14 @@ function toRoute(row: RouteRow): SessionRoute {
   };
 }
 
+interface SessionRoutesParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly clock: Clock;
+}
+
 /** Makes the routes of a gateway. */
-export function createSessionRoutes(db: Database, bus: Bus): SessionRoutes {
+export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): SessionRoutes {
   const ends = createListeners<void>();
   const changes = createListeners<void>();
   const unsubscribes: (() => void)[] = [];
@@ -72,6 +79,7 @@ export function createSessionRoutes(db: Database, bus: Bus): SessionRoutes {
     staleFor,
     patience,
     capacity,
+    clock,
   });
 
   async function find(id: string, accountId: string): Promise<SessionRoute> {

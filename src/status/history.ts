@@ -33,6 +33,7 @@ export function createHistory({ db, clock, feed }: HistoryParts): History {
     },
     isAway: isDatabaseAway,
     capacity: 1,
+    clock,
     ...times,
   });
   let known: Snapshot["components"] | undefined;

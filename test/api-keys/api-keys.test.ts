@@ -11,10 +11,11 @@ import { createLocalBus } from "../../src/platform/bus.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { makeDataDirectory, silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let now = Date.now();
-const clock = { now: () => now };
+const clock = clockAt(() => now);
 const ids = createIds(clock);
 const bus = createLocalBus();
 const accountId = ids.next("acc");

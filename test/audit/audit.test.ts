@@ -3,6 +3,7 @@ import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { audit } from "../../src/audit/feature.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Rest } from "../support/rest.ts";
 
@@ -13,7 +14,7 @@ let rest: Rest;
 let key: string;
 
 beforeAll(async () => {
-  door = await startFrontDoor({}, { clock: { now: () => now } });
+  door = await startFrontDoor({}, { clock: clockAt(() => now) });
   await door.running.worker({ slots: 100 });
 });
 afterAll(() => door?.[Symbol.asyncDispose]());
@@ -127,7 +128,7 @@ test("the list is narrowed down by its filters, and comes in pages", async () =>
 
 test("entries are kept for a year", async () => {
   const year = 365 * 86_400_000;
-  const { jobs = [] } = audit.create?.({ db: door.running.app.db, clock: { now: () => now } }) ?? {};
+  const { jobs = [] } = audit.create?.({ db: door.running.app.db, clock: clockAt(() => now) }) ?? {};
   const sweep = () => Promise.all(jobs.map((job) => job.run()));
   await createProfile("Old");
   now += year - 1_000;

@@ -3,9 +3,10 @@ import { createGreenfield } from "../../src/processors/greenfield.ts";
 import { createSandbox } from "../../src/processors/sandbox/sandbox.ts";
 import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
 import { createMemoryStore } from "../../src/processors/sandbox/sandbox-store.ts";
+import { clockAt } from "../support/clock-at.ts";
 
 const { btcPay: transport } = createSandbox({
-  ...{ store: createMemoryStore(), clock: { now: Date.now }, pagesUrl: "http://localhost/sandbox", secret: "secret" },
+  ...{ store: createMemoryStore(), clock: clockAt(Date.now), pagesUrl: "http://localhost/sandbox", secret: "secret" },
   notify: async () => undefined,
 });
 const base = `/api/v1/stores/${sandboxStore}`;

@@ -21,6 +21,7 @@ import { createProcessors, type Processors } from "../../src/processors/processo
 import type { Sandbox } from "../../src/processors/sandbox/sandbox.ts";
 import { createSources } from "../../src/status/sources.ts";
 import type { Work } from "../../src/work/work.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every method.
@@ -51,7 +52,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
   const database = await startTestDatabase();
   const { db } = database;
   let at = from;
-  const clock = { now: () => at };
+  const clock = clockAt(() => at);
   const [ids, bus, log, metrics] = [createIds(clock), createLocalBus(), silentLog, new Registry()];
   const config = readConfig({ DATA_DIR: "/nowhere" });
   const [audit, arrangements] = [createAuditLog({ db, ids }), createArrangements({ clock, bus })];

@@ -13,6 +13,7 @@ import {
   CreateAgentSessionRequestSchema,
   TakeOverRequestSchema,
 } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 let now = Date.now();
@@ -21,7 +22,7 @@ let running: SessionsApp;
 const told: string[] = [];
 
 beforeAll(async () => {
-  running = await startSessionsApp({}, { clock: { now: () => now } });
+  running = await startSessionsApp({}, { clock: clockAt(() => now) });
   await running.worker({
     slots: 10,
     handlers: {
@@ -89,7 +90,7 @@ test("should keep control by heartbeats, until the last input is 5 min old", asy
     (await agents.get(call(), { $typeName: "pilothouse.v1.GetAgentSessionRequest", id })).control;
   /** A heartbeat that meets a gateway which has not heard of anna: it writes the sign down at once. */
   async function beat(): Promise<void> {
-    const signsOfLife = createSignsOfLife({ ...running.app, clock: { now: () => now } });
+    const signsOfLife = createSignsOfLife({ ...running.app, clock: clockAt(() => now) });
     const message = create(StreamInputRequestSchema, { agentSessionId: id, clientId: "anna" });
     const talk = await createAgentInputService({ ...running.app, signsOfLife }).streamInput(call(), message);
     if ("relay" in talk) throw new Error("input is a conversation");

@@ -4,6 +4,7 @@ import { admitPerson } from "../../src/view-links/one-viewer.ts";
 import { insertViewLink } from "../../src/view-links/store.ts";
 import { viewKeyBearers, viewKeyText } from "../../src/view-links/view-keys.ts";
 import { type BearerScene, startBearerScene } from "../support/bearer-scene.ts";
+import { clockAt } from "../support/clock-at.ts";
 
 const minute = 60_000;
 const madeAt = Date.now();
@@ -11,7 +12,10 @@ const madeAt = Date.now();
 let now = madeAt;
 let scene: BearerScene;
 beforeAll(async () => {
-  scene = await startBearerScene(viewKeyBearers, { now: () => now });
+  scene = await startBearerScene(
+    viewKeyBearers,
+    clockAt(() => now),
+  );
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
@@ -46,7 +50,7 @@ test("a link is good for its session until its time is up, which ends what it ha
 test("a link for one person opens in its time, and from then on for the viewer who came first", async () => {
   const { bearers, running } = scene;
   const { app } = running;
-  const clock = { now: () => now };
+  const clock = clockAt(() => now);
   const forOne = { client_id: "ada", opens_until: new Date(madeAt + 20_000) };
   const { bearer: unused } = await makeLink(undefined, forOne);
   const { bearer } = await makeLink(undefined, forOne);

@@ -5,6 +5,7 @@ import { longestAnswer } from "../../src/llm/models.ts";
 import { costOf, reserve, settle } from "../../src/llm/spending.ts";
 import { readSpending, writeSettings } from "../../src/llm/store.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { freePorts } from "../support/free-port.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
@@ -138,7 +139,7 @@ test("of calls beside each other one alone passes the cap, and each costs what i
   await db.transaction((tx) => insertAccount(tx, { id, name: "Test", tier: "personal" }));
   await db.transaction((tx) => writeSettings(tx, id, { consent: true, monthly_cap_cents: 10 }));
   let now = Date.parse("2026-11-30T23:59:59.999Z");
-  const clock = { now: () => now };
+  const clock = clockAt(() => now);
   const putAside = () => db.transaction((tx) => reserve(tx, clock, id, 60_000));
   const calls = await Promise.allSettled(Array.from({ length: 20 }, putAside));
   const reserved = calls.flatMap((call) => (call.status === "fulfilled" ? call.value : []));

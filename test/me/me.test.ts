@@ -4,6 +4,7 @@ import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { doors, type Outcome } from "../support/door-calls.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
@@ -129,7 +130,7 @@ test("owners and admins are told by mail of a quota that is used up, as far as t
   const owner = await gateway.signUp({ accountName: "Engines" });
   const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
   await get(updateEmailPreferences, admin.accessToken, {});
-  const arrangements = createArrangements({ clock: gateway, bus: gateway.app.bus });
+  const arrangements = createArrangements({ clock: clockAt(gateway.now), bus: gateway.app.bus });
   const override = { limit: "session_minutes", value: 0, expiresAt: new Date(gateway.now() + 60_000).toISOString() };
   await gateway.app.db.transaction((tx) => arrangements.override(tx, owner.accountId, override));
   const { text } = await mailAbout(gateway.mailbox, owner.email, "A quota is used up");

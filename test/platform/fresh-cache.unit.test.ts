@@ -10,7 +10,7 @@ function cacheOf(load: (key: string) => Promise<number | undefined>) {
     staleFor: 60,
     patience: 20,
     capacity: 2,
-    now: () => time,
+    clock: { monotonic: () => time },
   });
   return { cache, wait: (milliseconds: number) => (time += milliseconds) };
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
 import { cdpTokenBearers, cdpTokenText, insertCdpToken } from "../../src/sessions/cdp-tokens.ts";
 import { type BearerScene, startBearerScene } from "../support/bearer-scene.ts";
+import { clockAt } from "../support/clock-at.ts";
 
 const hour = 3_600_000;
 const madeAt = Date.now();
@@ -9,7 +10,10 @@ const madeAt = Date.now();
 let now = madeAt;
 let scene: BearerScene;
 beforeAll(async () => {
-  scene = await startBearerScene(cdpTokenBearers, { now: () => now });
+  scene = await startBearerScene(
+    cdpTokenBearers,
+    clockAt(() => now),
+  );
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

@@ -48,9 +48,10 @@ export async function startPeopleGateway(
   const more = { DATA_DIR: dataDir, ...mail, TRUSTED_PROXIES: "127.0.0.1", ...env };
   let passed = 0;
   const now = () => Date.now() + passed;
+  const clock = { now, monotonic: () => performance.now() + passed };
   const config = readConfig({ ...variables, ...more });
   const database = config.embedded ? await createSharedDatabase() : undefined;
-  const app = createApp(config, { ...options, log: silentLog, workerProgram: null, clock: { now }, database });
+  const app = createApp(config, { ...options, log: silentLog, workerProgram: null, clock, database });
   const gateway = new Gateway(app);
   await app.start();
   await gateway.start();

@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { createSandbox, type Sandbox } from "../../src/processors/sandbox/sandbox.ts";
 import { createMemoryStore, type Thing } from "../../src/processors/sandbox/sandbox-store.ts";
 import type { ProcessorRequest } from "../../src/processors/transport.ts";
+import { clockAt } from "./clock-at.ts";
 
 /** A notice that a processor would send. */
 export interface SentNotice {
@@ -40,7 +41,7 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   const requests: ProcessorRequest[] = [];
   const store = createMemoryStore();
   const sandbox = createSandbox({
-    ...{ store, clock: { now }, pagesUrl: "http://localhost/sandbox", secret },
+    ...{ store, clock: clockAt(now), pagesUrl: "http://localhost/sandbox", secret },
     notify: async (processor, headers, body) => void notices.push({ processor, headers, body }),
   });
   // A processor does one thing after the other to one invoice.

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { lowestId } from "../../src/platform/ids.ts";
 import { deleteOldDeliveries } from "../../src/webhooks/delivery-settlement.ts";
+import { clockAt } from "../support/clock-at.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import type { Rest } from "../support/rest.ts";
 import { causeEvent, type Endpoints, meetChallenges, readLog, register } from "./scene.ts";
@@ -16,7 +17,7 @@ let rest: Rest;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor({ now: () => now });
+  webhooks = await startWebhookDoor(clockAt(() => now));
   endpoints = webhooks.endpoints;
   worker = await webhooks.door.running.worker({ slots: 40 });
 }, 60_000);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { writeEnvelope } from "../../src/webhooks/envelope.ts";
+import { clockAt } from "../support/clock-at.ts";
 import type { Answer, Rest } from "../support/rest.ts";
 import { causeEvent, type Endpoints, giveUpDelivery, register } from "./scene.ts";
 import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
@@ -16,7 +17,7 @@ let id: string;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor({ now: () => now });
+  webhooks = await startWebhookDoor(clockAt(() => now));
   endpoints = webhooks.endpoints;
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());

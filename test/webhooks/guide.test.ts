@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { signatureHeaders } from "../../src/webhooks/signature.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { startFrontDoor } from "../support/front-door.ts";
 import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";
 
@@ -51,7 +52,7 @@ describe.each(programs)("the guide's receiver in $heading", ({ heading, language
 
   /** Sends the event so many seconds ago, and gives the receiver's status. */
   async function deliver(secrets: readonly string[], age = 0): Promise<number | undefined> {
-    const clock = { now: () => Date.now() - age * 1_000 };
+    const clock = clockAt(() => Date.now() - age * 1_000);
     const sender = createSender({ config: { webhookAllow: [`127.0.0.1:${port}`] }, clock });
     const attempt = { url: `http://127.0.0.1:${port}/hooks`, secrets, event };
     const { status } = await sender.send(attempt, AbortSignal.timeout(20_000));

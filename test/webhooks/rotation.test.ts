@@ -1,6 +1,7 @@
 import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { clockAt } from "../support/clock-at.ts";
 import type { Arrival } from "./scene.ts";
 import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
 
@@ -9,7 +10,7 @@ let now = Date.now();
 let webhooks: WebhookDoor;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor({ now: () => now });
+  webhooks = await startWebhookDoor(clockAt(() => now));
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());
 

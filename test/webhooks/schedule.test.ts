@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { clockAt } from "../support/clock-at.ts";
 import type { Rest } from "../support/rest.ts";
 import { causeEvent, type Endpoints, readLog, register } from "./scene.ts";
 import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
@@ -13,7 +14,7 @@ let rest: Rest;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor({ now: () => now });
+  webhooks = await startWebhookDoor(clockAt(() => now));
   endpoints = webhooks.endpoints;
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());

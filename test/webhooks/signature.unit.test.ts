@@ -2,6 +2,7 @@ import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { expect, test } from "vitest";
 import { createSender } from "../../src/webhooks/sender.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { closeAfterTest, type Received, startReceiver } from "./receiver.ts";
 
 const newest = `whsec_${"bmV3".repeat(8)}`;
@@ -17,7 +18,7 @@ const event = {
 /** Sends the event to a receiver of our own, and gives what comes there; `age` is how old the attempt then is. */
 async function deliver(secrets: readonly string[], age = 0): Promise<Received> {
   const { port, received } = await startReceiver();
-  const clock = { now: () => Date.now() - age * 1_000 };
+  const clock = clockAt(() => Date.now() - age * 1_000);
   const sender = createSender({ config: { webhookAllow: [`127.0.0.1:${port}`] }, clock });
   closeAfterTest(() => sender.stop());
   const attempt = { url: `http://127.0.0.1:${port}/`, secrets, event };
@@ -77,7 +78,7 @@ test.each(Object.entries(verifiers))("%s refuses what is not ours", async (_name
 test("each attempt is signed anew, under the same event id", async () => {
   const { port, received } = await startReceiver();
   let now = Date.now() - 60_000;
-  const sender = createSender({ config: { webhookAllow: ["127.0.0.1"] }, clock: { now: () => now } });
+  const sender = createSender({ config: { webhookAllow: ["127.0.0.1"] }, clock: clockAt(() => now) });
   closeAfterTest(() => sender.stop());
   const attempt = { url: `http://127.0.0.1:${port}/`, secrets: [newest], event };
   await sender.send(attempt, new AbortController().signal);

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defineWork, type WorkKind } from "../../src/work/work-kind.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startRunners } from "./runners.ts";
 
@@ -160,7 +161,7 @@ test("what is written of an attempt is written with its job, or not at all", asy
         tx.send({ compile: () => sql`insert into written values (${number}, ${next ?? null})`.compile(tx.sql) }),
     }),
   });
-  await using runners = await startRunners(database.db, [kind], { clock: { now: () => now } });
+  await using runners = await startRunners(database.db, [kind], { clock: clockAt(() => now) });
   const jobs = [1, 2].map((number) => ({ lane: "one", data: { number } }));
   await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, jobs));
   const expected = [[{ number: 1, next: null }], [{ number: 2, next: new Date(now + 60_000) }]];

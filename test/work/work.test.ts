@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/work/work-kind.ts";
+import { clockAt } from "../support/clock-at.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Runners, startRunners } from "./runners.ts";
 
@@ -137,7 +138,7 @@ test("a job that fails is tried again by the schedule of its kind, lets others p
       if (data.number === 1) throw new Error("not today");
     },
   });
-  await using runners = await startRunners(database.db, [kind], { clock: { now: () => now } });
+  await using runners = await startRunners(database.db, [kind], { clock: clockAt(() => now) });
   const until = (count: number) => expect.poll(() => attempts.length, { timeout: 20_000 }).toBe(count);
   await add(runners, kind, "one", 1);
   await until(1);

@@ -14,6 +14,7 @@ import { createArrangements } from "../../../src/limits/arrangements.ts";
 import type { ErrorSlug } from "../../../src/platform/error-table.ts";
 import { strangeKey } from "../../e2e/support/accounts.ts";
 import { authenticatorOf } from "../../support/authenticator.ts";
+import { clockAt } from "../../support/clock-at.ts";
 import { freshEmail, goodPassword, type Person, tokenOfMail } from "../../support/people.ts";
 import type { PeopleGateway, Shown } from "../../support/people-gateway.ts";
 import { restClient } from "../../support/rest.ts";
@@ -66,7 +67,7 @@ async function arrange(
   { accountId }: Person,
   override: Pick<Override, "limit" | "value" | "refillPerMinute">,
 ): Promise<void> {
-  const arrangements = createArrangements({ clock: { now }, bus: app.bus });
+  const arrangements = createArrangements({ clock: clockAt(now), bus: app.bus });
   const expiresAt = new Date(now() + quarter).toISOString();
   await app.db.transaction((tx) => arrangements.override(tx, accountId, { ...override, expiresAt }));
 }
