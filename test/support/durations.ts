@@ -165,7 +165,7 @@ export const durations: readonly DurationRow[] = [
   ["src/status/history.ts", "times.freshFor", "60_000", none],
   ["src/status/history.ts", "times.staleFor", "Number.POSITIVE_INFINITY", none],
   ["src/status/history.ts", "times.patience", "300", "short"],
-  ["src/status/incident-mails.ts", "times.between", "900_000", [none, "status/status.browser.test.ts"]],
+  ["src/status/incident-mails.ts", "times.between", "900_000", "status/incident-mails.test.ts"],
   ["src/status/incident-mails.ts", "times.look", "5_000", "period"],
   ["src/status/judgement.ts", "usualEvery", "10_000", "period"],
   ["src/status/sampler.ts", "shownFor", "90 * 86_400_000", none],
