@@ -48,6 +48,7 @@ test("an order is quoted, opened, paid and settled, and its months serve", async
   const ada = await gateway.signUp({ accountName: "Ψηφιακή Ελ 数据公司" });
   const { body: quoted } = await ada.rest("/v1/billing/crypto-checkout/quote", wish);
   expect(quoted).toMatchObject({ status: "quoted", amount_cents: 9_800, crypto_amount: "0.00104268", livemode: false });
+  expect(Math.ceil((Date.parse(quoted.quote_expires_at) - gateway.now()) / minute)).toBe(15);
   const order = await open(ada, { order_id: quoted.id });
   expect(order).toMatchObject({ id: quoted.id, status: "awaiting_payment", crypto_amount_paid: "0" });
   expect((await ada.rest("/v1/billing")).body.open_crypto_order_id).toBe(order.id);

@@ -57,17 +57,18 @@ test("an endpoint that fails for 5 days is made inactive, with an audit entry an
   expect(mail.text).toMatch(/^Hello .+,\n\nthe webhook .+ has failed for 5 days/);
 }, 90_000);
 
-test("an endpoint is made inactive only when its failures lie 12 hours apart", async () => {
+test("an endpoint is made inactive only when it has failed for 5 days and its failures lie 12 hours apart", async () => {
   const { rest } = await gateway.signUp();
   const id = await register(rest, endpoints.url("/rarely-used"), { events: ["api_key.revoked"] });
   const watch = createFailingWatch(gateway.app);
-  const isActiveWith = async (apartMs: number) => {
-    const since = gateway.now() - 200 * hour;
+  const isActiveWith = async (apartMs: number, failedFor = 200 * hour) => {
+    const since = gateway.now() - failedFor;
     const failures = { failing_since: new Date(since), last_failure_at: new Date(since + apartMs) };
     await gateway.app.db.sql.updateTable("webhook_endpoints").set(failures).where("id", "=", id).execute();
     await watch.run();
     return (await rest(`/v1/webhooks/${id}`)).body.active;
   };
   expect([await isActiveWith(0), await isActiveWith(12 * hour - 60_000)]).toEqual([true, true]);
-  expect(await isActiveWith(12 * hour + 60_000)).toBe(false);
+  expect(await isActiveWith(13 * hour, 120 * hour - 60_000)).toBe(true);
+  expect(await isActiveWith(12 * hour + 60_000, 120 * hour + 60_000)).toBe(false);
 });
