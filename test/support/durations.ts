@@ -11,7 +11,7 @@ type DurationReason = "short" | "period" | "pause" | "unit" | "spare";
 /** A path below `test/`. */
 type TestFile = `${string}.test.ts`;
 
-/** No test stands there yet. */
+/** No test is known to stand there. */
 const none = undefined;
 
 /** The tests that fail when a duration is a tenth, and when it is ten times as long; one that stands on both sides alone. */
