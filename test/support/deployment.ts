@@ -35,6 +35,11 @@ export interface DeployedGateway extends DeployedProcess {
   readonly rest: Rest;
 }
 
+/** A worker of a deployment. */
+export interface DeployedWorker extends DeployedProcess {
+  readonly internalUrl: string;
+}
+
 const token = "a token of the tests alone";
 
 /** Everything that a service on several machines consists of, on one: each process can be killed and started again alone. */
@@ -42,7 +47,7 @@ export class Deployment implements AsyncDisposable {
   readonly redis: RedisServer;
   readonly postgres: PostgresServer;
   readonly gateways: DeployedGateway[] = [];
-  readonly workers: DeployedProcess[] = [];
+  readonly workers: DeployedWorker[] = [];
   readonly dataDir: string;
   key = "";
   readonly #fakeWorkers: FakeWorker[] = [];
@@ -76,7 +81,7 @@ export class Deployment implements AsyncDisposable {
   }
 
   /** A worker by its number. */
-  worker(index: number): DeployedProcess {
+  worker(index: number): DeployedWorker {
     const worker = this.workers[index];
     if (!worker) throw new Error(`the deployment has no worker ${index}`);
     return worker;
@@ -159,9 +164,9 @@ export class Deployment implements AsyncDisposable {
     return Object.assign(gateway, { url, grpcAddress, fleetAddress, internalUrl, rest });
   }
 
-  async #makeWorker(index: number, env: Record<string, string>): Promise<DeployedProcess> {
+  async #makeWorker(index: number, env: Record<string, string>): Promise<DeployedWorker> {
     const ports = await freePorts("LISTEN", "INTERNAL_PORT");
-    return new DeployedProcess({
+    const worker = new DeployedProcess({
       program: "workers/main.ts",
       env: {
         DATA_DIR: join(this.dataDir, `worker-${index}`),
@@ -175,6 +180,7 @@ export class Deployment implements AsyncDisposable {
       },
       internalPort: ports.INTERNAL_PORT,
     });
+    return Object.assign(worker, { internalUrl: `http://127.0.0.1:${ports.INTERNAL_PORT}` });
   }
 }
 

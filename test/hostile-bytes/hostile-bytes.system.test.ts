@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { randomFrom } from "./bytes.ts";
+import { casesOf, honestCases, mutate } from "./cases.ts";
+import { send } from "./send.ts";
+import { Siege } from "./siege.ts";
+import { startDeployed, type World } from "./world.ts";
+
+const seed = 20_261_124;
+const casesPerClass = 6;
+let world: World;
+
+beforeAll(async () => {
+  world = await startDeployed();
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+test("answers honest requests that come byte by byte", async () => {
+  const honest = honestCases(world.facts);
+  const sent = world.doors.flatMap((door) => {
+    if (door.speaks !== "http" && door.speaks !== "grpc") return [];
+    return honest[door.speaks].map(async (request) => {
+      const answer = await send(door, request, 2_000);
+      expect.soft(answer.toString("latin1"), `${request.name} at ${door.name}`).toMatch(request.answer);
+    });
+  });
+  await Promise.all(sent);
+});
+
+test(`survives hostile bytes of every class at every port (seed ${seed})`, async () => {
+  const random = randomFrom(seed);
+  const shots = world.doors.flatMap((door) => {
+    const cases = casesOf(random, world.facts, casesPerClass);
+    return cases.map((sent, index) => ({
+      door,
+      sent: index % 3 === 2 ? mutate(random, sent, random.pick(cases)) : sent,
+    }));
+  });
+  expect(await new Siege(world).run(shots)).toBeUndefined();
+});

@@ -1,0 +1,142 @@
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { readProcess } from "../../workers/slots/processes.ts";
+import { type Case, http1 } from "./bytes.ts";
+import { honestHttp2 } from "./http2-cases.ts";
+import { send } from "./send.ts";
+import type { Door, Part, World } from "./world.ts";
+
+/** Milliseconds in which a port answers a plain request. One that is late behind other processes is asked again. */
+const answerMs = 1_000;
+const attempts = 5;
+/** Milliseconds in which streams whose clients have gone are no longer counted. */
+const releaseMs = 10_000;
+
+const get = (url: string): Case => ({
+  name: "a plain request",
+  steps: [http1(`GET ${url} HTTP/1.1`, ["Host: localhost", "Connection: close"])],
+  leave: "wait",
+});
+/** A name at which a SOCKS proxy opens a tunnel. */
+const socksHost = "x05000001000000000000x.example";
+const page = Buffer.from("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").toString("hex");
+
+/** Says what is wrong with processes since the judge was made. */
+export class Judge {
+  readonly #world: World;
+  readonly #began = new Map<Part, { process: string; read: number }>();
+
+  constructor(world: World) {
+    this.#world = world;
+    this.accept();
+  }
+
+  /** Takes the processes, and what they have logged, as they are. */
+  accept(): void {
+    for (const part of this.#world.parts) {
+      this.#began.set(part, { process: identityOf(part), read: part.output().length });
+    }
+  }
+
+  /** Returns the processes that are not those they were. */
+  ended(): Part[] {
+    return this.#world.parts.filter((part) => this.#began.get(part)?.process !== identityOf(part));
+  }
+
+  /** Returns what is wrong. `answers` are those of what was sent meanwhile. */
+  async verdict(answers: readonly Buffer[]): Promise<string[]> {
+    const { parts, doors } = this.#world;
+    const failed = answers.find(hasFailed);
+    const ended = this.ended().map((part) => `the ${part.name} has ended: ${part.output().slice(-2_000)}`);
+    if (ended.length > 0) return ended;
+    const silent = await Promise.all(doors.map((door) => this.#isSilent(door)));
+    const wedged = doors.filter((_door, index) => silent[index]).map(({ name }) => `${name} does not answer`);
+    if (wedged.length > 0) return wedged;
+    const counted = await Promise.all(parts.map(countedWrong));
+    const status = await this.#world.sessionStatus();
+    return [
+      ...(failed ? [`an answer has status 500: ${failed.toString("latin1").slice(0, 1_000)}`] : []),
+      ...counted.flat(),
+      ...parts.flatMap((part) => this.#complaints(part)),
+      ...(status === "live" ? [] : [`the session is ${status}`]),
+    ];
+  }
+
+  /** What a process has logged since as an error. */
+  #complaints(part: Part): string[] {
+    const lines = part.output().slice(this.#began.get(part)?.read).split("\n");
+    const wrong = lines.filter((line) => /"level":[56]0|UnhandledPromiseRejection|Uncaught/.test(line));
+    return wrong.map((line) => `the ${part.name} has logged ${line.slice(0, 1_500)}`);
+  }
+
+  async #isSilent(door: Door): Promise<boolean> {
+    for (let attempt = 0; attempt < attempts; attempt += 1) {
+      const answer = await send(door, this.#plain(door), answerMs);
+      if (hasAnswered(door, answer)) return false;
+    }
+    return true;
+  }
+
+  #plain({ speaks, name }: Door): Case {
+    if (speaks === "grpc") return { name: "a plain call", steps: honestHttp2.grpc, leave: "wait" };
+    const { site, clientHello } = this.#world.facts;
+    if (speaks === "tls") return { name: "a ClientHello", steps: [clientHello], leave: "wait" };
+    const hosts: Readonly<Record<string, string>> = {
+      "relay direct": site,
+      "relay http": "public.example",
+      "relay socks5": socksHost,
+    };
+    if (speaks === "relay") return get(`http://${hosts[name]}/x${page}x`);
+    return get(name === "the demo's port" ? "/" : speaks === "internal" ? "/healthz" : "/v1/status");
+  }
+}
+
+function identityOf(part: Part): string {
+  const pid = part.pid() ?? 0;
+  return `${pid} since ${readProcess(pid)?.startedAt}`;
+}
+
+async function countedWrong({ metrics: url, name }: Part): Promise<string[]> {
+  if (url === undefined) return [];
+  let text = "";
+  const sumOf = (metric: string): number =>
+    text.split("\n").reduce((sum, line) => (line.startsWith(metric) ? sum + Number(line.split(" ").at(-1)) : sum), 0);
+  const isReleased = await waitUntil(
+    async () => {
+      text = await fetch(url, { signal: AbortSignal.timeout(answerMs * attempts) }).then((answer) => answer.text());
+      return sumOf("pilothouse_open_streams") === 0;
+    },
+    { timeout: releaseMs, every: 50 },
+  );
+  const open = text.split("\n").filter((line) => /^pilothouse_open_streams.* [^0]/.test(line));
+  const uncaught = sumOf("pilothouse_uncaught_errors_total");
+  return [
+    ...(isReleased ? [] : [`the ${name} still counts ${open.join(", ")}`]),
+    ...(uncaught === 0 ? [] : [`the ${name} has caught ${uncaught} errors as a last resort`]),
+  ];
+}
+
+/** Whether a door has answered a plain request. */
+function hasAnswered({ speaks }: Door, answer: Buffer): boolean {
+  if (speaks === "grpc") return framesOf(answer).some(({ type }) => type === 1);
+  // A record of a handshake.
+  if (speaks === "tls") return answer[0] === 22;
+  return answer.toString("latin1").startsWith("HTTP/1.1 200 ");
+}
+
+/** Whether an answer of either version of HTTP has the status 500. */
+function hasFailed(answer: Buffer): boolean {
+  if (answer.toString("latin1", 0, 5) === "HTTP/") return /(?:^|\n)HTTP\/1\.1 500 /.test(answer.toString("latin1"));
+  // `:status: 500` has an index of its own in HPACK's static table.
+  return framesOf(answer).some(({ type, body }) => type === 1 && body[0] === 0x8e);
+}
+
+/** Reads the frames of an HTTP/2 connection. */
+function framesOf(bytes: Buffer): { type: number; body: Buffer }[] {
+  const frames = [];
+  for (let at = 0; at + 9 <= bytes.length; ) {
+    const length = bytes.readUIntBE(at, 3);
+    frames.push({ type: bytes[at + 3] ?? 0, body: bytes.subarray(at + 9, at + 9 + length) });
+    at += 9 + length;
+  }
+  return frames;
+}

@@ -1,0 +1,74 @@
+import { once } from "node:events";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { setImmediate } from "node:timers/promises";
+import { TLSSocket } from "node:tls";
+import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
+import type { Case, Step } from "./bytes.ts";
+import type { Door } from "./world.ts";
+
+/** Milliseconds for an answer that the next step waits for. */
+const answerMs = 1_000;
+
+/** Sends a case to a door, and returns the answer. Waits for the end of the answer for `patienceMs` since its last byte. */
+export async function send(door: Door, { steps, leave }: Case, patienceMs: number): Promise<Buffer> {
+  const socket = door.open();
+  const received: Buffer[] = [];
+  let changedAt = performance.now();
+  let isOver = false;
+  socket.on("error", () => undefined);
+  socket.once("close", () => {
+    isOver = true;
+  });
+  socket.on("data", (bytes: Buffer) => {
+    received.push(bytes);
+    changedAt = performance.now();
+  });
+  for (const step of segmentsOf(steps)) {
+    if (isOver) break;
+    if (step === "answer") await waitUntil(() => isOver || received.length > 0, { timeout: answerMs, every: 1 });
+    else if (step === 0) await setImmediate();
+    else if (typeof step === "number") await sleep(step);
+    else await written(socket, step);
+  }
+  changedAt = performance.now();
+  if (leave === "end") socket.end();
+  if (leave !== "reset") {
+    const isQuiet = () => isOver || performance.now() - changedAt > patienceMs;
+    await waitUntil(isQuiet, { timeout: 20 * patienceMs, every: 2 });
+  }
+  // Neither TLS nor a unix socket can be reset.
+  if (
+    leave === "reset" &&
+    socket instanceof Socket &&
+    !(socket instanceof TLSSocket) &&
+    socket.remotePort !== undefined
+  )
+    socket.resetAndDestroy();
+  socket.destroy();
+  if (!isOver) await once(socket, "close");
+  return Buffer.concat(received);
+}
+
+/** Joins what is sent without a pause: it is one segment, where there is room. */
+function segmentsOf(steps: readonly Step[]): Step[] {
+  const joined: Step[] = [];
+  for (const step of steps) {
+    const last = joined.at(-1);
+    if (Buffer.isBuffer(step) && Buffer.isBuffer(last)) joined[joined.length - 1] = Buffer.concat([last, step]);
+    else joined.push(step);
+  }
+  return joined;
+}
+
+/** Resolves when bytes were passed to the system, or the connection is lost. */
+function written(socket: Duplex, bytes: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      socket.off("close", done);
+      resolve();
+    };
+    socket.once("close", done);
+    socket.write(bytes, done);
+  });
+}

@@ -1,0 +1,226 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { connect, type NetConnectOpts } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
+import { makeDataDirectory } from "../support/database.ts";
+import type { DeployedProcess } from "../support/deployed-process.ts";
+import { Deployment } from "../support/deployment.ts";
+import { freePorts } from "../support/free-port.ts";
+import { descendantsOf } from "../support/process-list.ts";
+import { restClient } from "../support/rest.ts";
+import { makeSelfSigned } from "../support/self-signed.ts";
+import { startService } from "../support/service.ts";
+import type { Facts } from "./http1-cases.ts";
+
+/** One place that takes connections. */
+export interface Door {
+  readonly name: string;
+  /** What a plain request to it is. */
+  readonly speaks: "http" | "grpc" | "internal" | "relay" | "tls";
+  open(): Duplex;
+}
+
+/** A process that has to outlive everything. */
+export interface Part {
+  readonly name: string;
+  pid(): number | undefined;
+  output(): string;
+  /** Ends the process where it still runs, and starts it again. */
+  restart(): Promise<void>;
+  /** URL of its metrics. */
+  readonly metrics?: string;
+}
+
+/** Processes, and what they listen on. */
+export interface World extends AsyncDisposable {
+  readonly doors: readonly Door[];
+  readonly parts: readonly Part[];
+  readonly facts: Facts;
+  /** Returns how the session is. */
+  sessionStatus(): Promise<string>;
+  /** Creates another session where that one has ended. */
+  renewSession(): Promise<void>;
+}
+
+let opened = 0;
+
+/** Connects from a loopback address of its own each time: what is counted by address has room for every case. */
+function openTcp(port: number): Duplex {
+  opened += 1;
+  const localAddress = `127.${1 + ((opened >> 14) % 100)}.${(opened >> 7) & 127}.${1 + (opened & 127)}`;
+  return connect({ port, host: "127.0.0.1", localAddress, noDelay: true });
+}
+
+function openTls(port: number): Duplex {
+  const socket = openTcp(port);
+  socket.on("error", () => undefined);
+  return connectTls({ socket, rejectUnauthorized: false, ALPNProtocols: ["h2", "http/1.1"] });
+}
+
+const tcp = (name: string, speaks: Door["speaks"], port: number): Door => ({ name, speaks, open: () => openTcp(port) });
+const portOf = (address: string): number => Number(address.split(":").at(-1));
+
+/** Records what a TLS client sends first. */
+async function recordClientHello(): Promise<Buffer> {
+  const { promise, resolve } = Promise.withResolvers<Buffer>();
+  const socket = new Duplex({ read: () => undefined, write: (bytes: Buffer) => resolve(bytes) });
+  const client = connectTls({ socket, ALPNProtocols: ["h2"] }).on("error", () => undefined);
+  const hello = await promise;
+  client.destroy();
+  return hello;
+}
+
+interface RelayPorts extends Record<"direct" | "http" | "socks5", number> {
+  readonly site: number;
+}
+
+/** Starts relays of sessions outside of a worker, where nothing keeps their process going. */
+async function startRelays() {
+  const script = new URL("relay-process.ts", import.meta.url).pathname;
+  let output = "";
+  async function start() {
+    const child = spawn(process.execPath, ["--no-warnings", script], { stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (text: Buffer) => (output += text));
+    const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+    return { child, ports: JSON.parse(line) as RelayPorts };
+  }
+  let running = await start();
+  const stop = () => running.child.kill("SIGKILL");
+  const part: Part = {
+    name: "relays",
+    pid: () => running.child.pid,
+    output: () => output,
+    async restart() {
+      stop();
+      running = await start();
+    },
+  };
+  const doors = (["direct", "http", "socks5"] as const).map((way): Door => {
+    return { name: `relay ${way}`, speaks: "relay", open: () => openTcp(running.ports[way]) };
+  });
+  return { part, doors, stop, site: () => `127.0.0.1:${running.ports.site}` };
+}
+
+/** Creates a session that cases go to. */
+async function keepSession(url: string, key: string) {
+  const rest = restClient({ url, key });
+  async function create(): Promise<string> {
+    const { status, body } = await rest("/v1/sessions", { timeout_seconds: 7_200, idle_timeout_seconds: 7_200 });
+    if (status !== 201) throw new Error(`the session was not created: ${JSON.stringify(body)}`);
+    return body.id;
+  }
+  const kept = {
+    id: await create(),
+    async status() {
+      const { status, body } = await rest(`/v1/sessions/${kept.id}`);
+      return status === 200 ? `${body.status} ${body.ended_reason ?? ""}`.trim() : `answered with ${status}`;
+    },
+    async renew() {
+      if ((await kept.status()) !== "live") kept.id = await create();
+    },
+  };
+  return kept;
+}
+
+function partOf(name: string, deployed: DeployedProcess & { readonly internalUrl: string }): Part {
+  return {
+    name,
+    pid: () => deployed.pid,
+    output: () => deployed.output,
+    metrics: `${deployed.internalUrl}/metrics`,
+    async restart() {
+      await deployed.kill();
+      await deployed.start();
+    },
+  };
+}
+
+/** Starts a deployment of two gateways, of which one has TLS, with a worker, and relays. */
+export async function startDeployed(): Promise<World> {
+  const directory = await makeDataDirectory();
+  const { key: tlsKey, cert } = makeSelfSigned();
+  const [TLS_CERT, TLS_KEY] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  await Promise.all([writeFile(TLS_CERT, cert), writeFile(TLS_KEY, tlsKey)]);
+  const ports = await freePorts("worker", "internal");
+  const workerEnv = { WORKER_LISTEN: `127.0.0.1:${ports.worker}` };
+  const [deployment, relays, clientHello] = await Promise.all([
+    Deployment.start({ gateways: [{}, { TLS_CERT, TLS_KEY }], workers: 1, slots: 2, workerEnv }),
+    startRelays(),
+    recordClientHello(),
+  ]);
+  const [plain, secure, worker] = [deployment.gateway(0), deployment.gateway(1), deployment.worker(0)];
+  const { key } = deployment;
+  const sessions = await keepSession(plain.url, key);
+  const securePorts = { PORT: portOf(secure.url), GRPC_PORT: portOf(secure.grpcAddress) };
+  return {
+    doors: [
+      tcp("PORT", "http", portOf(plain.url)),
+      tcp("GRPC_PORT", "grpc", portOf(plain.grpcAddress)),
+      tcp("INTERNAL_PORT", "internal", portOf(plain.internalUrl)),
+      tcp("FLEET_PORT", "grpc", portOf(plain.fleetAddress)),
+      tcp("WORKER_LISTEN", "grpc", ports.worker),
+      tcp("INTERNAL_PORT of the worker", "internal", portOf(worker.internalUrl)),
+      { name: "PORT over TLS", speaks: "http", open: () => openTls(securePorts.PORT) },
+      { name: "GRPC_PORT over TLS", speaks: "grpc", open: () => openTls(securePorts.GRPC_PORT) },
+      tcp("PORT below TLS", "tls", securePorts.PORT),
+      tcp("GRPC_PORT below TLS", "tls", securePorts.GRPC_PORT),
+      ...relays.doors,
+    ],
+    parts: [partOf("gateway", plain), partOf("gateway with TLS", secure), partOf("worker", worker), relays.part],
+    get facts() {
+      return { key, session: sessions.id, site: relays.site(), clientHello };
+    },
+    sessionStatus: sessions.status,
+    renewSession: sessions.renew,
+    async [Symbol.asyncDispose]() {
+      relays.stop();
+      await deployment[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Starts a service as `npm start` runs it, whose worker and gateway listen for each other on unix sockets. */
+export async function startEmbedded(): Promise<World> {
+  let [service, clientHello] = await Promise.all([startService(), recordClientHello()]);
+  const { key, url, grpcAddress, internalUrl, dataDir } = service;
+  const sessions = await keepSession(url, key);
+  const demo = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(service.output().replaceAll(`${url}/`, ""))?.[1];
+  const unix = (name: string, file: string): Door => {
+    const options: NetConnectOpts = { path: join(dataDir, file) };
+    return { name, speaks: "grpc", open: () => connect(options) };
+  };
+  const workerOf = (pid = 0) => descendantsOf(pid).find(({ command }) => command.includes("workers/main.ts"))?.pid;
+  return {
+    doors: [
+      tcp("PORT", "http", portOf(url)),
+      tcp("GRPC_PORT", "grpc", portOf(grpcAddress)),
+      tcp("INTERNAL_PORT", "internal", portOf(internalUrl)),
+      tcp("the demo's port", "internal", Number(demo)),
+      unix("the gateway's socket", "fleet.sock"),
+      unix("the worker's socket", "worker.sock"),
+    ],
+    parts: [
+      {
+        name: "gateway",
+        pid: () => service.gateway.pid,
+        output: () => service.output(),
+        metrics: `${internalUrl}/metrics`,
+        async restart() {
+          if (service.gateway.kill("SIGKILL")) await once(service.gateway, "exit");
+          service = await service.restart();
+        },
+      },
+      { name: "worker", pid: () => workerOf(service.gateway.pid), output: () => "", restart: async () => undefined },
+    ],
+    get facts() {
+      return { key, session: sessions.id, site: `127.0.0.1:${demo}`, clientHello };
+    },
+    sessionStatus: sessions.status,
+    renewSession: sessions.renew,
+    [Symbol.asyncDispose]: () => service.stop(),
+  };
+}
