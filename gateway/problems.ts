@@ -60,6 +60,9 @@ function fromFastify(thrown: unknown): Failure | undefined {
       return failFields("bad-request", { "Content-Type": "must be application/json" });
     case "FST_ERR_BAD_URL":
       return failFields("bad-request", { path: "is not a valid URL path" });
+    case "ECONNRESET":
+      // Fastify gives this status to an error of the request alone: the client has left in the middle of its body.
+      return statusCode === 400 ? failFields("bad-request", { body: "must arrive whole" }) : undefined;
     default:
       return code.startsWith("FST_ERR_") && statusCode !== undefined && statusCode < 500
         ? failFields("bad-request", { request: message })
