@@ -10,6 +10,7 @@ import {
 } from "@connectrpc/connect";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { errorTable } from "../../src/platform/error-table.ts";
+import { failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, peerOf } from "../door.ts";
@@ -112,10 +113,19 @@ function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
       router.rpc(
         served.method,
         (requests: AsyncIterable<Message>, context: HandlerContext) =>
-          told(context, door, (call) => gate.bidiStream(call, requests)),
+          told(context, door, (call) => gate.bidiStream(call, readable(requests))),
         options,
       );
       break;
+  }
+}
+
+/** Returns the messages of a client. A message that cannot be read is a fault of the client, and not of the method. */
+async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Message> {
+  try {
+    yield* requests;
+  } catch (thrown) {
+    throw thrown instanceof ConnectError ? failFields("bad-request", { message: thrown.rawMessage }) : thrown;
   }
 }
 
