@@ -108,8 +108,10 @@ export class SharedPort {
         headers.upgrade?.toLowerCase() === "websocket" && !this.#pending.get(socket),
     };
     const answer: HttpHandler = (request, response) => {
-      this.#countPending(request.socket, 1);
-      response.once("close", () => this.#countPending(request.socket, -1));
+      // A request whose client has left has no socket any more.
+      const { socket } = request;
+      this.#countPending(socket, 1);
+      response.once("close", () => this.#countPending(socket, -1));
       this.#answer(request, response);
     };
     const server = createHttpServer(options, answer);

@@ -412,6 +412,12 @@ export const http1Classes: Readonly<Record<string, CaseClass>> = {
         ),
       ),
     ]),
+  "cut off": (_random, facts) =>
+    Object.entries(requests(facts)).map(([name, request]) => ({
+      name: `${name} cut off in its body`,
+      steps: [request.subarray(0, -1), 5],
+      leave: "reset",
+    })),
   "first bytes": () =>
     ["P", "PR", "PRI", "PRI ", "PO", "G", "\r", "\r\n", "\0", "\x16", "\xff", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r"].flatMap(
       (bytes) =>

@@ -25,6 +25,8 @@ export class Judge {
   readonly #world: World;
   readonly #began = new Map<Part, { process: string; read: number }>();
 
+  readonly #uncaught = new Map<Part, number>();
+
   constructor(world: World) {
     this.#world = world;
     this.accept();
@@ -51,7 +53,7 @@ export class Judge {
     const silent = await Promise.all(doors.map((door) => this.#isSilent(door)));
     const wedged = doors.filter((_door, index) => silent[index]).map(({ name }) => `${name} does not answer`);
     if (wedged.length > 0) return wedged;
-    const counted = await Promise.all(parts.map(countedWrong));
+    const counted = await Promise.all(parts.map((part) => this.#countedWrong(part)));
     const status = await this.#world.sessionStatus();
     return [
       ...(failed ? [`an answer has status 500: ${failed.toString("latin1").slice(0, 1_000)}`] : []),
@@ -65,7 +67,33 @@ export class Judge {
   #complaints(part: Part): string[] {
     const lines = part.output().slice(this.#began.get(part)?.read).split("\n");
     const wrong = lines.filter((line) => /"level":[56]0|UnhandledPromiseRejection|Uncaught/.test(line));
-    return wrong.map((line) => `the ${part.name} has logged ${line.slice(0, 1_500)}`);
+    const byMessage = new Map(wrong.map((line) => [/"message":"[^"]*/.exec(line)?.[0], line.slice(0, 1_500)]));
+    return [...byMessage.values()].map((line) => `the ${part.name} has logged ${line}`);
+  }
+
+  /** Returns what a process counts that it should not: streams whose clients have gone, and errors that nothing caught. */
+  async #countedWrong(part: Part): Promise<string[]> {
+    const { metrics: url, name } = part;
+    if (url === undefined) return [];
+    let lines: string[] = [];
+    const sumOf = (metric: string): number =>
+      lines.reduce((sum, line) => (line.startsWith(metric) ? sum + Number(line.split(" ").at(-1)) : sum), 0);
+    const isReleased = await waitUntil(
+      async () => {
+        const answer = await fetch(url, { signal: AbortSignal.timeout(attempts * answerMs) });
+        lines = (await answer.text()).split("\n");
+        return sumOf("pilothouse_open_streams") === 0;
+      },
+      { timeout: releaseMs, every: 50 },
+    );
+    const open = lines.filter((line) => /^pilothouse_open_streams.* [^0]/.test(line));
+    const uncaught = sumOf("pilothouse_uncaught_errors_total");
+    const more = uncaught - (this.#uncaught.get(part) ?? 0);
+    this.#uncaught.set(part, uncaught);
+    return [
+      ...(isReleased ? [] : [`the ${name} still counts ${open.join(", ")}`]),
+      ...(more > 0 ? [`the ${name} has ${more} more uncaught errors`] : []),
+    ];
   }
 
   async #isSilent(door: Door): Promise<boolean> {
@@ -93,26 +121,6 @@ export class Judge {
 function identityOf(part: Part): string {
   const pid = part.pid() ?? 0;
   return `${pid} since ${readProcess(pid)?.startedAt}`;
-}
-
-async function countedWrong({ metrics: url, name }: Part): Promise<string[]> {
-  if (url === undefined) return [];
-  let text = "";
-  const sumOf = (metric: string): number =>
-    text.split("\n").reduce((sum, line) => (line.startsWith(metric) ? sum + Number(line.split(" ").at(-1)) : sum), 0);
-  const isReleased = await waitUntil(
-    async () => {
-      text = await fetch(url, { signal: AbortSignal.timeout(answerMs * attempts) }).then((answer) => answer.text());
-      return sumOf("pilothouse_open_streams") === 0;
-    },
-    { timeout: releaseMs, every: 50 },
-  );
-  const open = text.split("\n").filter((line) => /^pilothouse_open_streams.* [^0]/.test(line));
-  const uncaught = sumOf("pilothouse_uncaught_errors_total");
-  return [
-    ...(isReleased ? [] : [`the ${name} still counts ${open.join(", ")}`]),
-    ...(uncaught === 0 ? [] : [`the ${name} has caught ${uncaught} errors as a last resort`]),
-  ];
 }
 
 /** Whether a door has answered a plain request. */
