@@ -133,6 +133,11 @@ export class SharedPort {
     };
     server.on("request", answer);
     server.on("checkExpectation", answer);
+    server.on("checkContinue", (request, response) => {
+      // Without this listener Node writes `100 Continue` itself, and throws if the client has reset the stream already.
+      if (!response.stream.destroyed) response.writeContinue();
+      answer(request, response);
+    });
     server.on("session", (session) => {
       const use = { open: 0, idleSince: performance.now() };
       this.#sessions.set(session, use);
