@@ -259,18 +259,30 @@ function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
   };
 }
 
-/** Sends what a method streams. A HEAD asks for the headers alone: then the method is told that nobody reads it. */
+/** Sends what a method streams. */
 function sendStream(
   call: GatewayCall,
   reply: FastifyReply,
   source: AsyncIterator<Message>,
   chunks: AsyncIterable<string | Uint8Array>,
 ): FastifyReply {
-  if (reply.request.method !== "HEAD") {
-    return reply.send(Readable.from(wholeOrBroken(chunks, reply.raw), { objectMode: false, highWaterMark: 1 }));
-  }
+  const body = Readable.from(wholeOrBroken(chunks, reply.raw), { objectMode: false, highWaterMark: 1 });
+  return sendBody(call, reply, source, body);
+}
+
+/** Sends a body, and ends its source with it. A HEAD asks for the headers alone. */
+function sendBody(
+  call: GatewayCall,
+  reply: FastifyReply,
+  source: AsyncIterator<Message>,
+  body: Readable,
+): FastifyReply {
+  // A body that was not begun ends without its generator, which would have ended the source.
+  body.once("close", () => void source.return?.());
+  // Fastify waits for ever for the end of a response of HTTP/2 that has closed already.
+  if (reply.request.method !== "HEAD" && !isClosed(reply.raw)) return reply.send(body);
   call.cancel();
-  void source.return?.();
+  body.destroy();
   return reply.send();
 }
 
@@ -291,10 +303,11 @@ function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[],
   }
   const streamBody = compileStreamedBody(served.method.output, sibling.method.output);
   return async (call, request, reply) => {
-    const { contentLength, body } = await streamBody(gate.serverStream(call, request, sibling));
-    return reply
+    const messages = gate.serverStream(call, request, sibling)[Symbol.asyncIterator]();
+    const { contentLength, body } = await streamBody({ [Symbol.asyncIterator]: () => messages });
+    reply
       .code(served.rules.successStatus || 200)
-      .headers({ "content-type": "application/json; charset=utf-8", "content-length": contentLength })
-      .send(body);
+      .headers({ "content-type": "application/json; charset=utf-8", "content-length": contentLength });
+    return sendBody(call, reply, messages, body);
   };
 }
