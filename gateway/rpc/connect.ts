@@ -10,7 +10,7 @@ import {
 } from "@connectrpc/connect";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { errorTable } from "../../src/platform/error-table.ts";
-import { failFields } from "../../src/platform/errors.ts";
+import { Failure, failFields } from "../../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, peerOf } from "../door.ts";
@@ -145,14 +145,22 @@ async function* told(
 
 function errorOf(
   thrown: unknown,
-  { responseHeader }: HandlerContext,
+  { responseHeader, signal }: HandlerContext,
   { requestId }: GatewayCall,
   { problems }: Door,
 ): ConnectError {
+  // An error that follows from the client's leaving is no fault of ours, and reaches no client.
+  if (isOfLostStream(thrown) || (signal.aborted && !(thrown instanceof Failure)))
+    return ConnectError.from(signal.reason);
   const failure = problems.failure(thrown, requestId);
   if (failure.retryAfter !== undefined) responseHeader.set("retry-after", String(failure.retryAfter));
   const { code, title } = errorTable[failure.slug];
   const error = new ConnectError(failure.detail ?? title, code as Code);
   error.details = errorDetails(failure, requestId).map(({ desc, value }) => ({ desc, value }));
   return error;
+}
+
+/** Whether Node has thrown an error because a stream of HTTP/2 is gone, which it may do before the signal aborts. */
+function isOfLostStream(thrown: unknown): boolean {
+  return thrown instanceof Error && "code" in thrown && thrown.code === "ERR_HTTP2_INVALID_STREAM";
 }
