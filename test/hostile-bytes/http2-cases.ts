@@ -286,6 +286,55 @@ function paddings(): Case[] {
   ]);
 }
 
+/** Requests that are open for a while, some with a body that has not ended, which the client resets in the meantime. */
+function resetInFlight(random: Random, { key, session }: Facts): Case[] {
+  const bearer = ["authorization", `Bearer ${key}`] as const;
+  const type = ["content-type", "application/json"] as const;
+  const gets = [
+    "/v1/status/stream",
+    "/v1/events/stream",
+    "/v1/account/audit-log/export",
+    `/v1/sessions/${session}/events`,
+    `/v1/sessions/${session}/files/honest`,
+  ];
+  const posts = [`/v1/sessions/${session}/capture`, `/v1/sessions/${session}/observe`, "/v1/sessions", statusGet];
+  const connect = [
+    drive,
+    "/pilothouse.v1.SessionService/CaptureStream",
+    "/pilothouse.v1.StatusService/Watch",
+    "/pilothouse.v1.LiveService/Join",
+  ];
+  const begun = [
+    ...gets.map((path) => [path, [whole(1, fields("GET", path, bearer))]] as const),
+    ...posts.map(
+      (path) =>
+        [
+          path,
+          [open(1, fields("POST", path, bearer, type)), frame(data, endStream, 1, latin1('{"kind":"screenshot"}'))],
+        ] as const,
+    ),
+    ...posts.map(
+      (path) =>
+        [`${path} without end`, [open(1, fields("POST", path, bearer, type)), frame(data, 0, 1, latin1("{"))]] as const,
+    ),
+    ...[...connect, ...methods].flatMap((path) =>
+      ["application/grpc", "application/connect+proto", "application/grpc-web"].map(
+        (kind) =>
+          [
+            `${path} as ${kind}`,
+            [open(1, call(path, kind, bearer)), frame(data, random.below(2), 1, envelope(0, ""))],
+          ] as const,
+      ),
+    ),
+  ];
+  const ends = [frame(reset, 0, 1, uint32(8)), frame(goAway, 0, 0, Buffer.alloc(8)), frame(ping, 0, 0)];
+  return begun.flatMap(([name, frames]) =>
+    [0, 1, 3, 10].map((ms) =>
+      of(`${name}, reset after ${ms} ms`, [...frames, ms, random.pick(ends), 1], random.pick(["wait", "reset"])),
+    ),
+  );
+}
+
 /** Classes of HTTP/2 cases. */
 export const http2Classes: Readonly<Record<string, CaseClass>> = {
   "streams that end at once": () =>
@@ -335,6 +384,7 @@ export const http2Classes: Readonly<Record<string, CaseClass>> = {
       ),
     ),
   floods: (_random, facts) => floods(facts),
+  "resets in flight": resetInFlight,
   paddings,
   "gRPC messages": (random, { key }) =>
     methods.flatMap((path) =>
