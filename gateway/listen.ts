@@ -135,7 +135,7 @@ export class SharedPort {
     server.on("checkExpectation", answer);
     server.on("checkContinue", (request, response) => {
       // Without this listener Node writes `100 Continue` itself, and throws if the client has reset the stream already.
-      if (!response.stream.destroyed) response.writeContinue();
+      if (!response.stream.closed && !response.stream.destroyed) response.writeContinue();
       answer(request, response);
     });
     server.on("session", (session) => {
