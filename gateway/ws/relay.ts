@@ -50,10 +50,16 @@ export async function openRelay(way: RelayWay, socket: Socket): Promise<(client:
   const { call, door, sessionId } = way;
   const parts = new BoundedQueue<CdpRequest>(ahead);
   parts.push(create(CdpRequestSchema, { sessionId }));
-  const cancel = (): void => call.cancel();
-  socket.once("close", cancel);
   const answers = door.gate.bidiStream(call, parts)[Symbol.asyncIterator]();
+  // Until the WebSocket is accepted nothing else reads the answers to their end.
+  const cancel = (): void => {
+    call.cancel();
+    void answers.return?.();
+  };
+  socket.once("close", cancel);
   await answers.next();
+  // The client may have left before its socket was listened to.
+  if (socket.destroyed) cancel();
   return (client) => {
     socket.off("close", cancel);
     takeFrames(client, parts, way);
