@@ -8,6 +8,7 @@ import {
   createContextValues,
   type HandlerContext,
 } from "@connectrpc/connect";
+import { createAsyncIterable } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { Failure, failFields } from "../../src/platform/errors.ts";
@@ -24,6 +25,15 @@ const writeMaxBytes = 65 * 1024 * 1024;
 /** Makes the call that a request stands for, once its protocol has been read: that says how long the client waits. */
 const enterKey = createContextKey<((timeoutMs: number | undefined) => GatewayCall) | undefined>(undefined);
 const callKey = createContextKey<GatewayCall | undefined>(undefined);
+/** How far a request has come: Connect reads the message after the policies, and before the method. */
+const stageKey = createContextKey<"admission" | "message" | "method">("admission");
+
+/** Answers a message that is no protobuf, which Connect calls an internal error. */
+const unreadable = {
+  status: 400,
+  header: new Headers({ "content-type": "application/json" }),
+  body: createAsyncIterable([Buffer.from('{"code":"invalid_argument","message":"the message cannot be read"}')]),
+};
 
 /** Serves Connect, gRPC-Web and gRPC on the main port; requests for other paths go to `next`. */
 export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
@@ -59,7 +69,8 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
         for (const [name, value] of Object.entries(answerHeaders(door, peer, call))) {
           response.setHeader(name, value);
         }
-        return universalResponseToNodeResponse(answer, response);
+        const isUnreadable = answer.status === 500 && values.get(stageKey) === "message";
+        return universalResponseToNodeResponse(isUnreadable ? unreadable : answer, response);
       })
       // The connection broke while the answer was written: there is nobody left to tell.
       .catch(() => response.destroy());
@@ -73,6 +84,7 @@ async function admit(context: HandlerContext, door: Door): Promise<void> {
   context.signal.addEventListener("abort", () => call.cancel(), { once: true });
   try {
     await door.gate.admit(call);
+    context.values.set(stageKey, "message");
   } catch (thrown) {
     throw errorOf(thrown, context, call, door);
   }
@@ -81,6 +93,7 @@ async function admit(context: HandlerContext, door: Door): Promise<void> {
 function callIn(context: HandlerContext): GatewayCall {
   const call = context.values.get(callKey);
   if (!call) throw new Error("the request has not passed its policies");
+  context.values.set(stageKey, "method");
   return call;
 }
 
