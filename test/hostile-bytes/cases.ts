@@ -16,7 +16,13 @@ const named = [
   "Connect call of host localhost:99999",
   ...[":authority localhost:99999", '"P", then wait', '"PR", then reset', '"PRI", then end'],
   ...["upgrade without key behind list", "connect drive without key behind get", "20 status streams reset at once"],
-  ...["fields: expect, reset", "post cut off in its body"],
+  ...[
+    "fields: expect, reset",
+    "post cut off in its body",
+    "cdp that is gone",
+    "cdp with odd protocols",
+    "connect unary of no protobuf",
+  ],
   ...["twice", "rst", "rstend", "win", "goaway", "badframe"].flatMap((ending) => [
     `${ending} /unknown of text/plain`,
     `${ending} /unknown of application/grpc`,

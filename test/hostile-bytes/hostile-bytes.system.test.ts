@@ -36,4 +36,4 @@ test(`survives hostile bytes of every class at every port (seed ${seed})`, async
     }));
   });
   expect(await new Siege(world).run(shots)).toBeUndefined();
-});
+}, 600_000);

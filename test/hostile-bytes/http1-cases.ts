@@ -15,246 +15,58 @@ export type CaseClass = (random: Random, facts: Facts) => Case[];
 
 const host = "Host: localhost";
 
+/** Reads a list whose items are divided by `|` or by the ends of lines. */
+export const listed = (text: string): string[] => text.trim().split(/ \| |(?<!\r)\n */);
+
 export const oddHosts = [
-  ..."localhost:99999,localhost:-1,localhost:,:80,[::1,[::1]:99999,[,],@,a@localhost,localhost/,localhost?,localhost#".split(
-    ",",
-  ),
-  ...[
-    "",
-    " ",
-    "%",
-    "%00",
-    "%zz",
-    "localhost%2f",
-    "a b",
-    "a\tb",
-    "\xff\xfe",
-    "127.0.0.1.",
-    "0x7f.1",
-    "1.2.3.4.5",
-    "xn--a",
-  ],
-  ...[
-    "localhost, localhost",
-    "http://localhost",
-    "\\",
-    "a".repeat(300),
-    "127.1.2.3:080",
-    "localhost:8e1",
-    "::1",
-    "[::ffff:1.2.3.4%25lo]",
-  ],
+  ...listed(`
+    localhost:99999 | localhost:-1 | localhost: | :80 | [::1 | [::1]:99999 | [ | ] | @ | a@localhost | localhost/ | localhost?
+    localhost# | % | %00 | %zz | localhost%2f | a b | \xff\xfe | 127.0.0.1. | 0x7f.1 | 1.2.3.4.5 | xn--a | localhost, localhost
+    http://localhost | 127.1.2.3:080 | localhost:8e1 | ::1 | [::ffff:1.2.3.4%25lo]`),
+  ...["", " ", "a\tb", "\\", "a".repeat(300)],
 ];
 
 export const oddPaths = [
-  ...[
-    "",
-    "*",
-    "/",
-    "//",
-    "//evil/v1/status",
-    "/%",
-    "/%00",
-    "/%zz",
-    "/%ff",
-    "/v1/%2e%2e/status",
-    "/v1/sessions/%2f",
-    "/?",
-  ],
-  ...[
-    "/v1/status?a=%",
-    "/v1/status?a[]=1&a[b]=2&__proto__=3",
-    "/v1/status#x",
-    "/v1/sessions/\xe9",
-    "/v1/sessions//state",
-  ],
-  ...[
-    "http://localhost/v1/status",
-    "http://localhost:99999/v1/status",
-    "http://[/v1/status",
-    "https://x@y:z/",
-    "x:",
-    "localhost:80",
-  ],
-  ...["/pilothouse.v1.StatusService/Get?%", "//pilothouse.v1.StatusService/Get", "/pilothouse.v1.StatusService/%47et"],
-  ...[
-    `/${"a".repeat(9_000)}`,
-    `/v1/status?${"a=1&".repeat(3_000)}`,
-    "/constructor",
-    "/__proto__",
-    "/v1/sessions/__proto__",
-  ],
-  ...[
-    "/v1/sessions/ses_%F0%9F%98%80",
-    "/v1/status/subscribe/confirm?token=%00",
-    "/metrics?%",
-    "\\v1\\status",
-    "?",
-    "/v1/files/..%5c",
-  ],
+  ...listed(`
+    * | / | // | //evil/v1/status | /% | /%00 | /%zz | /%ff | /v1/%2e%2e/status | /v1/sessions/%2f | /? | /v1/status?a=%
+    /v1/status?a[]=1&a[b]=2&__proto__=3 | /v1/status#x | /v1/sessions/\xe9 | /v1/sessions//state | http://localhost/v1/status
+    http://localhost:99999/v1/status | http://[/v1/status | https://x@y:z/ | x: | localhost:80 | /constructor | /__proto__
+    /pilothouse.v1.StatusService/Get?% | //pilothouse.v1.StatusService/Get | /pilothouse.v1.StatusService/%47et
+    /v1/sessions/__proto__ | /v1/sessions/ses_%F0%9F%98%80 | /v1/status/subscribe/confirm?token=%00 | /metrics?% | ?`),
+  ...["", "\\v1\\status", `/${"a".repeat(9_000)}`, `/v1/status?${"a=1&".repeat(3_000)}`],
 ];
 
 const oddHeaders = [
-  ...[
-    "Content-Length: -1",
-    "Content-Length: 1, 1",
-    "Content-Length: 0x1",
-    "Content-Length: ",
-    "Content-Length: 99999999999999999999",
-  ],
-  ...[
-    "Content-Length: 5\r\nContent-Length: 6",
-    "Content-Length: 4\r\nTransfer-Encoding: chunked",
-    "Transfer-Encoding: identity",
-  ],
-  ...[
-    "Transfer-Encoding: gzip, chunked",
-    "Transfer-Encoding: chunked, chunked",
-    "Transfer-Encoding: chunked\r\nTransfer-Encoding: x",
-  ],
-  ...[
-    "Transfer-Encoding : chunked",
-    "Transfer-Encoding: \x0bchunked",
-    "TE: trailers",
-    "TE: gzip;q=2",
-    "Expect: 100-continue",
-    "Expect: ",
-  ],
-  ...[
-    "Expect: 200-ok",
-    "Expect: 100-continue, x",
-    "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__",
-  ],
-  ...[
-    "Upgrade: websocket",
-    "Upgrade: websocket\r\nConnection: Upgrade",
-    "Upgrade: \r\nConnection: upgrade",
-    "Connection: close, x, \xff",
-  ],
-  ...[
-    "X-Request-Id: \xff",
-    "X-Request-Id: ",
-    "X-Forwarded-For: \xff,,,::",
-    "X: \0",
-    "X: a\rb",
-    "X: a\nb",
-    "X\0: a",
-    ": a",
-    " X: a",
-    "X",
-  ],
-  ...[
-    "Authorization: Bearer",
-    "Authorization: \xff",
-    "Authorization: Basic ====",
-    "Cookie: a=\xff;;=",
-    "Origin: null",
-    "Origin: http://[",
-  ],
-  ...[
-    "Access-Control-Request-Method: \xff\r\nOrigin: http://localhost",
-    "Last-Event-ID: \xff",
-    "Idempotency-Key: \xff",
-    "Idempotency-Key: ",
-  ],
-  ...[
-    "X-Timeout-Ms: 1",
-    "Connect-Timeout-Ms: 1",
-    "Connect-Timeout-Ms: -1",
-    "Connect-Protocol-Version: 9",
-    "Grpc-Timeout: 1n",
-    "Range: bytes=-1",
-  ],
-  ...[
-    "Content-Type: \xff",
-    "Content-Type: application/json; charset=\xff",
-    "Content-Type: multipart/form-data; boundary=",
-    "Accept: \xff",
-  ],
-  ...[
-    "Content-Encoding: gzip",
-    "Content-Encoding: \xff",
-    `X: ${"a".repeat(20_000)}`,
-    "A: b\r\n".repeat(3_000),
-    "__proto__: x",
-    "constructor: x",
-  ],
-  ...[
-    "Host: localhost\r\nHost: evil",
-    "Host: \xff",
-    "Trailer: Content-Length",
-    "Keep-Alive: timeout=-1",
-    "Proxy-Connection: x",
-    "Via: \xff",
-  ],
-  ...[
-    "If-None-Match: \xff",
-    "X-Forwarded-Host: [",
-    "X-Forwarded-Proto: x",
-    "Sec-WebSocket-Protocol: bearer.\xff, ,",
-    "Forwarded: for=\xff",
-  ],
+  ...listed(`
+    Content-Length: -1 | Content-Length: 1, 1 | Content-Length: 0x1 | Content-Length: | Content-Length: 99999999999999999999
+    Content-Length: 5\r\nContent-Length: 6 | Content-Length: 4\r\nTransfer-Encoding: chunked | Transfer-Encoding: identity
+    Transfer-Encoding: gzip, chunked | Transfer-Encoding: chunked, chunked | Transfer-Encoding: chunked\r\nTransfer-Encoding: x
+    Transfer-Encoding : chunked | Transfer-Encoding: \x0bchunked | TE: trailers | TE: gzip;q=2 | Expect: 100-continue | Expect:
+    Expect: 200-ok | Expect: 100-continue, x | Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk
+    Upgrade: websocket | Upgrade: websocket\r\nConnection: Upgrade | Upgrade:\r\nConnection: upgrade | Connection: close, x, \xff
+    X-Request-Id: \xff | X-Request-Id: | X-Forwarded-For: \xff,,,:: | X: \0 | X: a\rb | X\0: a | : a | X
+    Authorization: Bearer | Authorization: \xff | Authorization: Basic ==== | Cookie: a=\xff;;= | Origin: null | Origin: http://[
+    Access-Control-Request-Method: \xff\r\nOrigin: http://localhost | Last-Event-ID: \xff | Idempotency-Key: \xff
+    X-Timeout-Ms: 1 | Connect-Timeout-Ms: 1 | Connect-Timeout-Ms: -1 | Connect-Protocol-Version: 9 | Grpc-Timeout: 1n
+    Content-Type: \xff | Content-Type: application/json; charset=\xff | Content-Type: multipart/form-data; boundary=
+    Content-Encoding: gzip | Content-Encoding: \xff | Accept: \xff | __proto__: x | constructor: x | Range: bytes=-1
+    Host: localhost\r\nHost: evil | Host: \xff | Trailer: Content-Length | Keep-Alive: timeout=-1 | Proxy-Connection: x
+    Forwarded: for=\xff | If-None-Match: \xff | X-Forwarded-Host: [ | Sec-WebSocket-Protocol: bearer.\xff, ,`),
+  ...["X: a\nb", " X: a", `X: ${"a".repeat(20_000)}`, "A: b\r\n".repeat(3_000)],
 ];
 
-const oddLines = [
-  ...[
-    "GET",
-    "GET /",
-    "GET / HTTP/0.9",
-    "GET / HTTP/1.0",
-    "GET / HTTP/2.0",
-    "GET / HTTP/9.9",
-    "GET / http/1.1",
-    "GET  / HTTP/1.1",
-  ],
-  ...[
-    "\r\n\r\nGET / HTTP/1.1",
-    "get /v1/status HTTP/1.1",
-    "\xff / HTTP/1.1",
-    "M-SEARCH * HTTP/1.1",
-    "PRI / HTTP/1.1",
-    "PRI * HTTP/1.1",
-  ],
-  ...[
-    "CONNECT localhost:80 HTTP/1.1",
-    "CONNECT / HTTP/1.1",
-    "CONNECT * HTTP/1.1",
-    "OPTIONS * HTTP/1.1",
-    "TRACE / HTTP/1.1",
-    "QUERY / HTTP/1.1",
-  ],
-  ...[
-    "SOURCE / ICE/1.0",
-    "DESCRIBE / RTSP/1.0",
-    "HTTP/1.1 200 OK",
-    "PUT /v1/sessions/x/files/a HTTP/1.1",
-    "DELETE / HTTP/1.1",
-    "P",
-    "PR",
-    "PRI",
-  ],
-];
+const oddLines = listed(`
+  GET | GET / | GET / HTTP/0.9 | GET / HTTP/1.0 | GET / HTTP/2.0 | GET / HTTP/9.9 | GET / http/1.1 | GET  / HTTP/1.1
+  \r\n\r\nGET / HTTP/1.1 | get /v1/status HTTP/1.1 | \xff / HTTP/1.1 | M-SEARCH * HTTP/1.1 | PRI / HTTP/1.1 | PRI * HTTP/1.1
+  CONNECT localhost:80 HTTP/1.1 | CONNECT / HTTP/1.1 | CONNECT * HTTP/1.1 | OPTIONS * HTTP/1.1 | TRACE / HTTP/1.1
+  QUERY / HTTP/1.1 | SOURCE / ICE/1.0 | DESCRIBE / RTSP/1.0 | HTTP/1.1 200 OK | PUT /v1/sessions/x/files/a HTTP/1.1
+  DELETE / HTTP/1.1 | P | PR | PRI`);
 
 const bodies = [
-  ...[
-    "1\r\na\r\n0\r\n\r\n",
-    "1\r\na",
-    "Z\r\n",
-    "-1\r\n",
-    "1;x=y\r\na\r\n0\r\nX: y\r\n\r\n",
-    "1\na\n0\n\n",
-    "0\r\n",
-    "FFFFFFFFFFFFFFFFF\r\n",
-  ],
-  ...[
-    "0\r\nContent-Length: 5\r\n\r\n",
-    `1;${"x".repeat(20_000)}\r\na\r\n0\r\n\r\n`,
-    "5\r\nab\r\n",
-    "0\r\n\xff: \0\r\n\r\n",
-    "",
-    "\r\n",
-    "2\r\n{}\r\n0\r\n\r\n",
-  ],
+  ...listed(`
+    1\r\na\r\n0\r\n\r\n | 1\r\na | Z\r\n | -1\r\n | 1;x=y\r\na\r\n0\r\nX: y\r\n\r\n | 0\r\n | FFFFFFFFFFFFFFFFF\r\n
+    0\r\nContent-Length: 5\r\n\r\n | 5\r\nab\r\n | 0\r\n\xff: \0\r\n\r\n | 2\r\n{}\r\n0\r\n\r\n`),
+  ...["", "1\na\n0\n\n", "\r\n", `1;${"x".repeat(20_000)}\r\na\r\n0\r\n\r\n`],
 ];
 
 const webSocketKey =
@@ -412,6 +224,15 @@ export const http1Classes: Readonly<Record<string, CaseClass>> = {
         ),
       ),
     ]),
+  "lost resources": (_random, facts) => {
+    const cdp = `/v1/sessions/${facts.session}/cdp`;
+    const proto = ["Host: localhost", "Content-Type: application/proto", "Content-Length: 1"];
+    return [
+      { name: "cdp that is gone", steps: [upgrade(cdp, bearer(facts)), 0], leave: "reset" },
+      one("cdp with odd protocols", upgrade(cdp, bearer(facts), "Sec-WebSocket-Protocol: a,a, ,\xff")),
+      one("connect unary of no protobuf", http1("POST /pilothouse.v1.StatusService/Get HTTP/1.1", proto, "\xff")),
+    ];
+  },
   "cut off": (_random, facts) =>
     Object.entries(requests(facts)).map(([name, request]) => ({
       name: `${name} cut off in its body`,

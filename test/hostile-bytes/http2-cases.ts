@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { type Case, envelope, type Fields, frame, hpack, latin1, type Random, type Step, uint32 } from "./bytes.ts";
-import { type CaseClass, type Facts, oddHosts, oddPaths } from "./http1-cases.ts";
+import { type CaseClass, type Facts, listed, oddHosts, oddPaths } from "./http1-cases.ts";
 
 const frameTypes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const;
 const [data, headers, priority, reset, settings, push, ping, goAway, window, continuation] = frameTypes;
@@ -34,42 +34,17 @@ const of = (name: string, steps: readonly Step[], leave: Case["leave"] = "wait")
 const statusGet = "/pilothouse.v1.StatusService/Get";
 const drive = "/pilothouse.v1.SessionService/Drive";
 /** Methods of every kind, on public and fleet ports, and what is none. */
-const methods = [
-  ...[
-    statusGet,
-    "/pilothouse.v1.StatusService/Watch",
-    drive,
-    "/pilothouse.v1.SessionService/Cdp",
-    "/pilothouse.v1.LiveService/Join",
-  ],
-  ...["/pilothouse.fleet.v1.GatewayService/Register", "/pilothouse.fleet.v1.GatewayService/Heartbeat"],
-  ...[
-    "/pilothouse.fleet.v1.WorkerService/Create",
-    "/pilothouse.fleet.v1.WorkerService/Lend",
-    "/pilothouse.fleet.v1.WorkerService/PutFile",
-  ],
-  ...[
-    "/pilothouse.fleet.v1.WorkerService/GetFile",
-    "/grpc.health.v1.Health/Check",
-    "/grpc.health.v1.Health/Watch",
-    "/unknown",
-    "/x/y/z",
-  ],
-  ...[
-    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-  ],
-];
+const methods = listed(`
+  /pilothouse.v1.StatusService/Get | /pilothouse.v1.StatusService/Watch | /pilothouse.v1.SessionService/Drive
+  /pilothouse.v1.SessionService/Cdp | /pilothouse.v1.LiveService/Join | /pilothouse.fleet.v1.GatewayService/Register
+  /pilothouse.fleet.v1.GatewayService/Heartbeat | /pilothouse.fleet.v1.WorkerService/Create
+  /pilothouse.fleet.v1.WorkerService/Lend | /pilothouse.fleet.v1.WorkerService/PutFile
+  /pilothouse.fleet.v1.WorkerService/GetFile | /grpc.health.v1.Health/Check | /grpc.health.v1.Health/Watch | /unknown | /x/y/z
+  /grpc.reflection.v1.ServerReflection/ServerReflectionInfo | /grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo`);
 
-const contentTypes = [
-  "application/grpc",
-  "text/plain",
-  "",
-  "application/grpc-web-text",
-  "application/json",
-  "application/connect+proto",
-  "\xff",
-];
+const contentTypes = listed(
+  "application/grpc | text/plain | application/grpc-web-text | application/json | application/connect+proto | \xff",
+);
 
 /** What ends a stream, or its connection, in the segment of its headers. */
 function endings(list: Fields): Readonly<Record<string, readonly Buffer[]>> {

@@ -1,5 +1,5 @@
 import { type Case, chunk, http1, latin1 } from "./bytes.ts";
-import { type CaseClass, type Facts, oddHosts, oddPaths } from "./http1-cases.ts";
+import { type CaseClass, type Facts, listed, oddHosts, oddPaths } from "./http1-cases.ts";
 
 const hex = (bytes: string | Buffer): string => `x${Buffer.from(bytes as string, "latin1").toString("hex")}x`;
 
@@ -37,42 +37,11 @@ const answers: Readonly<Record<string, string>> = {
 };
 
 const targets = [
-  ...[
-    "",
-    ":",
-    ":80",
-    "localhost",
-    "localhost:0",
-    "localhost:65536",
-    "localhost:080",
-    "localhost:-1",
-    "[::1]:80",
-    "[::1:80",
-    "1.2.3.4:80:80",
-  ],
-  ...[
-    "a b:80",
-    "\xff:80",
-    "%:80",
-    "user@host:80",
-    "http://localhost:80",
-    "/",
-    "*",
-    "a".repeat(256),
-    `${"a".repeat(300)}:80`,
-    "0:1",
-    "0x7f.1:80",
-  ],
-  ...[
-    "169.254.169.254:80",
-    "[::ffff:127.0.0.1]:22",
-    "xn--:80",
-    "a..b:80",
-    ".:80",
-    "localhost.:80",
-    "\0:80",
-    "127.0.0.1:22",
-  ],
+  ...listed(`
+    : | :80 | localhost | localhost:0 | localhost:65536 | localhost:080 | localhost:-1 | [::1]:80 | [::1:80 | 1.2.3.4:80:80
+    a b:80 | \xff:80 | %:80 | user@host:80 | http://localhost:80 | / | * | 0:1 | 0x7f.1:80 | 169.254.169.254:80
+    [::ffff:127.0.0.1]:22 | xn--:80 | a..b:80 | .:80 | localhost.:80 | \0:80 | 127.0.0.1:22`),
+  ...["", "a".repeat(256), `${"a".repeat(300)}:80`],
 ];
 
 function relayCases({ site }: Facts): Case[] {

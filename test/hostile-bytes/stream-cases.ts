@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { type Case, chunk, envelope, http1, latin1, type Random, webSocketFrame } from "./bytes.ts";
-import { bearer, type CaseClass, type Facts, upgrade } from "./http1-cases.ts";
+import { bearer, type CaseClass, type Facts, listed, upgrade } from "./http1-cases.ts";
 
 const fin = 0x80;
 const [continued, text, binary, close, ping, pong] = [0, 1, 2, 8, 9, 10];
@@ -86,38 +86,14 @@ const bodies: Readonly<Record<string, Buffer>> = {
   plain: latin1("{}"),
 };
 
-const calls = [
-  "StatusService/Get",
-  "StatusService/Watch",
-  "SessionService/Drive",
-  "SessionService/Cdp",
-  "SessionService/Capture",
-  "LiveService/Join",
-];
-const types = [
-  ...[
-    "application/json",
-    "application/proto",
-    "application/connect+json",
-    "application/connect+proto",
-    "application/grpc",
-  ],
-  ...[
-    "application/grpc-web",
-    "application/grpc-web+json",
-    "application/grpc-web-text",
-    "application/grpc-web-text+proto",
-    "x/y",
-  ],
-];
-const encodings = [
-  "Connect-Content-Encoding: gzip",
-  "Content-Encoding: gzip",
-  "Grpc-Encoding: gzip",
-  "Connect-Content-Encoding: \xff",
-  "X: y",
-  "X: y",
-];
+const calls = listed(
+  "StatusService/Get | StatusService/Watch | SessionService/Drive | SessionService/Cdp | SessionService/Capture | LiveService/Join",
+);
+const types = listed(`
+  application/json | application/proto | application/connect+json | application/connect+proto | application/grpc
+  application/grpc-web | application/grpc-web+json | application/grpc-web-text | application/grpc-web-text+proto | x/y`);
+const encodings = listed(`
+  Connect-Content-Encoding: gzip | Content-Encoding: gzip | Grpc-Encoding: gzip | Connect-Content-Encoding: \xff | X: y | X: z`);
 
 function connectCase(random: Random, facts: Facts, name: string, body: Buffer): Case {
   const [method, type] = [random.pick(calls), random.pick(types)];

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { makeDataDirectory } from "../support/database.ts";
 import type { DeployedProcess } from "../support/deployed-process.ts";
 import { Deployment } from "../support/deployment.ts";
@@ -109,9 +110,14 @@ async function startRelays() {
 async function keepSession(url: string, key: string) {
   const rest = restClient({ url, key });
   async function create(): Promise<string> {
-    const { status, body } = await rest("/v1/sessions", { timeout_seconds: 7_200, idle_timeout_seconds: 7_200 });
-    if (status !== 201) throw new Error(`the session was not created: ${JSON.stringify(body)}`);
-    return body.id;
+    let answer = await rest("/v1/sessions");
+    // A worker that has just started may not have registered yet.
+    const isCreated = async () => {
+      answer = await rest("/v1/sessions", { timeout_seconds: 7_200, idle_timeout_seconds: 7_200 });
+      return answer.status === 201;
+    };
+    if (await waitUntil(isCreated, { timeout: 30_000, every: 250 })) return answer.body.id;
+    throw new Error(`the session was not created: ${JSON.stringify(answer.body)}`);
   }
   const kept = {
     id: await create(),
@@ -147,14 +153,16 @@ export async function startDeployed(): Promise<World> {
   await Promise.all([writeFile(TLS_CERT, cert), writeFile(TLS_KEY, tlsKey)]);
   const ports = await freePorts("worker", "internal");
   const workerEnv = { WORKER_LISTEN: `127.0.0.1:${ports.worker}` };
-  const [deployment, relays, clientHello] = await Promise.all([
-    Deployment.start({ gateways: [{}, { TLS_CERT, TLS_KEY }], workers: 1, slots: 2, workerEnv }),
-    startRelays(),
-    recordClientHello(),
-  ]);
+  await using started = new AsyncDisposableStack();
+  const gateways = [{}, { TLS_CERT, TLS_KEY }];
+  const deployment = started.use(await Deployment.start({ gateways, workers: 1, slots: 2, workerEnv }));
+  const relays = await startRelays();
+  started.defer(() => void relays.stop());
+  const clientHello = await recordClientHello();
   const [plain, secure, worker] = [deployment.gateway(0), deployment.gateway(1), deployment.worker(0)];
   const { key } = deployment;
   const sessions = await keepSession(plain.url, key);
+  const all = started.move();
   const securePorts = { PORT: portOf(secure.url), GRPC_PORT: portOf(secure.grpcAddress) };
   return {
     doors: [
@@ -176,10 +184,7 @@ export async function startDeployed(): Promise<World> {
     },
     sessionStatus: sessions.status,
     renewSession: sessions.renew,
-    async [Symbol.asyncDispose]() {
-      relays.stop();
-      await deployment[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
 
@@ -187,7 +192,10 @@ export async function startDeployed(): Promise<World> {
 export async function startEmbedded(): Promise<World> {
   let [service, clientHello] = await Promise.all([startService(), recordClientHello()]);
   const { key, url, grpcAddress, internalUrl, dataDir } = service;
+  await using started = new AsyncDisposableStack();
+  started.defer(() => service.stop());
   const sessions = await keepSession(url, key);
+  const all = started.move();
   const demo = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(service.output().replaceAll(`${url}/`, ""))?.[1];
   const unix = (name: string, file: string): Door => {
     const options: NetConnectOpts = { path: join(dataDir, file) };
@@ -221,6 +229,6 @@ export async function startEmbedded(): Promise<World> {
     },
     sessionStatus: sessions.status,
     renewSession: sessions.renew,
-    [Symbol.asyncDispose]: () => service.stop(),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
