@@ -83,7 +83,7 @@ export function upgrade(path: string, ...headers: readonly string[]): Buffer {
 export const bearer = ({ key }: Facts): string => `Authorization: Bearer ${key}`;
 
 /** Requests of every kind, by name: some whole, some whose body or answer lasts. */
-export function requests(facts: Facts): Readonly<Record<string, Buffer>> {
+function requests(facts: Facts): Readonly<Record<string, Buffer>> {
   const key = bearer(facts);
   const session = `/v1/sessions/${facts.session}`;
   const post = (path: string, headers: readonly string[], body: string | Buffer): Buffer =>
