@@ -40,6 +40,8 @@ export interface PortOptions {
 interface Http2Use {
   open: number;
   idleSince: number;
+  /** When a ping was sent that has no answer. */
+  pingedAt?: number | undefined;
 }
 
 /** One port for HTTP/1.1 and HTTP/2, told apart by a connection's first bytes. */
@@ -155,6 +157,18 @@ export class SharedPort {
     return server;
   }
 
+  /** Ends a closing connection whose client answers no ping: bytes that are no frame, after GOAWAY, stop Node from reading. */
+  #probe(session: ServerHttp2Session, use: Http2Use): void {
+    if (use.pingedAt === undefined) {
+      use.pingedAt = performance.now();
+      session.ping((error) => {
+        if (!error) use.pingedAt = undefined;
+      });
+    } else if (performance.now() - use.pingedAt > this.#options.limits.silence) {
+      session.destroy();
+    }
+  }
+
   #countPending(socket: Socket, change: number): void {
     this.#pending.set(socket, (this.#pending.get(socket) ?? 0) + change);
   }
@@ -173,7 +187,9 @@ export class SharedPort {
       this.#options.onClientError(error, socket);
     });
     const latest = performance.now() - this.#options.limits.idle;
-    for (const [session, { open, idleSince }] of this.#sessions) {
+    for (const [session, use] of this.#sessions) {
+      const { open, idleSince } = use;
+      if (open > 0 && session.closed) this.#probe(session, use);
       if (open === 0 && idleSince < latest) {
         // A client that is there gets a GOAWAY; what does not read it is gone at the next look.
         if (session.closed) {
