@@ -22,12 +22,16 @@ const named = [
     "cdp that is gone",
     "cdp with odd protocols",
     "connect unary of no protobuf",
+    "GOAWAY, then no HTTP/2",
   ],
   ...["twice", "rst", "rstend", "win", "goaway", "badframe"].flatMap((ending) => [
     `${ending} /unknown of text/plain`,
     `${ending} /unknown of application/grpc`,
   ]),
 ];
+
+/** Cases after which a gateway takes seconds to notice that the client has left, which only the long form waits for. */
+export const slowToRelease = ["GOAWAY, then no HTTP/2"];
 
 /** Returns the cases of all classes, in random order, at most `perClass` of each; named ones are always among them. */
 export function casesOf(random: Random, facts: Facts, perClass: number): Case[] {

@@ -238,6 +238,11 @@ function floods({ key }: Facts): Case[] {
     of("the connection's window overflown", [whole(1, stream), frame(window, 0, 0, uint32(0x7fffffff))]),
     of("settings acknowledged unasked", [many(50, () => frame(settings, 1, 0)), whole(1, list)]),
     of("an acknowledgement with content", [frame(settings, 1, 0, Buffer.alloc(6))]),
+    of(
+      "GOAWAY, then no HTTP/2",
+      [whole(1, stream), 5, frame(goAway, 0, 0, Buffer.alloc(8)), 1, latin1("GET / HTTP/1.1")],
+      "reset",
+    ),
     of("GOAWAY, then requests", [frame(goAway, 0, 0, Buffer.alloc(8)), whole(1, list), whole(3, stream)]),
     of("streams that go backwards", [whole(9, list), whole(3, list), whole(9, list)]),
     of("PUSH_PROMISE", [frame(push, endHeaders, 1, Buffer.concat([uint32(2), get]))]),

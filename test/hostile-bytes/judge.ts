@@ -9,7 +9,7 @@ import type { Door, Part, World } from "./world.ts";
 const answerMs = 1_000;
 const attempts = 5;
 /** Milliseconds in which streams whose clients have gone are no longer counted. */
-const releaseMs = 10_000;
+const releaseMs = 25_000;
 
 const get = (url: string): Case => ({
   name: "a plain request",
