@@ -9,11 +9,6 @@ import { Gateway } from "./gateway.ts";
 import { type Demo, startDemo } from "./pages/demo.ts";
 import { outboxPath } from "./pages/dev-mail.ts";
 
-// Who reads what it prints may go away: that must not end the process, least of all while it stops what it runs.
-for (const output of [process.stdout, process.stderr]) {
-  output.on("error", () => undefined);
-}
-
 /** Milliseconds in which a signal may be the one before: a terminal sends Ctrl-C to all, and npm then passes its own on. */
 const echoMs = 2_000;
 

@@ -12,7 +12,10 @@ export function ownFaults(onFault: OnFault, work: () => void): void {
   owner.run(onFault, work);
 }
 
-/** Keeps the process running after an uncaught error, which its owner ends and logs. An error without an owner is logged. */
+/**
+ * Keeps the process running after an uncaught error, which its owner ends and logs. An error without an owner is logged.
+ * The reader of the log may leave: a failed write is no error, since to log it would fail again, without end.
+ */
 export function keepRunning(log: { error(fields: object, message: string): void }): void {
   const report: OnFault = (error) => {
     uncaught += 1;
@@ -20,6 +23,7 @@ export function keepRunning(log: { error(fields: object, message: string): void 
     if (onFault) onFault(error);
     else log.error({ err: error }, "uncaught error");
   };
+  for (const output of [process.stdout, process.stderr]) output.on("error", () => undefined);
   process.on("uncaughtException", report);
   process.on("unhandledRejection", report);
 }
