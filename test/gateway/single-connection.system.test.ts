@@ -107,7 +107,7 @@ test.for(badAuthorities)("refuses the authority %s with a problem", async (host)
   await expectUnharmed();
 });
 
-/** What ends a stream, or its connection, in the segment of its request. */
+/** Frames that end a stream or its connection in the segment of the request. */
 const endings = {
   "data after its end": (request: Buffer) => [frame(1, 5, 1, request), frame(0, 1, 1, "{}")],
   "a reset": (request: Buffer) => [frame(1, 4, 1, request), frame(3, 0, 1, cancel)],

@@ -1,7 +1,7 @@
-/** What is sent over one connection: bytes; a pause in milliseconds, which ends a TCP segment; or a wait for an answer. */
+/** A step of a connection: bytes to send, a pause in milliseconds (which ends a TCP segment), or a wait for an answer. */
 export type Step = Buffer | number | "answer";
 
-/** What one connection does to a port. */
+/** The steps of one connection to a port. */
 export interface Case {
   readonly name: string;
   readonly steps: readonly Step[];

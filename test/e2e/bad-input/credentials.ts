@@ -51,7 +51,7 @@ export function bearerTests(scene: GetScene, choose: Choose): void {
   });
 }
 
-/** Who may not, or not so often. */
+/** Callers that are refused, and those that are limited. */
 export function credentialTests(scene: GetScene): void {
   test("a key without the scope is forbidden, and told which it lacks", async () => {
     const { service } = scene();

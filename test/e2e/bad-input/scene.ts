@@ -47,7 +47,7 @@ export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }
 /** Chooses of endpoints, or of paths, those that something is tried at. */
 export type Choose = <Item>(items: readonly Item[], kindOf: (item: Item) => string) => readonly Item[];
 
-/** What tells endpoints apart for the door, which reads the headers and bodies of a kind alike. */
+/** The kind of an endpoint. The door reads headers and bodies of one kind in the same way. */
 export function kindOf({ verb, path, scope, isForPeople, takesForm, takesRaw, body }: Endpoint): string {
   return [verb, path.includes("{"), scope === "", isForPeople, takesForm, takesRaw, body === undefined].join();
 }

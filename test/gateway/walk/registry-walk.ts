@@ -25,7 +25,7 @@ const join = (role?: string): Promise<Person> => joinTeam(gateway.url, gateway.m
 const createKey = async (by: Rest, scopes?: readonly string[]): Promise<string> =>
   (await by("/v1/api-keys", { name: "walker", scopes })).body.key;
 
-/** What the walk needs of the developer's account. */
+/** Parts of the developer's account that the walk uses. */
 interface Made {
   readonly things: Things;
   /** Keys that lack one scope each. */
@@ -85,7 +85,7 @@ const named = (answers: Answers, slug: string) => answers.filter((answer) => ans
 // On the main port gRPC is Connect's handler in another encoding.
 const walked: readonly DoorName[] = ["REST", "Connect", "gRPC on GRPC_PORT"];
 
-/** What methods answer to a caller, each in its turn. */
+/** The answers of all methods to one caller, in order. */
 async function walk(
   door: DoorName,
   methods: readonly WalkedMethod[],
