@@ -71,17 +71,20 @@ export class Footprint {
     );
   }
 
-  /** Finds what is in a namespace that the service has made and belongs to nobody who lives. */
+  /** Finds processes in a namespace that the service has made and that no living worker uses. */
   #strays(all: readonly ListedProcess[]): ListedProcess[] {
     const host = all.find(({ pid }) => pid === process.pid)?.network;
     const made = new Set([...this.#seen.values()].map(({ network }) => network).filter((inode) => inode !== host));
     const parents = new Map(all.map((entry) => [entry.pid, entry]));
-    // The kernel gives an inode again once its namespace is gone: those inside now may be another worker's.
+    // The kernel reuses the inode of a namespace that is gone, so the processes inside may be another worker's. Some of
+    // those have no parent but init, such as the crash handlers of full Chromium.
     const isOwned = ({ parent }: ListedProcess): boolean => {
       const found = parents.get(parent);
       return found !== undefined && found.pid !== 1 && (/\bnode\b/.test(found.command) || isOwned(found));
     };
-    return all.filter((entry) => entry.network !== undefined && made.has(entry.network) && !isOwned(entry));
+    const inside = all.filter(({ network }) => network !== undefined && made.has(network));
+    const reused = new Set(inside.filter(isOwned).map(({ network }) => network));
+    return inside.filter(({ network }) => !reused.has(network));
   }
 }
 
