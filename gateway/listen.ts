@@ -52,8 +52,8 @@ export class SharedPort {
   readonly #http1: Server;
   readonly #http2: Http2Server;
   readonly #sessions = new Map<ServerHttp2Session, Http2Use>();
-  /** Requests of HTTP/1.1 connections that have no whole response yet. */
-  readonly #pending = new WeakMap<Socket, number>();
+  /** Responses of HTTP/1.1 connections that are not whole yet. */
+  readonly #pending = new WeakMap<Socket, Set<ServerResponse>>();
   #checks: NodeJS.Timeout | undefined;
   #stopping = false;
 
@@ -107,18 +107,20 @@ export class SharedPort {
       // Clients offer other protocols to see whether we speak them (`Upgrade: h2c`): then they are answered as they asked.
       // A request that is pipelined behind another cannot have the socket, so its Upgrade is ignored (RFC 9110, 7.8).
       shouldUpgradeCallback: ({ headers, socket }: IncomingMessage) =>
-        headers.upgrade?.toLowerCase() === "websocket" && !this.#pending.get(socket),
+        headers.upgrade?.toLowerCase() === "websocket" && !this.#pending.get(socket)?.size,
     };
     const answer: HttpHandler = (request, response) => {
       // A request whose client has left has no socket any more.
       const { socket } = request;
-      this.#countPending(socket, 1);
-      response.once("close", () => this.#countPending(socket, -1));
+      const pending = this.#pending.get(socket) ?? new Set();
+      this.#pending.set(socket, pending.add(response));
+      response.once("close", () => pending.delete(response));
       this.#answer(request, response);
     };
     const server = createHttpServer(options, answer);
     server.on("checkExpectation", answer);
     server.on("clientError", onClientError);
+    server.on("connect", (_request: IncomingMessage, socket: Socket) => this.#endConnection(socket));
     server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on("error", () => socket.destroy());
       ignoreErrors(request);
@@ -169,8 +171,16 @@ export class SharedPort {
     }
   }
 
-  #countPending(socket: Socket, change: number): void {
-    this.#pending.set(socket, (this.#pending.get(socket) ?? 0) + change);
+  /** Ends a connection with all its responses. Node has let go of it, and "close" reaches only the first of them. */
+  #endConnection(socket: Socket): void {
+    socket.on("error", () => undefined);
+    socket.once("close", () => {
+      for (const response of this.#pending.get(socket) ?? []) {
+        response.req.destroy();
+        response.emit("close");
+      }
+    });
+    socket.destroy();
   }
 
   #answer(...[request, response]: Parameters<HttpHandler>): void {

@@ -196,7 +196,8 @@ export async function startEmbedded(): Promise<World> {
   started.defer(() => service.stop());
   const sessions = await keepSession(url, key);
   const all = started.move();
-  const demo = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(service.output().replaceAll(`${url}/`, ""))?.[1];
+  // Another one after each start.
+  const demoPort = () => Number(/http:\/\/127\.0\.0\.1:(\d+)\//.exec(service.output().replaceAll(`${url}/`, ""))?.[1]);
   const unix = (name: string, file: string): Door => {
     const options: NetConnectOpts = { path: join(dataDir, file) };
     return { name, speaks: "grpc", open: () => connect(options) };
@@ -207,7 +208,7 @@ export async function startEmbedded(): Promise<World> {
       tcp("PORT", "http", portOf(url)),
       tcp("GRPC_PORT", "grpc", portOf(grpcAddress)),
       tcp("INTERNAL_PORT", "internal", portOf(internalUrl)),
-      tcp("the demo's port", "internal", Number(demo)),
+      { name: "the demo's port", speaks: "internal", open: () => openTcp(demoPort()) },
       unix("the gateway's socket", "fleet.sock"),
       unix("the worker's socket", "worker.sock"),
     ],
@@ -225,7 +226,7 @@ export async function startEmbedded(): Promise<World> {
       { name: "worker", pid: () => workerOf(service.gateway.pid), output: () => "", restart: async () => undefined },
     ],
     get facts() {
-      return { key, session: sessions.id, site: `127.0.0.1:${demo}`, clientHello };
+      return { key, session: sessions.id, site: `127.0.0.1:${demoPort()}`, clientHello };
     },
     sessionStatus: sessions.status,
     renewSession: sessions.renew,
