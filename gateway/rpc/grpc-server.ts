@@ -54,9 +54,9 @@ export class GrpcServer {
       "grpc.max_send_message_length": 65 * 1024 * 1024,
       "grpc.max_concurrent_streams": 250,
       "grpc.max_connection_idle_ms": limits.idle,
-      // A client that has gone without a word would keep its streams.
-      "grpc.keepalive_time_ms": 60_000,
-      "grpc.keepalive_timeout_ms": 20_000,
+      // A ping finds a client that has left unnoticed, such as after GOAWAY, when Node may read no more.
+      "grpc.keepalive_time_ms": 10_000,
+      "grpc.keepalive_timeout_ms": limits.silence,
       interceptors: [admission({ door, methods: byPath(services), messageMs: limits.request, statusOf })],
     });
     const toStatus: ToStatus = (thrown, { metadata }) => statusOf(thrown, callOf(metadata).requestId);
