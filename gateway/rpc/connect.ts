@@ -25,15 +25,15 @@ const writeMaxBytes = 65 * 1024 * 1024;
 /** Makes the call that a request stands for, once its protocol has been read: that says how long the client waits. */
 const enterKey = createContextKey<((timeoutMs: number | undefined) => GatewayCall) | undefined>(undefined);
 const callKey = createContextKey<GatewayCall | undefined>(undefined);
-/** How far a request has come: Connect reads the message after the policies, and before the method. */
+/** The stage of a request. Connect reads the message after the policies and before the method. */
 const stageKey = createContextKey<"admission" | "message" | "method">("admission");
 
-/** Answers a message that is no protobuf, which Connect calls an internal error. */
-const unreadable = {
+/** Creates the response to a message that is no protobuf, which Connect calls an internal error. */
+const refuseUnreadable = () => ({
   status: 400,
   header: new Headers({ "content-type": "application/json" }),
   body: createAsyncIterable([Buffer.from('{"code":"invalid_argument","message":"the message cannot be read"}')]),
-};
+});
 
 /** Serves Connect, gRPC-Web and gRPC on the main port; requests for other paths go to `next`. */
 export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
@@ -70,7 +70,7 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
           response.setHeader(name, value);
         }
         const isUnreadable = answer.status === 500 && values.get(stageKey) === "message";
-        return universalResponseToNodeResponse(isUnreadable ? unreadable : answer, response);
+        return universalResponseToNodeResponse(isUnreadable ? refuseUnreadable() : answer, response);
       })
       // The connection broke while the answer was written: there is nobody left to tell.
       .catch(() => response.destroy());
@@ -162,7 +162,7 @@ function errorOf(
   { requestId }: GatewayCall,
   { problems }: Door,
 ): ConnectError {
-  // An error that follows from the client's leaving is no fault of ours, and reaches no client.
+  // If the client has left, the error follows from that and is not logged as an internal one.
   if (isOfLostStream(thrown) || (signal.aborted && !(thrown instanceof Failure)))
     return ConnectError.from(signal.reason);
   const failure = problems.failure(thrown, requestId);

@@ -145,6 +145,14 @@ test.for([
   await expectUnharmed();
 });
 
+test("answers each Connect message that is no protobuf with the same error", async () => {
+  const request = { method: "POST", headers: { "content-type": "application/proto" }, body: Buffer.from([255]) };
+  for (let times = 0; times < 2; times += 1) {
+    const response = await fetch(`${service.url}/pilothouse.v1.StatusService/Get`, request);
+    expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_argument" }]);
+  }
+});
+
 test("releases the slots of status streams whose connection has ended", async () => {
   const openStreams = /^pilothouse_open_streams\{method="StatusService.Watch"\} (\d+)/m;
   const fields = { ":method": "GET", ":scheme": "http", ":path": "/v1/status/stream", ":authority": "localhost" };
