@@ -39,7 +39,8 @@ const silentFor = sql`interval '10 seconds'`;
  */
 export async function claimRequest(db: Database, request: KeyedRequest, seed: string): Promise<Claim | undefined> {
   const { accountId, caller, key, hash } = request;
-  const isOld = sql<boolean>`idempotency_keys.created_at < app_now() - ${keptFor}`;
+  // The time of the proposed row, so that all conditions of the statement read the same.
+  const isOld = sql<boolean>`idempotency_keys.created_at < excluded.created_at - ${keptFor}`;
   const row = await db.sql
     .insertInto("idempotency_keys")
     .values({ account_id: accountId, key, caller, request_hash: hash, seed, answer: null, failure: null })
@@ -54,7 +55,7 @@ export async function claimRequest(db: Database, request: KeyedRequest, seed: st
           beat_at: sql<Date>`app_now()`,
           answer: null,
           failure: null,
-          created_at: sql<Date>`case when ${isOld} then app_now() else idempotency_keys.created_at end`,
+          created_at: sql<Date>`case when ${isOld} then excluded.created_at else idempotency_keys.created_at end`,
         })
         .where(
           sql<boolean>`${isOld} or (idempotency_keys.answer is null and idempotency_keys.failure is null
@@ -128,5 +129,8 @@ export async function beat(db: Database, claims: readonly Claim[]): Promise<void
 
 /** Deletes what has been kept for 24 hours. */
 export async function deleteOld(db: Database): Promise<void> {
-  await db.sql.deleteFrom("idempotency_keys").where("created_at", "<", sql<Date>`app_now() - ${keptFor}`).execute();
+  await db.sql
+    .deleteFrom("idempotency_keys")
+    .where("created_at", "<", sql<Date>`(select app_now()) - ${keptFor}`)
+    .execute();
 }
