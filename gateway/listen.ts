@@ -171,7 +171,7 @@ export class SharedPort {
     }
   }
 
-  /** Ends a connection with all its responses. Node has let go of it, and "close" reaches only the first of them. */
+  /** Ends a connection after CONNECT. Node no longer tracks the connection, so "close" reaches only its first response. */
   #endConnection(socket: Socket): void {
     socket.on("error", () => undefined);
     socket.once("close", () => {
@@ -199,7 +199,7 @@ export class SharedPort {
     const latest = performance.now() - this.#options.limits.idle;
     for (const [session, use] of this.#sessions) {
       const { open, idleSince } = use;
-      if (open > 0 && session.closed) this.#probe(session, use);
+      if (open > 0 && session.closed && !session.destroyed) this.#probe(session, use);
       if (open === 0 && idleSince < latest) {
         // A client that is there gets a GOAWAY; what does not read it is gone at the next look.
         if (session.closed) {
