@@ -5,7 +5,7 @@ export type Step = Buffer | number | "answer";
 export interface Case {
   readonly name: string;
   readonly steps: readonly Step[];
-  /** How the client leaves: it waits for the server, ends its side, or is gone. */
+  /** How the client ends: it waits for the server, ends its side, or resets the connection. */
   readonly leave: "wait" | "end" | "reset";
 }
 
@@ -57,7 +57,7 @@ export function frame(type: number, flags: number, id: number, body: Buffer | nu
   return Buffer.concat([head, Buffer.from(body)]);
 }
 
-/** Returns an HPACK integer of 7 bits (RFC 7541, section 5.1), which stands for the length of a plain string. */
+/** Returns the length of a plain string as an HPACK integer of 7 bits (RFC 7541, section 5.1). */
 function hpackLength(length: number): Buffer {
   if (length < 127) return Buffer.from([length]);
   const bytes = [127];
@@ -87,7 +87,7 @@ export function envelope(flags: number, body: Buffer | string, length?: number):
   return Buffer.concat([Buffer.from([flags]), uint32(length ?? bytes.length), bytes]);
 }
 
-/** How a WebSocket frame differs from an ordinary one. */
+/** Differences of a WebSocket frame from a valid one. */
 interface FrameFaults {
   readonly unmasked?: boolean;
   /** The declared length, in the widest form (64 bits). */

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { type Case, chunk, envelope, http1, latin1, type Random, type Step } from "./bytes.ts";
 
-/** What cases name: a key and a session that exist, and what the relay leads to. */
+/** Values in the cases: a key and a session that exist, and the site behind the relay. */
 export interface Facts {
   readonly key: string;
   readonly session: string;

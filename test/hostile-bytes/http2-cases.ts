@@ -9,7 +9,7 @@ const endHeaders = 4;
 const padded = 8;
 const hasPriority = 32;
 
-/** How an HTTP/2 connection begins. */
+/** The first bytes of an HTTP/2 connection. */
 const opening = Buffer.concat([latin1("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(settings, 0, 0)]);
 
 const fields = (method: string, path: string, ...more: Fields): Fields => [
@@ -46,7 +46,7 @@ const contentTypes = listed(
   "application/grpc | text/plain | application/grpc-web-text | application/json | application/connect+proto | \xff",
 );
 
-/** What ends a stream, or its connection, in the segment of its headers. */
+/** Frames that end a stream or its connection in the segment of the headers. */
 function endings(list: Fields): Readonly<Record<string, readonly Buffer[]>> {
   const [half, all] = [open(1, list), whole(1, list)];
   return {

@@ -63,7 +63,7 @@ export class Judge {
     ];
   }
 
-  /** What a process has logged since as an error. */
+  /** Returns the errors that a process has logged since the last call of `accept`. */
   #complaints(part: Part): string[] {
     const lines = part.output().slice(this.#began.get(part)?.read).split("\n");
     const wrong = lines.filter((line) => /"level":[56]0|UnhandledPromiseRejection|Uncaught/.test(line));

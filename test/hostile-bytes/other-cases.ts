@@ -3,7 +3,7 @@ import { type CaseClass, type Facts, listed, oddHosts, oddPaths } from "./http1-
 
 const hex = (bytes: string | Buffer): string => `x${Buffer.from(bytes as string, "latin1").toString("hex")}x`;
 
-/** What a site or a proxy answers. */
+/** Responses of a site or a proxy. */
 const answers: Readonly<Record<string, string>> = {
   "a page": "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
   nothing: "",

@@ -20,7 +20,7 @@ import type { Facts } from "./http1-cases.ts";
 /** One place that takes connections. */
 export interface Door {
   readonly name: string;
-  /** What a plain request to it is. */
+  /** The protocol of a plain request to the door. */
   readonly speaks: "http" | "grpc" | "internal" | "relay" | "tls";
   open(): Duplex;
 }

@@ -32,7 +32,7 @@ export const templateName = "pilothouse_template";
 export interface EmptyDatabase extends AsyncDisposable {
   readonly url: string;
   readonly name: string;
-  /** Where the server's socket is. */
+  /** Directory of the server's socket. */
   readonly socketDirectory: string;
 }
 

@@ -22,7 +22,7 @@ export interface SessionsApp extends AsyncDisposable {
   caller(tier?: string): Promise<(changes?: Partial<Call>) => Call>;
 }
 
-/** What tests choose of an app. */
+/** Options of an app that tests set. */
 export interface SessionsAppOptions extends Pick<AppOptions, "clock" | "log" | "resolve"> {
   /** Runs a PostgreSQL of its own, where the files of a run share another. */
   readonly ownServer?: boolean;

@@ -14,7 +14,7 @@ declare module "vitest" {
   }
 }
 
-/** What a server that need not outlive its machine can do without, and connections for the pools of several gateways. */
+/** Settings of a server that need not survive a crash, with connections for the pools of several gateways. */
 const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "200" };
 
 /** Starts the PostgreSQL of a run, with a migrated database to copy. */

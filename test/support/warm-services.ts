@@ -11,7 +11,7 @@ declare module "vitest" {
   }
 }
 
-/** What files that run one after the other need to share a service. */
+/** A service that files share when they run one after the other. */
 export interface WarmServices {
   /** Has a file for each service that runs. */
   readonly directory: string;

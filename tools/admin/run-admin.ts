@@ -59,7 +59,7 @@ async function answer([first = "--help", ...others]: readonly string[], env: Env
   return command.run(Object.fromEntries(Object.entries(values).map(([option, value]) => [option, String(value)])), env);
 }
 
-/** Where a command prints. */
+/** The output streams of a command. */
 interface Output {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
-/** What vitest's JSON reporter writes, as far as it is read here. */
+/** The part of vitest's JSON report that is read here. */
 interface Report {
   readonly numPassedTests?: number;
   readonly numFailedTests?: number;

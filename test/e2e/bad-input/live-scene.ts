@@ -5,7 +5,7 @@ import { restClient } from "../../support/rest.ts";
 import { type Service, startService } from "../../support/service.ts";
 import type { GetScene, Scene } from "./scene.ts";
 
-/** Starts a service for the tests of a file, and sees after each of them that it goes on. */
+/** Starts a service for the tests of a file, and checks after each test that the service still runs. */
 export function useScene(): GetScene {
   let service: Service | undefined;
   let mailbox: Mailbox | undefined;
@@ -21,7 +21,7 @@ export function useScene(): GetScene {
     // The developer's account has a bucket that no test empties.
     ({ accessToken } = await joinTeam(service.url, mailbox, rest));
   });
-  // Whatever was sent, the service goes on, and so does the session.
+  // After any request the service and the session still run.
   afterEach(async () => {
     const { service: live, sessionId: id } = scene();
     const { status, body } = await restClient(live)(`/v1/sessions/${id}/state`);
