@@ -10,7 +10,7 @@ import type { Socket } from "node:net";
 import type { Log } from "../src/platform/log.ts";
 import type { ConnectionCap } from "./connection-cap.ts";
 import { type Certificate, isHttp2, Listener } from "./listener.ts";
-import type { SlowBodies } from "./slow-bodies.ts";
+import { lingerMs, type SlowBodies } from "./slow-bodies.ts";
 import type { TimeLimits } from "./time-limits.ts";
 
 /** Answers a request over either version of HTTP. */
@@ -225,6 +225,10 @@ function responseOn(socket: Socket, request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
-  response.once("finish", () => socket.end());
+  response.once("finish", () => {
+    // What the client has sent behind its request is read away: before it, the end of the connection is never seen.
+    socket.resume().end();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  });
   return response;
 }
