@@ -118,7 +118,7 @@ function mountRoute(
         if (resumesAfter && lastEventId !== undefined) Reflect.set(message, resumesAfter.localName, lastEventId);
         if (rawField) {
           Reflect.set(message, rawField.localName, describeBody(request.raw));
-          call.body = rawBody(request.raw, maxBytes);
+          call.body = rawBody(request.raw, maxBytes, call.signal);
           door.bodies.leave(request.raw);
         }
         isRead = true;
@@ -165,6 +165,10 @@ function callOf(request: FastifyRequest): GatewayCall {
 /** Ends the call when its client goes away, or its deadline passes. */
 function followClient(call: GatewayCall, reply: FastifyReply): void {
   const { raw } = reply;
+  if (isClosed(raw)) {
+    call.cancel();
+    return;
+  }
   // Node emits close on the request as soon as its body is read; the response closes with the connection.
   raw.once("close", () => {
     clearTimeout(timer);

@@ -1,21 +1,28 @@
 import type { IncomingMessage } from "node:http";
 import { create, type Message } from "@bufbuild/protobuf";
 import { HttpBodySchema } from "../../src/gen/google/api/httpbody_pb.ts";
-import { unlessLate } from "../../src/platform/deadline.ts";
+import { raceSignal, unlessLate } from "../../src/platform/deadline.ts";
 import { type Failure, failFields } from "../../src/platform/errors.ts";
 
 const mebibyte = 1024 * 1024;
 // An upload may last, but not stand still.
 const stillMs = 60_000;
 
-/** The body of a request as it comes, whatever its type: at most so many bytes. Ends with an error when it breaks off. */
-export async function* rawBody(request: IncomingMessage, maxBytes: number): AsyncGenerator<Uint8Array> {
+/**
+ * Yields the body of a request as it comes, whatever its type: at most so many bytes. Ends with an error when it breaks
+ * off, or `signal` says that the client has left: Node's iterator of a request that had ended before never settles.
+ */
+export async function* rawBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   let received = 0;
   // The connection is still needed for the answer when nobody reads the rest.
   const chunks = request.iterator({ destroyOnReturn: false });
   try {
     for (;;) {
-      const { done, value } = await unlessLate(chunks.next(), stillMs, () => {
+      const { done, value } = await unlessLate(raceSignal(chunks.next(), signal), stillMs, () => {
         throw failFields("bad-request", { body: "has stopped coming" });
       });
       if (done) return;

@@ -45,6 +45,7 @@ export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionO
     let call: GatewayCall | undefined;
     let lateness: NodeJS.Timeout | undefined;
     let isAnswered = false;
+    let isCancelled = false;
     const outer = new ServerInterceptingCall(inner, {
       start: (next) =>
         next({
@@ -57,7 +58,7 @@ export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionO
               forgetRequest(inner);
             };
             door.gate.admit(arrived).then(() => {
-              if (!requestStream) {
+              if (!requestStream && !isCancelled) {
                 const failure = failFields("bad-request", { message: "did not come in time" });
                 lateness = setTimeout(refuse, messageMs, failure);
               }
@@ -69,6 +70,7 @@ export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionO
             next();
           },
           onCancel: () => {
+            isCancelled = true;
             clearTimeout(lateness);
             call?.cancel();
           },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { readProcess } from "../../workers/slots/processes.ts";
 import { randomFrom } from "./bytes.ts";
 import { casesOf, honestCases, mutate, slowToRelease } from "./cases.ts";
 import { send } from "./send.ts";
@@ -38,3 +39,10 @@ test(`survives hostile bytes of every class at every port (seed ${seed})`, async
   });
   expect(await new Siege(world).run(shots)).toBeUndefined();
 }, 600_000);
+
+test("keeps nothing that its processes would wait for at their end", async () => {
+  const pids = world.parts.flatMap((part) => part.pid() ?? []);
+  for (const pid of pids) process.kill(pid, "SIGTERM");
+  // What runs may finish within 30 s, and nothing runs.
+  await expect.poll(() => pids.filter((pid) => readProcess(pid)), { timeout: 15_000 }).toEqual([]);
+});
