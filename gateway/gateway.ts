@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
-import packageJson from "../package.json" with { type: "json" };
 import type { App } from "../src/app.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
@@ -11,12 +10,10 @@ import { type Door, peerOf } from "./door.ts";
 import { createFront, refuseBroken } from "./front.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
-import { loadComments } from "./openapi/comments.ts";
-import { buildOpenApi } from "./openapi/document.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { type DemoSession, mountDemoSession } from "./pages/demo-session.ts";
 import { mountOutbox } from "./pages/dev-mail.ts";
-import { renderDocs } from "./pages/docs-page.ts";
+import { type Documents, makeDocuments } from "./pages/documents.ts";
 import { mountLinkPages } from "./pages/link-pages.ts";
 import { mountLivePage } from "./pages/live-page.ts";
 import { mountMoneyPages } from "./pages/money-pages.ts";
@@ -45,6 +42,7 @@ export class Gateway {
   readonly #grpc: GrpcServer;
   readonly #webSockets: WebSockets;
   readonly #internal: InternalServer;
+  #documents: Promise<Documents> | undefined;
   #serving = false;
 
   /** `services` is the registry, where it is not the whole one; `limits` are shorter in tests. */
@@ -107,6 +105,12 @@ export class Gateway {
     await this.#internal.stop();
   }
 
+  /** Makes the documents if nobody has asked for one yet: the first request for them would hold all others. */
+  prepareDocuments(): Promise<Documents> {
+    this.#documents ??= makeDocuments(this.#services, this.#app.config);
+    return this.#documents;
+  }
+
   async #openPublicPorts(): Promise<void> {
     for (const { method } of this.#services.flatMap((service) => service.methods)) {
       warmUp(method.input);
@@ -118,12 +122,9 @@ export class Gateway {
   }
 
   async #mountDocuments(): Promise<void> {
-    const { publicUrl, errorsBase, embedOrigins, liveKit } = this.#app.config;
-    const comments = await loadComments();
-    const document = buildOpenApi(this.#services, { publicUrl, errorsBase, version: packageJson.version, comments });
-    await mountPages(this.#rest, {
-      openApiJson: JSON.stringify(document),
-      docsHtml: renderDocs(document),
+    const { errorsBase, embedOrigins, liveKit } = this.#app.config;
+    mountPages(this.#rest, {
+      documents: () => this.prepareDocuments(),
       webhooksGuide: readFileSync(new URL("../docs/webhooks.md", import.meta.url), "utf8"),
       errorsPath: errorsPathOf(errorsBase),
     });

@@ -50,6 +50,7 @@ async function main(): Promise<void> {
     if (!stopping) {
       opening = gateway.start();
       await opening;
+      if (config.role !== "jobs") void gateway.prepareDocuments();
     }
   } catch (error) {
     const wasTold = stopping !== undefined;

@@ -159,7 +159,10 @@ export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer
   };
   fastify.get("/live", (_, reply) => reply.headers(headers).send(written));
   if (mediaServer === undefined) return;
-  fastify.get("/live/livekit.js", revalidated(readBuilt("livekit.js"), scriptHeaders));
+  fastify.get(
+    "/live/livekit.js",
+    revalidated(() => readBuilt("livekit.js"), scriptHeaders),
+  );
 }
 
 /** Signalling over its WebSocket, and a request that tells why that was refused. */

@@ -16,12 +16,11 @@ describe("the service's own documents", () => {
   beforeAll(async () => {
     fastify = Fastify();
     const pages = {
-      openApiJson: JSON.stringify(document),
-      docsHtml,
+      documents: async () => ({ openApiJson: JSON.stringify(document), docsHtml }),
       webhooksGuide: "# Receive webhooks",
       errorsPath: errorsPathOf("http://a.example/errors/"),
     };
-    await fastify.register((instance) => mountPages(instance, pages));
+    mountPages(fastify, pages);
   });
 
   afterAll(() => fastify.close());

@@ -1,0 +1,20 @@
+import packageJson from "../../package.json" with { type: "json" };
+import type { Config } from "../../src/platform/config.ts";
+import type { ServedService } from "../../src/registry.ts";
+import { loadComments } from "../openapi/comments.ts";
+import { buildOpenApi } from "../openapi/document.ts";
+import { renderDocs } from "./docs-page.ts";
+
+/** Descriptions of the API. */
+export interface Documents {
+  readonly openApiJson: string;
+  readonly docsHtml: string;
+}
+
+/** Makes the documents of services, which takes most of a second. */
+export async function makeDocuments(services: readonly ServedService[], config: Config): Promise<Documents> {
+  const { publicUrl, errorsBase } = config;
+  const { version } = packageJson;
+  const document = buildOpenApi(services, { publicUrl, errorsBase, version, comments: await loadComments() });
+  return { openApiJson: JSON.stringify(document), docsHtml: renderDocs(document) };
+}
