@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from "node:fs";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { SlowestFirst } from "./test/support/slowest-first.ts";
 
@@ -26,6 +27,8 @@ const common: Tier = {
 /** Files of such a tier share a process, and with it the modules: they change nothing that the next one would see. */
 const shared: Tier = { isolate: false };
 
+const browser: Tier = { globalSetup: "test/support/warm-services.ts" };
+
 const tiers: readonly Tier[] = [
   { name: "unit", ...shared },
   {
@@ -34,11 +37,18 @@ const tiers: readonly Tier[] = [
     exclude: named.map((tier) => `test/**/*.${tier}.test.ts`),
     ...shared,
   },
-  { name: "browser", globalSetup: "test/support/warm-services.ts" },
+  { ...browser, name: "browser", provide: { runtimes: ["headless-shell"] } },
   { name: "system" },
   // Minutes each: `npm run test-long`.
   { name: "long" },
+  // The files of the tier `browser` whose cases run in each runtime, in the other one: a part of `npm run test-long`.
+  { ...browser, name: "chromium", include: filesByRuntime(), provide: { runtimes: ["chromium"] } },
 ];
+
+function filesByRuntime(): string[] {
+  const files = globSync("test/**/*.browser.test.ts");
+  return files.filter((file) => readFileSync(file, "utf8").includes("/support/runtimes.ts"));
+}
 
 export default defineConfig({
   test: {

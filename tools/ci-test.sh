@@ -3,16 +3,14 @@
 # passes is named as flaked. Ends with the line `N passed, N failed, N flaked`.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
-. tools/test-servers.sh
-set_up
-need_test_servers
+need_tools
 
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
 run_tests() {
   report=$1
   shift
-  vitest run --project="!long" --reporter=default --reporter=json --outputFile.json="$report" "$@" || true
+  sh tools/test.sh --reporter=default --reporter=json --outputFile.json="$report" "$@" || true
 }
 run_tests "$reports/first.json"
 failed=$(node tools/testing/verdict.ts tools/testing/flakes.jsonl "$reports/first.json")

@@ -1,12 +1,12 @@
 #!/bin/sh
-# npm run test-long: the tests of ends and outages at their whole size, which the suite has no time for; with names of
-# files, those alone. How long files took is noted in tools/testing/durations.json, by which runs are ordered.
+# npm run test-long: the tests that take minutes each, and those of the other browser runtime; with names of files, those
+# alone. The run is noted in tools/testing.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools
-results=$(mktemp)
-trap 'rm -f "$results"' EXIT
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
 status=0
-sh tools/test.sh long --reporter=default --reporter=json --outputFile.json="$results" "$@" || status=$?
-[ ! -s "$results" ] || node tools/testing/record-durations.ts "$results"
+sh tools/test.sh long chromium --reporter=default --reporter=json --outputFile.json="$report" "$@" || status=$?
+[ ! -s "$report" ] || node tools/testing/record-run.ts "$report"
 exit "$status"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# npm test: readies the machine and runs the tests. Tiers may come first (npm test -- unit service), which are all but
-# `long` otherwise; other arguments go to vitest.
+# npm test: readies the machine and runs the tests. Tiers may come first (npm test -- unit service), which are the
+# four that CI runs otherwise; other arguments go to vitest.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh
@@ -14,7 +14,7 @@ changes_the_system() {
 tiers=
 for argument in "$@"; do
   case $argument in
-    unit | service | browser | system | long) tiers="$tiers --project=$argument" ;;
+    unit | service | browser | system | long | chromium) tiers="$tiers --project=$argument" ;;
     *) break ;;
   esac
   shift
@@ -32,10 +32,10 @@ set_up
 need_test_servers
 if [ -z "$tiers" ] && [ -n "$since" ] && changes_the_system "$since"; then
   status=0
-  vitest run '--project=!long' '--project=!system' "$@" || status=$?
+  vitest run --project=unit --project=service --project=browser "$@" || status=$?
   vitest run --project=system || status=$?
   exit "$status"
 fi
 # Each tier is a word.
 # shellcheck disable=SC2086
-exec vitest run ${tiers:---project=!long} "$@"
+exec vitest run ${tiers:---project=unit --project=service --project=browser --project=system} "$@"

@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { describeProcess, isStillThere } from "../support/process-list.ts";
+import { isStillThere } from "../support/process-list.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
 import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
-
-/** Milliseconds in which another worker is there when one hangs: its lease, and the start of a process. */
-const replacedWithin = 15_000;
 
 let doomed: DoomedService;
 
@@ -56,21 +53,6 @@ test("should say that a session of a killed worker is lost to a command that com
   const { body } = await inTime(doomed.rest(`${session}/navigate`, { url: "about:blank" }));
   expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
 });
-
-test("should replace a worker that hangs, and record its sessions as lost", async () => {
-  const session = await doomed.create();
-  const { workerPid, browsers } = doomed;
-  process.kill(workerPid, "SIGSTOP");
-  await expect.poll(() => doomed.workerPid, { timeout: replacedWithin, interval: 50 }).not.toBe(workerPid);
-  expect(describeProcess(workerPid)).toBeUndefined();
-  expect(await entryOf(doomed, session)).toEqual({
-    status: "errored",
-    endedReason: "worker_lost",
-    terminalEvents: ["session.failed"],
-  });
-  await doomed.createEventually();
-  await expect.poll(() => browsers.filter(isStillThere), { timeout: verdict }).toEqual([]);
-}, 60_000);
 
 test("should leave nothing behind, and each session with its one terminal event", async () => {
   expect(faultsOf(await readLedger(doomed), [])).toEqual([]);

@@ -1,24 +1,27 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import type { FixtureSite } from "../support/fixture-site.ts";
 import { InputLedger } from "../support/input-ledger.ts";
 import { acknowledgedAll, expectedOfRun, presses, sendAtRate, strayPresses } from "../support/input-run.ts";
 import { InputSite } from "../support/input-site.ts";
 import { type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { type Rest, restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { borrowService, type WarmService } from "../support/warm-service.ts";
 
 let ledger: InputLedger;
 let texts: InputSite;
-let service: Service;
+let service: WarmService;
+let site: FixtureSite;
 let rest: Rest;
 let agent: string;
 /** Path of the session. */
 let session: string;
 let target: InputTarget;
 beforeAll(async () => {
-  ledger = await InputLedger.start();
-  texts = await InputSite.start();
-  service = await startService({ EGRESS_ALLOW: `${ledger.host},${texts.host}` });
+  const borrowed = await borrowService();
+  ({ service, site } = borrowed);
+  ledger = await InputLedger.start(borrowed.ports[0]);
+  texts = await InputSite.start(borrowed.ports[1]);
   rest = restClient(service);
   const { body } = await rest("/v1/agent-sessions", {});
   agent = `/v1/agent-sessions/${body.id}`;
@@ -31,6 +34,7 @@ afterAll(async () => {
   await service?.stop();
   await ledger?.[Symbol.asyncDispose]();
   await texts?.[Symbol.asyncDispose]();
+  await site?.stop();
 }, 60_000);
 beforeEach(async () => {
   expect((await rest(`${agent}/takeover`, { client_id: "anna" })).status).toBe(200);

@@ -1,5 +1,40 @@
+import { afterAll, beforeAll, describe, test } from "vitest";
+import type { FixtureSite } from "../support/fixture-site.ts";
 import { browserCases, hostileCases } from "../support/hostile-cases.ts";
-import { hostileTests } from "../support/hostile-tests.ts";
+import { runHostileCase } from "../support/hostile-runner.ts";
+import { type Rest, restClient } from "../support/rest.ts";
+import { restDriver } from "../support/rest-driver.ts";
+import { runtimes } from "../support/runtimes.ts";
+import { borrowService, type WarmService } from "../support/warm-service.ts";
 
-// One engine is in both; hostile.long.test.ts runs all cases in Chromium.
-hostileTests({ "headless-shell": hostileCases, chromium: browserCases });
+// One engine is in both.
+const cases = runtimes.includes("chromium")
+  ? { chromium: hostileCases }
+  : { "headless-shell": hostileCases, chromium: browserCases };
+
+let site: FixtureSite;
+let service: WarmService | undefined;
+let rest: Rest;
+
+beforeAll(async () => {
+  ({ site, service } = await borrowService());
+  rest = restClient(service);
+});
+
+afterAll(async () => {
+  await service?.stop();
+  await site?.stop();
+});
+
+describe.each(Object.entries(cases))("a page in %s", (runtime, casesOf) => {
+  // Most wait for the time of a command to be up, and so do not disturb each other.
+  test.for(casesOf)("$name", { timeout: 60_000, concurrent: true }, async (hostileCase, { expect, onTestFinished }) => {
+    const { status, body } = await rest("/v1/sessions", { ...hostileCase.session, runtime });
+    expect(status, JSON.stringify(body)).toBe(201);
+    const session = `/v1/sessions/${body.id}`;
+    onTestFinished(async () => {
+      await rest(session, undefined, { method: "DELETE" });
+    });
+    await runHostileCase(hostileCase, restDriver(rest, session), site.url(""));
+  });
+});

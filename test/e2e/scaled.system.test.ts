@@ -154,34 +154,6 @@ test("what is drawn on one gateway is drawn on the other", async () => {
   await expect.poll(drawOnBoth, { timeout: 20_000, interval: 1_500 }).toBe(true);
 }, 30_000);
 
-test("streams of a session are counted on all gateways together, and those of one that has died no longer", async () => {
-  const session = await create(one);
-  const open = ({ url }: DeployedGateway, signal: AbortSignal): Promise<Response> => {
-    const headers = { authorization: `Bearer ${deployment.key}` };
-    return fetch(`${url}${session}/events`, { headers, signal });
-  };
-  const tryToOpen = async (gateway: DeployedGateway): Promise<number> => {
-    const over = new AbortController();
-    const { status } = await open(gateway, over.signal).finally(() => over.abort());
-    return status;
-  };
-  const over = new AbortController();
-  const half = Array.from({ length: 8 });
-  const opened = await Promise.all([one, other].flatMap((gateway) => half.map(() => open(gateway, over.signal))));
-  expect(opened.filter(({ status }) => status !== 200)).toEqual([]);
-  // A seat that Redis did not answer for in time is told to it some seconds later.
-  const soon = { timeout: 20_000, interval: 200 };
-  await expect.poll(() => tryToOpen(one), soon).toBe(429);
-  await expect.poll(() => tryToOpen(other), soon).toBe(429);
-  await one.kill();
-  await expect.poll(() => tryToOpen(other), soon).toBe(200);
-  over.abort();
-  // Until here they are held: a stream whose answer is collected as garbage is closed.
-  await Promise.allSettled(opened.map((answer) => answer.text()));
-  await one.start();
-  expect(await destroy(other, session)).toBe(204);
-}, 90_000);
-
 test("requests go on while Redis is away, on every gateway, and events still come", async () => {
   const session = await create(one);
   await deployment.redis.kill();

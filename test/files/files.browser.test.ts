@@ -13,6 +13,7 @@ import { expectProblem, type Received, send } from "../e2e/support/problem.ts";
 import { chunkedBody } from "../support/chunked-body.ts";
 import type { FixtureSite } from "../support/fixture-site.ts";
 import { type Rest, restClient } from "../support/rest.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { borrowService, type WarmService } from "../support/warm-service.ts";
 
 const mebibyte = 1024 * 1024;
@@ -267,7 +268,7 @@ test.for([
   },
 );
 
-describe.each(["headless-shell", "chromium"])("a download of %s", (runtime) => {
+describe.each(runtimes)("a download of %s", (runtime) => {
   const downloads = async (session: string) => (await rest(`${session}/state`)).body.downloads;
 
   test("becomes a file of the session, under a name that no other has", async () => {
@@ -312,7 +313,7 @@ describe.each(["headless-shell", "chromium"])("a download of %s", (runtime) => {
   });
 });
 
-describe.each(["headless-shell", "chromium"])("an upload in %s", (runtime) => {
+describe.each(runtimes)("an upload in %s", (runtime) => {
   let session: string;
 
   beforeEach(async () => {

@@ -3,16 +3,17 @@ import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { noise } from "../support/fixture-site.ts";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { LiveClient, type LiveMessage } from "../support/live-client.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
+import { runtimes } from "../support/runtimes.ts";
 
 let scene: LendScene;
 let browser: Browser;
 
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([startLendScene({ EGRESS_ALLOW: "127.0.0.0/8" }), launchPlainBrowser()]);
+  [scene, browser] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();
@@ -76,7 +77,7 @@ const titled = (opened: Opened, title: string | RegExp) =>
   expect.poll(async () => (await opened.state()).title, patient).toMatch(title);
 const asksNothing = (page: Page) => expect.poll(() => panel(page).isVisible(), patient).toBe(false);
 
-test.each(["headless-shell", "chromium"])(
+test.each(runtimes)(
   "who steers %s answers its dialogs, by mouse and by keys",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });
@@ -247,7 +248,7 @@ async function choose(page: Page, files: readonly { name: string; buffer: Buffer
 
 const sha1 = (bytes: Buffer) => createHash("sha1").update(bytes).digest("hex");
 
-test.each(["headless-shell", "chromium"])(
+test.each(runtimes)(
   "who steers %s gives files of their own to a page that asks for them, which arrive as they are",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });
@@ -283,7 +284,7 @@ test.each(["headless-shell", "chromium"])(
   90_000,
 );
 
-test.each(["headless-shell", "chromium"])(
+test.each(runtimes)(
   "frames in another process of %s and windows that a page opens ask for files too",
   async (runtime) => {
     const opened = await open("/asking-framed.html", { runtime });
@@ -382,7 +383,7 @@ test("only who steers gives the session files, which take no other's place", asy
   ]);
 }, 60_000);
 
-test.each(["headless-shell", "chromium"])(
+test.each(runtimes)(
   "who steers %s chooses from lists that the picture does not show, by mouse and by keys",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });
@@ -438,7 +439,7 @@ test.each(["headless-shell", "chromium"])(
   90_000,
 );
 
-test.each(["headless-shell", "chromium"])(
+test.each(runtimes)(
   "what a page of %s downloads while a person steers is theirs to save, as it is",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, CDPSession, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { InputSite } from "../support/input-site.ts";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
@@ -12,11 +12,9 @@ let session: string;
 let link: string;
 
 beforeAll(async () => {
-  site = await InputSite.start();
-  [scene, browser] = await Promise.all([
-    startLendScene({ EGRESS_ALLOW: "127.0.0.0/8", EMBED_ORIGINS: "https://desk.example" }),
-    launchPlainBrowser(),
-  ]);
+  const [borrowed, launched] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
+  [scene, browser] = [borrowed, launched];
+  site = await InputSite.start(borrowed.ports[0]);
   session = await scene.open();
   link = await makeLink({ control: true, name: "Ada" });
 }, 120_000);

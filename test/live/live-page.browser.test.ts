@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { sees, sightsOf } from "../support/live-sights.ts";
 import { openLink, says } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
@@ -8,7 +8,7 @@ import { launchPlainBrowser } from "../support/plain-browser.ts";
 let scene: LendScene;
 let browser: Browser;
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([startLendScene({ EGRESS_ALLOW: "127.0.0.0/8" }), launchPlainBrowser()]);
+  [scene, browser] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();

@@ -17,16 +17,6 @@ beforeEach(async () => {
 });
 
 testLive(
-  "two viewers see a session over LiveKit: its page, another tab, another origin, another size, and a page after a crash",
-  async () => {
-    const viewers = await Promise.all([scene.watch(session), scene.watch(session)]);
-    await Promise.all(viewers.map(({ page }) => sees(page, "red", "video")));
-    await scene.sights.showAll(session, viewers, "video");
-  },
-  240_000,
-);
-
-testLive(
   "while it is watched, a page reaches LiveKit at none of its addresses, even with a token",
   async () => {
     const { page: viewer } = await scene.watch(session);

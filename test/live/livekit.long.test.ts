@@ -38,6 +38,16 @@ const patient = { timeout: 60_000 };
 const minute = 60_000;
 
 testLive(
+  "two viewers see a session over LiveKit: its page, another tab, another origin, another size, and a page after a crash",
+  async () => {
+    const viewers = await Promise.all([scene.watch(session), scene.watch(session)]);
+    await Promise.all(viewers.map(({ page }) => sees(page, "red", "video")));
+    await scene.sights.showAll(session, viewers, "video");
+  },
+  240_000,
+);
+
+testLive(
   "control goes from one viewer to another, and both see what each does with it",
   async () => {
     const [{ page: ada }, { page: ben }] = await Promise.all([

@@ -102,8 +102,8 @@ test("a second instance on the same data is refused in a sentence, and the first
 }, 120_000);
 
 test("a port that is in use is refused in a sentence, whichever it is", async () => {
-  const ground = await groundOfTest();
-  for (const name of ["PORT", "GRPC_PORT", "INTERNAL_PORT"]) {
+  const ends = ["PORT", "GRPC_PORT", "INTERNAL_PORT"].map(async (name) => {
+    const ground = await groundOfTest();
     await using _ = await occupied(ground.env[name]);
     const project = start(ground, gateway, { LOG_LEVEL: "error" });
     expect(await project.ended()).toBe(1);
@@ -111,8 +111,9 @@ test("a port that is in use is refused in a sentence, whichever it is", async ()
       `pilothouse: port ${ground.env[name]} is in use: stop what listens there, or set ${name}\n`,
     );
     expect(project.leftovers()).toEqual([]);
-  }
-}, 180_000);
+  });
+  await Promise.all(ends);
+}, 120_000);
 
 test("a wrong value stops the start with the name of the variable and what it accepts", async () => {
   const ground = await groundOfTest();

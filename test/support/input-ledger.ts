@@ -35,8 +35,8 @@ export class InputLedger extends TellingSite {
     super(page);
   }
 
-  static start(): Promise<InputLedger> {
-    return new InputLedger().listen();
+  static start(port = 0): Promise<InputLedger> {
+    return new InputLedger().listen(port);
   }
 
   protected hear(told: string): void {

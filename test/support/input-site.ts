@@ -21,8 +21,8 @@ export class InputSite extends TellingSite {
     super(page);
   }
 
-  static start(): Promise<InputSite> {
-    return new InputSite().listen();
+  static start(port = 0): Promise<InputSite> {
+    return new InputSite().listen(port);
   }
 
   protected hear(told: string): void {

@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import { FixtureSite } from "./fixture-site.ts";
 import { type Rest, restClient } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
-import { borrowService, type WarmService } from "./warm-service.ts";
+import { type Borrowed, borrowService, type WarmService } from "./warm-service.ts";
 
 /** A service with a site, whose sessions are lent to CDP clients. */
 export interface LendScene extends AsyncDisposable {
@@ -29,9 +29,9 @@ export async function startLendScene(env: Record<string, string> = {}): Promise<
 }
 
 /** Starts a scene with the service that files of this worker of vitest share. */
-export async function borrowLendScene(): Promise<LendScene> {
-  const { service, site } = await borrowService();
-  return sceneOf(service, site);
+export async function borrowLendScene(): Promise<LendScene & Pick<Borrowed, "ports">> {
+  const { service, site, ports } = await borrowService();
+  return { ...sceneOf(service, site), ports };
 }
 
 function sceneOf(service: WarmService, site: FixtureSite): LendScene {

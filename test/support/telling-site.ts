@@ -22,8 +22,8 @@ export abstract class TellingSite implements AsyncDisposable {
   /** Takes what the page has told. */
   protected abstract hear(told: string): void;
 
-  protected async listen(): Promise<this> {
-    await once(this.#server.listen(0, "127.0.0.1"), "listening");
+  protected async listen(port = 0): Promise<this> {
+    await once(this.#server.listen(port, "127.0.0.1"), "listening");
     return this;
   }
 

@@ -11,10 +11,17 @@ import { freePorts } from "./free-port.ts";
 import { watchForSecrets } from "./leaks.ts";
 import { restClient } from "./rest.ts";
 import { type Service, serviceEnv } from "./service.ts";
-import type { NotedService } from "./warm-services.ts";
+import type { NotedService, SitePorts } from "./warm-services.ts";
 
 /** What a file may know of a service that it shares: nothing that it could end, and a key of an account of its own. */
 export type WarmService = Omit<Service, "gateway" | "output" | "restart">;
+
+/** A shared service, with what its pages may reach: the fixture site, and sites that the file starts on two ports. */
+export interface Borrowed {
+  readonly service: WarmService;
+  readonly site: FixtureSite;
+  readonly ports: readonly [number, number];
+}
 
 const startMs = 60_000;
 
@@ -22,27 +29,33 @@ const startMs = 60_000;
  * Borrows the service that files of this worker of vitest share, with the site that its pages may reach. The first file
  * starts it. To stop is to end what this file has opened.
  */
-export async function borrowService(): Promise<{ readonly service: WarmService; readonly site: FixtureSite }> {
+export async function borrowService(): Promise<Borrowed> {
   const { directory, sitePorts } = inject("warmServices") ?? {};
   const worker = Number(process.env.VITEST_POOL_ID);
-  const sitePort = sitePorts?.[worker - 1];
-  if (directory === undefined || sitePort === undefined) throw new Error("only the tier browser shares services");
-  const site = await new FixtureSite().start(sitePort);
+  const ports = sitePorts?.[worker - 1];
+  if (directory === undefined || ports === undefined) throw new Error("only the tier browser shares services");
+  const site = await new FixtureSite().start(ports[0]);
   const note = join(directory, `${worker}.json`);
   const noted = await readFile(note, "utf8").catch(() => undefined);
-  const running: NotedService = noted === undefined ? await start(site.host) : JSON.parse(noted);
+  const running: NotedService = noted === undefined ? await start(ports) : JSON.parse(noted);
   if (noted === undefined) await writeFile(note, JSON.stringify(running));
-  return { site, service: await enter(running) };
+  return { site, ports: [ports[1], ports[2]], service: await enter(running) };
 }
 
 /** Starts a service that outlives this process. */
-async function start(siteHost: string): Promise<NotedService> {
+async function start(sitePorts: SitePorts): Promise<NotedService> {
   const dataDir = await makeDataDirectory();
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+  const reachable = sitePorts.flatMap((port) => [`127.0.0.1:${port}`, `localhost:${port}`]);
   const log = await open(logOf(dataDir), "w");
   const gateway = spawn(process.execPath, ["gateway/main.ts"], {
-    env: { ...serviceEnv(dataDir), ...variables, EGRESS_ALLOW: siteHost },
+    env: {
+      ...serviceEnv(dataDir),
+      ...variables,
+      EGRESS_ALLOW: reachable.join(),
+      EMBED_ORIGINS: "https://desk.example",
+    },
     detached: true,
     stdio: ["ignore", log.fd, log.fd],
   });

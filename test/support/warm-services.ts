@@ -15,9 +15,12 @@ declare module "vitest" {
 export interface WarmServices {
   /** Has a file for each service that runs. */
   readonly directory: string;
-  /** Ports of the site that pages of a service may reach, by the worker of vitest that runs the files. */
-  readonly sitePorts: readonly number[];
+  /** Ports of the sites that pages of a service may reach, by the worker of vitest that runs the files. */
+  readonly sitePorts: readonly SitePorts[];
 }
+
+/** Ports of the fixture site, and of sites of a file's own. */
+export type SitePorts = readonly [fixtures: number, one: number, other: number];
 
 /** A service that runs, as it is noted in its file. */
 export interface NotedService {
@@ -29,8 +32,8 @@ export interface NotedService {
 /** Reserves what services are started with by the first file that needs one, and ends them after the run. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), "warm-"));
-  const names = Array.from({ length: project.config.maxWorkers }, (_, index) => String(index));
-  const sitePorts = Object.values(await freePorts(...names));
+  const workers = Array.from({ length: project.config.maxWorkers }, () => freePorts("fixtures", "one", "other"));
+  const sitePorts = (await Promise.all(workers)).map(({ fixtures, one, other }) => [fixtures, one, other] as const);
   project.provide("warmServices", { directory, sitePorts });
   return async () => {
     await Promise.all((await readdir(directory)).map((name) => end(join(directory, name))));

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FixtureSite } from "../support/fixture-site.ts";
 import type { HostileDriver, Outcome } from "../support/hostile-runner.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { workerDriver } from "../support/worker-driver.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -38,7 +39,7 @@ const desktop: readonly (readonly [string, Record<string, unknown>, string])[] =
   ],
 ];
 
-describe.each(["headless-shell", "chromium"])("an interact in %s", (runtime) => {
+describe.each(runtimes)("an interact in %s", (runtime) => {
   let session: DrivenSession;
   let driver: HostileDriver;
 
@@ -174,7 +175,7 @@ describe("an interact on a touch device", () => {
   });
 });
 
-describe.each(["headless-shell", "chromium"])("a wait in %s", (runtime) => {
+describe.each(runtimes)("a wait in %s", (runtime) => {
   let session: DrivenSession;
   let driver: HostileDriver;
   beforeAll(async () => {

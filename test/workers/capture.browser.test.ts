@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CaptureFormat, CaptureKind } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 const { SCREENSHOT, DOM_SNAPSHOT, PDF } = CaptureKind;
@@ -19,7 +20,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-describe.each(["headless-shell", "chromium"])("a capture in %s", (runtime) => {
+describe.each(runtimes)("a capture in %s", (runtime) => {
   let session: DrivenSession;
   beforeAll(async () => {
     session = await worker.open({ runtime });

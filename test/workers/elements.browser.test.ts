@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FixtureSite } from "../support/fixture-site.ts";
 import type { HostileDriver } from "../support/hostile-runner.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { workerDriver } from "../support/worker-driver.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -22,7 +23,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-describe.each(["headless-shell", "chromium"])("an element in %s", (runtime) => {
+describe.each(runtimes)("an element in %s", (runtime) => {
   let session: DrivenSession;
   let driver: HostileDriver;
 

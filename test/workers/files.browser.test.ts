@@ -7,6 +7,7 @@ import { fileBounds } from "../../workers/files/file-bounds.ts";
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -125,7 +126,7 @@ test("a full disk fails an upload in words, and leaves what there was", async ()
   expect(await session.putFile("kept", bytes(500))).toMatchObject({ created: false });
 });
 
-describe.each(["headless-shell", "chromium"])("a download of %s", (runtime) => {
+describe.each(runtimes)("a download of %s", (runtime) => {
   test("that is too much beside the other files is refused", async () => {
     fileBounds.sessionBytes = 1_000 * kibibyte;
     const session = await open(runtime);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { consoleBounds } from "../../workers/pages/console-tap.ts";
 import { pipeBounds, pipeTotals } from "../../workers/wire/pipe-bounds.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 let site: FixtureSite;
@@ -43,7 +44,7 @@ function watch(session: DrivenSession): readonly string[] {
 const tap = (session: DrivenSession, selector: string) =>
   session.interact({ action: { case: "tap", value: { selector } } });
 
-describe.each(["headless-shell", "chromium"])("a page of %s", (runtime) => {
+describe.each(runtimes)("a page of %s", (runtime) => {
   test("that writes giant messages loses them, and its session goes on", { timeout: 60_000 }, async () => {
     const session = await open(runtime);
     watch(session);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FixtureSite } from "../support/fixture-site.ts";
 import type { HostileDriver, Outcome } from "../support/hostile-runner.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { workerDriver } from "../support/worker-driver.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -64,7 +65,7 @@ const shifted = (key: string) => ["keydown Shift", ...stroke(key), "keyup Shift"
 
 const areaWith = (text: string) => `<textarea id="area">${text}</textarea>`;
 
-describe.each(["headless-shell", "chromium"])("a keyboard in %s", (runtime) => {
+describe.each(runtimes)("a keyboard in %s", (runtime) => {
   let session: DrivenSession;
   let page: TypingPage;
 

@@ -3,6 +3,7 @@ import { ObserveScope } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { asFailure, Failure } from "../../src/platform/errors.ts";
 import { expectNoFaults, readSnapshot } from "../support/generated-run.ts";
 import { GeneratedSite } from "../support/generated-site.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 let site: GeneratedSite;
@@ -18,7 +19,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-describe.each(["headless-shell", "chromium"])("a look in %s", (runtime) => {
+describe.each(runtimes)("a look in %s", (runtime) => {
   let session: DrivenSession;
   beforeAll(async () => {
     session = await worker.open({ runtime });

@@ -4,6 +4,7 @@ import { PageBook } from "../../workers/pages/page-book.ts";
 import { CommandProgress } from "../../workers/pages/progress.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { runtimes } from "../support/runtimes.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: console.error };
 let slots: SlotPool;
@@ -29,7 +30,7 @@ async function launch(runtime: "headless-shell" | "chromium"): Promise<BrowserPr
 }
 
 /** No page may close the last window that no script has opened: these tests close it as the browser would. */
-describe.each(["headless-shell", "chromium"] as const)("the pages of a session in %s", (runtime) => {
+describe.each(runtimes)("the pages of a session in %s", (runtime) => {
   test("the last one to close is replaced by a blank one", { timeout: 60_000 }, async () => {
     const browser = await launch(runtime);
     const closed: string[] = [];

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { CaptureKind, type InteractResponse } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 const site = new FixtureSite();
@@ -19,7 +20,7 @@ afterAll(async () => {
 const tap = (session: DrivenSession, selector: string, timeoutMs = 5_000): Promise<InteractResponse> =>
   session.interact({ action: { case: "tap", value: { selector } }, timeoutMs });
 
-describe.each(["headless-shell", "chromium"])("a page of %s", { timeout: 60_000 }, (runtime) => {
+describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
   async function open(path: string): Promise<DrivenSession> {
     const session = await worker.open({ runtime });
     onTestFinished(() => session.destroy());

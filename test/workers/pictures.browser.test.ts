@@ -4,6 +4,7 @@ import { CaptureFormat, CaptureKind, CaptureScale } from "../../src/gen/pilothou
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { readPng } from "../support/png.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 const { SCREENSHOT } = CaptureKind;
@@ -29,7 +30,7 @@ const elements = [
   ["an element in a frame of another origin", { selector: "#framed", frame: ["iframe"] }],
 ] as const;
 
-describe.each(["headless-shell", "chromium"] as const)("a picture in %s", (runtime) => {
+describe.each(runtimes)("a picture in %s", (runtime) => {
   let referee: Browser;
   beforeAll(async () => {
     const { env, platform } = process;

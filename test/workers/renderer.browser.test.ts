@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { CaptureKind } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { killRenderers } from "../support/kill-browsers.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 const tap = (selector: string) => ({ action: { case: "tap", value: { selector } } }) as const;
@@ -24,7 +25,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-describe.each(["headless-shell", "chromium"])("a renderer of %s", { timeout: 60_000 }, (runtime) => {
+describe.each(runtimes)("a renderer of %s", { timeout: 60_000 }, (runtime) => {
   async function open(): Promise<DrivenSession> {
     const session = await worker.open({ runtime });
     onTestFinished(() => session.destroy());

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { type CheckPage, checkHosts, checkPages } from "../../support/check-pages.ts";
+import { runtimes } from "../../support/runtimes.ts";
 import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../../support/vendor-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../../support/worker-under-test.ts";
 
@@ -47,7 +48,7 @@ async function becomes(session: DrivenSession, status: SessionStatus): Promise<v
   await vi.waitUntil(async () => (await session.state()).status === status, patience);
 }
 
-describe.each(["headless-shell", "chromium"])("in %s", (runtime) => {
+describe.each(runtimes)("in %s", (runtime) => {
   let session: DrivenSession;
   beforeAll(async () => {
     session = await worker.open({ runtime });

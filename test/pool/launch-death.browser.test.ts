@@ -6,8 +6,9 @@ import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { launchBrowser } from "../../workers/slots/browser-process.ts";
 import type { Slot } from "../../workers/slots/slot.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
-import { executables, keepingLog, runtimes } from "../isolation/world.ts";
+import { executables, keepingLog } from "../isolation/world.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
+import { runtimes } from "../support/runtimes.ts";
 
 type Runtime = (typeof runtimes)[number];
 
