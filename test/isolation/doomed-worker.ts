@@ -13,7 +13,7 @@ const launched = await Promise.all(
   runtimes.map(async (runtime) => {
     const slot = pool.acquire();
     if (!slot) throw new Error("a new pool has too few slots");
-    const { browserSession } = await launchBrowser(slot, { runtime });
+    const { browserSession } = await launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
     await browserSession.send("Target.createTarget", { url: "about:blank" });
     let pids: number[];
     // A busy machine starts the browser's helpers after its launch has been answered.

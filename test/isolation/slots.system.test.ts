@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { diskUsage } from "../../workers/bounds/disk-usage.ts";
-import { type BrowserLaunch, type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
+import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
 import { confineCommand } from "../../workers/slots/confinement.ts";
 import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/slots/processes.ts";
 import type { Slot } from "../../workers/slots/slot.ts";
@@ -88,7 +88,7 @@ describe.each(isolations)("with %s", (isolation) => {
     onTestFinished(() => void delete process.env.SECRET_OF_THE_WORKER);
     expect([pool.isolation, pool.sandbox]).toEqual([isolation, "namespaces"]);
     const slot = take(pool);
-    const launched = await launchBrowser(slot, { runtime });
+    const launched = await launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
     await (await (await playwrightOf(launched)).newPage()).setContent("<p>hello");
     const pids = await pidsOf(launched);
     const browser = [...pids].find(([, type]) => type === "browser")?.[0] ?? 0;
@@ -117,7 +117,7 @@ describe.each(isolations)("with %s", (isolation) => {
     async (runtime) => {
       const free = pool.free;
       const slot = take(pool);
-      const launched = await launchBrowser(slot, { runtime });
+      const launched = await launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
       // A busy machine starts the browser's helpers after its launch has been answered.
       const living = async () => livingIn(slot, [...(await pidsOf(launched)).keys()]).length;
       await expect.poll(living, { timeout: 10_000 }).toBeGreaterThan(1);
@@ -142,7 +142,7 @@ describe.each(isolations)("with %s", (isolation) => {
   });
 
   test.each(runtimes)("a browser of %s that is killed from outside has crashed", async (runtime) => {
-    const launched = await launchBrowser(take(pool), { runtime });
+    const launched = await launchBrowser(take(pool), { runtime, signal: AbortSignal.timeout(30_000) });
     const [browser = 0] = [...(await pidsOf(launched))].find(([, type]) => type === "browser") ?? [];
     process.kill(browser, "SIGKILL");
     expect(await launched.exited).toEqual({ reason: "crashed" });
@@ -160,27 +160,29 @@ describe.each(isolations)("with %s", (isolation) => {
 
   test("a launch that takes too long leaves nothing", async () => {
     const slot = take(pool);
-    await expect(launchBrowser(slot, { runtime: "chromium", timeoutMs: 60 })).rejects.toThrow("timeout");
+    await expect(launchBrowser(slot, { runtime: "chromium", signal: AbortSignal.timeout(60) })).rejects.toThrow(
+      "timeout",
+    );
     expect(livingIn(slot)).toEqual([]);
   });
 
   test("a launch that fails says why and leaves nothing", async () => {
     const slot = { ...take(pool), executables: { chromium: "/nonexistent/chromium" } };
-    await expect(launchBrowser(slot, { runtime: "chromium" })).rejects.toThrow("/nonexistent/chromium");
-    await expect(launchBrowser(slot, { runtime: "headless-shell" })).rejects.toThrow("no browser for");
+    await expect(launchBrowser(slot, { runtime: "chromium", signal: AbortSignal.timeout(30_000) })).rejects.toThrow(
+      "/nonexistent/chromium",
+    );
+    await expect(
+      launchBrowser(slot, { runtime: "headless-shell", signal: AbortSignal.timeout(30_000) }),
+    ).rejects.toThrow("no browser for");
     expect(livingIn(slot)).toEqual([]);
   });
 
   test("several browsers start at once, each in its own slot, and there are no more than slots", async () => {
     const slots = [take(pool), take(pool), take(pool)];
     expect(pool.acquire()).toBeUndefined();
-    const launches: BrowserLaunch[] = [
-      { runtime: "headless-shell" },
-      { runtime: "chromium" },
-      { runtime: "headless-shell" },
-    ];
+    const signal = AbortSignal.timeout(30_000);
     const browsers = await Promise.all(
-      slots.map((slot, index) => launchBrowser(slot, launches[index] ?? { runtime: "chromium" })),
+      slots.map((slot, index) => launchBrowser(slot, { runtime: runtimes[index % 2] ?? "chromium", signal })),
     );
     const titles = browsers.map(async (browser, index) => {
       const page = await (await playwrightOf(browser)).newPage();
@@ -295,7 +297,7 @@ if (isRoot) {
 test("the end of a pool ends its sessions and leaves no directory", async () => {
   const pool = await startPool("namespace");
   const slot = take(pool);
-  const launched = await launchBrowser(slot, { runtime: "headless-shell" });
+  const launched = await launchBrowser(slot, { runtime: "headless-shell", signal: AbortSignal.timeout(30_000) });
   const pids = [...(await pidsOf(launched)).keys()];
   await pool.stop();
   expect(pids.filter((pid) => readProcess(pid))).toEqual([]);

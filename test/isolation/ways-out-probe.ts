@@ -90,7 +90,9 @@ async function probeGuarded(runtime: BrowserRuntime, guard: Guard, arrivals: Arr
     const use = { check: "check.example:443", onChange: () => undefined };
     if (guard === "proxy") slot.relay.useUpstream(create(ProxySchema, { server: `http://${server}` }), use);
     const attach = guard === "client" ? lentPlaywright : playwrightOf;
-    const context = await attach(await launchBrowser(slot, { runtime, extraFlags: eagerFlags }));
+    const context = await attach(
+      await launchBrowser(slot, { runtime, extraFlags: eagerFlags, signal: AbortSignal.timeout(30_000) }),
+    );
     await tryEverything(context, guardedMs);
     const refusals = slot.relay.refusals.map(({ host, port }) => `${host}:${port}`);
     const seen = [...arrivals.seen].sort();

@@ -5,25 +5,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { type Device, plainDevice } from "../../workers/device/device.ts";
 import { BrowserPool, type Readiness } from "../../workers/pool/browser-pool.ts";
-import { Demand } from "../../workers/pool/demand.ts";
 import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { probeRuntimes } from "../../workers/runtimes.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
-
-describe("demand", () => {
-  test.each([
-    ["nobody asked", 0, 1],
-    ["one asked", 1, 1],
-    ["one asked every 2 s", 15, 3],
-    ["seven asked every second", 210, 8],
-  ])("when %s", (_, asked, target) => {
-    const demand = new Demand(1, 8);
-    for (let count = 0; count < asked; count += 1) demand.note(1_000);
-    expect(demand.target(1_000)).toBe(target);
-    expect(demand.target(31_000)).toBe(1);
-  });
-});
 
 describe("a pool of browsers", () => {
   const executables = findBrowsers({
@@ -76,7 +61,6 @@ describe("a pool of browsers", () => {
       runtime,
       device,
       signal: AbortSignal.timeout(20_000),
-      timeoutMs: 20_000,
       makeProfile: undefined,
     });
   }

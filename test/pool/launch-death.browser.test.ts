@@ -44,7 +44,7 @@ async function launch(runtime: Runtime, killAfterMs = deadlineMs) {
   await slot.ready;
   const beganAt = performance.now();
   const signal = AbortSignal.timeout(deadlineMs);
-  const how = { runtime, device: plainDevice(), signal, timeoutMs: deadlineMs, extraFlags: [], profile: undefined };
+  const how = { runtime, device: plainDevice(), signal, extraFlags: [], profile: undefined };
   const over = WarmBrowser.launch(slot, how).then(
     () => performance.now(),
     () => performance.now(),
@@ -72,7 +72,7 @@ test.each(runtimes)(
 test("a browser whose processes outlive their killing is given up", async () => {
   const slot = await freeSlot();
   onTestFinished(() => slot.release());
-  const browser = await launchBrowser(slot, { runtime: "headless-shell" });
+  const browser = await launchBrowser(slot, { runtime: "headless-shell", signal: AbortSignal.timeout(30_000) });
   onTestFinished(() => {
     vi.useRealTimers();
     vi.restoreAllMocks();

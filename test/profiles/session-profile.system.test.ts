@@ -83,7 +83,7 @@ test.each(["headless-shell", "chromium"] as const)(
       engine: "chromium",
     };
     const ofSession = new SessionProfile({ shelf, slot, profile, browserMajor, log });
-    const browser = await launchBrowser(slot, { runtime, keepsFiles: true });
+    const browser = await launchBrowser(slot, { runtime, keepsFiles: true, signal: AbortSignal.timeout(30_000) });
     await ofSession.attach(browser);
     await ofSession.close(browser);
     const commands = [...descendantsOf(process.pid)].map(({ command }) => command);

@@ -19,7 +19,7 @@ async function launch(): Promise<BrowserProcess> {
   const slot = pool.acquire();
   if (!slot) throw new Error("a new pool has no free slot");
   onTestFinished(() => slot.release());
-  return launchBrowser(slot, { runtime: "chromium", canCapture: true });
+  return launchBrowser(slot, { runtime: "chromium", canCapture: true, signal: AbortSignal.timeout(30_000) });
 }
 
 test("a tab that went to another site while its capture began can be captured afterwards", async () => {

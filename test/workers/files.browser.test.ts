@@ -163,7 +163,10 @@ test("a full Chromium that was not told where to download to downloads into its 
   await slots.start();
   const slot = slots.acquire();
   if (!slot) throw new Error("there is no slot");
-  const { browserSession, targets } = await launchBrowser(slot, { runtime: "chromium" });
+  const { browserSession, targets } = await launchBrowser(slot, {
+    runtime: "chromium",
+    signal: AbortSignal.timeout(30_000),
+  });
   const { targetInfos } = await browserSession.send("Target.getTargets");
   const page = targetInfos.find(({ type }) => type === "page");
   await browserSession.send("Browser.setDownloadBehavior", { behavior: "default" });

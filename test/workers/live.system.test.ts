@@ -50,7 +50,7 @@ async function watchAWhile(desk: LiveDesk, activity: () => Disposable): Promise<
 async function take(runtime: "headless-shell" | "chromium"): Promise<SessionBrowser> {
   const signal = AbortSignal.timeout(30_000);
   const device = plainDevice();
-  const browser = await worker.browsers.take({ runtime, device, makeProfile: undefined, signal, timeoutMs: 30_000 });
+  const browser = await worker.browsers.take({ runtime, device, makeProfile: undefined, signal });
   onTestFinished(() => browser.dispose());
   browser.relay.allow.add(site.host);
   return browser;

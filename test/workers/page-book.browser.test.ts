@@ -26,7 +26,7 @@ async function launch(runtime: "headless-shell" | "chromium"): Promise<BrowserPr
   const slot = slots.acquire();
   if (!slot) throw new Error("no free slot");
   onTestFinished(() => slot.release());
-  return launchBrowser(slot, { runtime });
+  return launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
 }
 
 /** No page may close the last window that no script has opened: these tests close it as the browser would. */

@@ -1,4 +1,4 @@
-import { raceSignal, within } from "../../src/platform/deadline.ts";
+import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
 import type { OwnTarget, TargetListener, Targets } from "../wire/targets.ts";
@@ -9,9 +9,6 @@ import { Tab } from "./tab.ts";
 
 /** How many pages a session may have: a page that opens popups without end must not take the machine. */
 export const mostPages = 32;
-
-/** How long a tab that is of no use any more may take to close. */
-const closeMs = 5_000;
 
 /** How long a page may take to open: some 10 ms on a quiet machine, and for ever when its renderer dies meanwhile. */
 const openMs = 15_000;
@@ -125,7 +122,7 @@ export class PageBook implements TargetListener {
     const old = sessionPage.replaceTab(tab);
     this.#listener.onTab(sessionPage);
     this.changes.tell();
-    void within(this.#closeTab(old), closeMs, undefined);
+    this.#closeTab(old).catch(() => undefined);
   }
 
   /** Opens no page any more when the last one closes. */
@@ -166,7 +163,7 @@ export class PageBook implements TargetListener {
   #adopt(tab: Tab): void {
     if (tab.isClosed) return;
     if (this.#pages.length < mostPages) this.#add(tab);
-    else void within(this.#closeTab(tab), closeMs, undefined);
+    else this.#closeTab(tab).catch(() => undefined);
   }
 
   #add(tab: Tab): void {

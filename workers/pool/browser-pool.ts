@@ -34,7 +34,6 @@ export interface BrowserWish {
   readonly runtime: BrowserRuntime;
   readonly device: Device;
   readonly signal: AbortSignal;
-  readonly timeoutMs: number;
   /** Makes the profile that the browser is launched with, in its slot; no warm browser has one. */
   readonly makeProfile: ((slot: Slot) => SessionProfile) | undefined;
 }
@@ -207,13 +206,13 @@ export class BrowserPool {
 
   async #launchIn(
     slot: Slot,
-    { runtime, device, signal, timeoutMs }: Omit<BrowserWish, "makeProfile">,
+    { runtime, device, signal }: Omit<BrowserWish, "makeProfile">,
     profile?: SessionProfile,
   ): Promise<WarmBrowser> {
     const { extraFlags = [], mediaServer, log } = this.#options;
     const onFault = (error: unknown) => log.error({ err: error, slot: slot.index }, "a browser's message made a fault");
     const launching = WarmBrowser.launch(slot, {
-      ...{ runtime, device, extraFlags, mediaServer, timeoutMs, signal, profile, onFault },
+      ...{ runtime, device, extraFlags, mediaServer, signal, profile, onFault },
     });
     try {
       return await raceSignal(launching, signal);
@@ -252,7 +251,7 @@ export class BrowserPool {
     const given = new AbortController();
     const unwanted = AbortSignal.any([this.#stopping.signal, given.signal]);
     const signal = AbortSignal.any([unwanted, AbortSignal.timeout(launchMs)]);
-    const wish = { runtime, device: this.#device, signal, timeoutMs: launchMs };
+    const wish = { runtime, device: this.#device, signal };
     const warm = this.#launchIn(slot, wish).catch((error: unknown) => {
       if (unwanted.aborted) return undefined;
       this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");

@@ -18,7 +18,6 @@ export interface WarmLaunch {
   readonly extraFlags: readonly string[];
   /** Where it shows itself when it is asked to. */
   readonly mediaServer?: MediaServer | undefined;
-  readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** What it is launched with, for the session that waits for it. */
   readonly profile: SessionProfile | undefined;

@@ -171,7 +171,7 @@ export class SessionTable {
   ): Promise<SessionBrowser> {
     const signal = AbortSignal.any([entry.ending.signal, AbortSignal.timeout(timeoutMs)]);
     try {
-      return await this.#options.browsers.take({ ...wish, signal, timeoutMs });
+      return await this.#options.browsers.take({ ...wish, signal });
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;

@@ -18,9 +18,6 @@ import { profileDirectory, temporaryDirectory } from "./slot-block.ts";
 
 const launcher = fileURLToPath(new URL("launch.sh", import.meta.url));
 
-/** How long a launch may take unless the caller says otherwise. */
-const launchMs = 30_000;
-
 /** How long the exit of a browser may take to be told whose processes have all been killed. */
 const exitMs = 5_000;
 
@@ -38,8 +35,7 @@ export interface BrowserLaunch {
   keepsFiles?: boolean;
   /** Full Chromium has our extension, which captures its tabs. */
   canCapture?: boolean;
-  signal?: AbortSignal;
-  timeoutMs?: number;
+  signal: AbortSignal;
   /** Hears of what was thrown by whoever heard a message of the browser, which then counts as dead. */
   onFault?: ((error: unknown) => void) | undefined;
 }
@@ -69,10 +65,9 @@ export interface BrowserProcess {
   kill(): Promise<void>;
 }
 
-/** Launches a browser in a slot; a launch that fails, is aborted or takes too long leaves no process behind. */
+/** Launches a browser in a slot; a launch that fails or is aborted leaves no process behind. */
 export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
-  const timeout = AbortSignal.timeout(launch.timeoutMs ?? launchMs);
-  const signal = launch.signal ? AbortSignal.any([launch.signal, timeout]) : timeout;
+  const { signal } = launch;
   const entrance = await slot.ready;
   const executable = slot.executables[launch.runtime];
   if (executable === undefined) throw new Error(`no browser for the runtime ${launch.runtime} is installed`);
