@@ -117,14 +117,19 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
   ["nothing where the kernel tells nothing", {}, { memory: 0, memory_stall: 0, cpu: 0 }],
 ];
 
-test.for(cases)("the pressure is that of %s", ([, files, wanted]) => {
+/** Makes the files of a machine; returns where they are. */
+function write(files: Files): string {
   const root = mkdtempSync(join(tmpdir(), "pressure-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   }
-  const reader = new PressureReader(root, 4);
+  return root;
+}
+
+test.for(cases)("the pressure is that of %s", ([, files, wanted]) => {
+  const reader = new PressureReader(write(files), 4);
   reader.read(0);
   const { memory, memory_stall, cpu } = reader.read(600_000);
   expect({ memory, memory_stall, cpu }).toEqual({
@@ -132,4 +137,11 @@ test.for(cases)("the pressure is that of %s", ([, files, wanted]) => {
     memory_stall: expect.closeTo(wanted.memory_stall, 5),
     cpu: expect.closeTo(wanted.cpu, 5),
   });
+});
+
+test("a queue of tasks counts by two thirds after 10 s", () => {
+  const queue = { ...idle, "proc/loadavg": "9.00 9.00 9.00 100/400 4711\n", "proc/pressure/cpu": stall(100, 0) };
+  const reader = new PressureReader(write(queue), 4);
+  reader.read(0);
+  expect(reader.read(10_000).cpu).toBeCloseTo(1 - 4 / 63.2, 3);
 });

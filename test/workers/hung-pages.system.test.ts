@@ -1,0 +1,272 @@
+import { create } from "@bufbuild/protobuf";
+import { afterEach, beforeEach, test, vi } from "vitest";
+import { InputEventSchema } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
+import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import {
+  CaptureKind,
+  CaptureRequestSchema,
+  InteractRequestSchema,
+  NavigateRequestSchema,
+  ObserveRequestSchema,
+  WaitRequestSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
+import { Aftermath } from "../../workers/actions/aftermath.ts";
+import { navigate } from "../../workers/actions/navigate.ts";
+import type { Scene } from "../../workers/actions/scene.ts";
+import { snapshotDom } from "../../workers/capture/dom-snapshot.ts";
+import { whileShown } from "../../workers/capture/shown-element.ts";
+import { callPage, mainFrame } from "../../workers/elements/page-world.ts";
+import { persist } from "../../workers/elements/reach.ts";
+import { RefBook } from "../../workers/elements/ref-book.ts";
+import { ChooserDesk, type ChooserDeskParts } from "../../workers/files/chooser-desk.ts";
+import { PageHarness } from "../../workers/harness/page-harness.ts";
+import { InputLane } from "../../workers/input/input-lane.ts";
+import { inputOf } from "../../workers/input/page-input.ts";
+import { SelectDesk } from "../../workers/input/select-desk.ts";
+import { lookAt } from "../../workers/observe/look.ts";
+import { takeModelPicture } from "../../workers/observe/model-picture.ts";
+import { type ObserveScene, settle } from "../../workers/observe/observe.ts";
+import { ConsoleTap, consoleBounds } from "../../workers/pages/console-tap.ts";
+import type { EventFeed } from "../../workers/pages/event-feed.ts";
+import { PageBook, type PageBrowser, type PageListener } from "../../workers/pages/page-book.ts";
+import { CommandProgress } from "../../workers/pages/progress.ts";
+import { SessionCommands, type SessionCommandsOptions } from "../../workers/session/session-commands.ts";
+import { VariableBook } from "../../workers/variables/variable-book.ts";
+import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
+import { inPage, never, type PageCall, scriptPage, scriptSession } from "../support/scripted-page.ts";
+
+vi.mock("node:timers/promises", () => import("../support/faked-time.ts"));
+
+beforeEach(fakeTime);
+afterEach(restoreTime);
+
+const action = { case: "tap", value: { selector: "#a" } } as const;
+const condition = { case: "selector", value: { selector: "#a" } } as const;
+const toB = create(NavigateRequestSchema, { url: "https://site.test/b" });
+const { signal } = new AbortController();
+const aim = { selector: "#a", frame: [], path: "action" };
+
+/** A page that answers as scripted, the pages that it is one of, and a command that has 10 minutes for it. */
+function open(answers?: Parameters<typeof scriptPage>[0]) {
+  const page = scriptPage(answers);
+  const { sessionPage, tab } = page;
+  const progress = new CommandProgress(600_000, []);
+  const refs = new RefBook();
+  const found = {
+    changes: tab.changes,
+    active: sessionPage,
+    find: () => sessionPage,
+    openedBy: () => [],
+    replace: never,
+  };
+  return {
+    ...page,
+    scene: { sessionPage, progress, refs } as unknown as ObserveScene,
+    pages: found as unknown as PageBook,
+  };
+}
+
+/** Navigates a page; `replace` is called when its renderer counts as hung. */
+function navigateHung({ sessionPage, progress }: Scene, replace: () => void): void {
+  const relay = { wasRefused: () => false, failureOf: () => undefined, isOutside: () => false };
+  const pages = { replace } as unknown as PageBook;
+  navigate({ sessionPage, progress, pages, relay, showRemedy: false }, toB).catch(() => undefined);
+}
+
+const unwaited = { [Symbol.dispose]: () => undefined };
+const accepted = { accept: true, option: 0, files: ["a.txt"] } as unknown as LiveAnswer;
+
+/** A person that answers at once. Calls `onOver` when the page has not taken the answer. */
+const answering = (onOver: () => void) => ({
+  holder: "ada",
+  ask: (_question: unknown, give: (given: LiveAnswer | undefined) => Promise<void>) => {
+    give(accepted).catch(onOver);
+    return unwaited;
+  },
+});
+
+/** Has a page ask for a file. */
+function chooseFile(onOver: () => void, answers?: Parameters<typeof open>[0]): void {
+  const { session, tab } = open(answers);
+  const parts = { dialogs: { begin: () => onOver }, questions: answering(onOver), files: { pathOf: () => "/a.txt" } };
+  new ChooserDesk(parts as ChooserDeskParts).attend(tab, "page_1");
+  session.emit("Page.fileChooserOpened", { mode: "selectSingle", frameId: "T", backendNodeId: 1 });
+}
+
+/** The commands of a session whose page hangs. */
+function commandsOfHung(): SessionCommands {
+  const { pages } = open();
+  return new SessionCommands({
+    browser: { pages, challengeWatch: { isShownBy: () => false } },
+    queue: {
+      run: (_how: unknown, work: () => unknown) => work(),
+      capture: (_how: unknown, work: () => unknown) => work(),
+    },
+    idleClock: { activity: () => unwaited },
+    pause: { signal },
+    control: { signal, learn: () => undefined, assertFree: () => undefined },
+    variables: new VariableBook(),
+    ended: signal,
+    showRemedy: false,
+  } as unknown as SessionCommandsOptions);
+}
+
+/** Watches a page for bot checks. `look` returns what each look sees; the page hangs where it returns nothing. */
+function watch(look: (nth: number) => object | undefined, onChange: () => void = () => undefined) {
+  let looks = 0;
+  const page = open({
+    "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),
+    "Runtime.evaluate": () => {
+      looks += 1;
+      const seen = look(looks);
+      const report = { isLoading: false, title: "", headings: [], text: "Text", controls: 0, links: 0, hasForm: false };
+      return seen && { result: { value: { ...report, isCloudflare: false, isPerimeterX: false, ...seen } } };
+    },
+  });
+  return { ...page, harness: new PageHarness(page.tab, onChange) };
+}
+
+/** By file and name of a duration, what is over after it. */
+const rows: Readonly<Record<string, Begin>> = {
+  "actions/aftermath.ts busyMs": () => {
+    const { pages, scene } = open();
+    return new Aftermath(pages, scene.sessionPage).settle(scene.progress, undefined);
+  },
+  "actions/aftermath.ts openMs": () => {
+    const { pages, scene, tab } = open();
+    const aftermath = new Aftermath(pages, scene.sessionPage);
+    tab.windows += 1;
+    return aftermath.settle(scene.progress, "Title");
+  },
+  "actions/navigate.ts hungMs": (onOver) => navigateHung(open({ "Page.stopLoading": () => ({}) }).scene, onOver),
+  "actions/navigate.ts probeMs": (onOver) => {
+    const { scene, sessionPage } = open({ "Page.stopLoading": () => ({}) });
+    sessionPage.isSuspect = true;
+    navigateHung(scene, onOver);
+  },
+  "capture/dom-snapshot.ts frameMs": () => {
+    const run = ({ returnByValue, arguments: [, options] }: PageCall) => {
+      const html = `${options?.value.token}0;`;
+      return returnByValue ? { html, length: html.length, isWhole: false } : undefined;
+    };
+    return snapshotDom(open(inPage({ run })).scene);
+  },
+  "capture/shown-element.ts elementMs": () => whileShown(open().scene, aim, never),
+  "elements/reach.ts sliceMs": (onOver) => {
+    const onAttempt = atCall(2, onOver);
+    void persist(open().scene, async (ms) => {
+      onAttempt();
+      await sleep(ms);
+      return { hindrance: "is not there" };
+    });
+  },
+  "files/chooser-desk.ts readMs": (onOver) => chooseFile(onOver),
+  "files/chooser-desk.ts giveMs": (onOver) => {
+    const read = [{ result: { value: { accept: "", isFolder: false } } }];
+    chooseFile(onOver, {
+      "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),
+      "DOM.resolveNode": () => ({ object: { objectId: "1" } }),
+      "Runtime.callFunctionOn": () => read.shift(),
+    });
+  },
+  "harness/page-harness.ts lookMs": () => {
+    const { harness, commit } = watch(() => undefined);
+    commit("1");
+    return harness.verdict();
+  },
+  "harness/page-harness.ts loadingMs": (onOver) => {
+    watch((nth) => {
+      if (nth === 3) onOver();
+      return { isLoading: true };
+    }).commit("1");
+  },
+  "harness/page-harness.ts vendorMs": (onOver) => {
+    const { session } = watch((nth) => {
+      if (nth === 4) onOver();
+      return {};
+    });
+    const request = { url: "https://challenges.cloudflare.com/turnstile/v0/api.js" };
+    session.emit("Network.requestWillBeSent", { requestId: "1", loaderId: "2", type: "Script", request });
+  },
+  "harness/page-harness.ts silentMs": (onOver) => {
+    watch((nth) => {
+      if (nth === 3) onOver();
+      return nth === 1 ? { isCloudflare: true } : undefined;
+    }).commit("1");
+  },
+  "harness/page-harness.ts patienceMs": (onOver) => {
+    const page = watch(
+      (nth) => (nth === 1 ? { isCloudflare: true } : { isLoading: true }),
+      () => (page.harness.sighting ? page.commit("2") : onOver()),
+    );
+    page.commit("1");
+  },
+  "input/input-lane.ts dropMs": (onOver) => {
+    const { session } = open({ "Input.insertText": onOver });
+    const events = [
+      { case: "pointerDown", value: { x: 1, y: 1 } },
+      { case: "pointerMove", value: { x: 9, y: 9 } },
+      { case: "pointerUp", value: { x: 9, y: 9 } },
+      { case: "text", value: { text: "a" } },
+    ] as const;
+    new InputLane(() => inputOf(session)).push(events.map((event) => create(InputEventSchema, { event })));
+  },
+  "input/select-desk.ts lookMs": (onOver) => {
+    const { sessionPage } = open({ "Page.createIsolatedWorld": atCall(2, onOver) });
+    const desk = new SelectDesk(answering(onOver));
+    desk.touched(sessionPage);
+    desk.touched(sessionPage);
+  },
+  "input/select-desk.ts chooseMs": (onOver) => {
+    const shown = [
+      { result: { objectId: "1", className: "HTMLSelectElement" } },
+      { result: { value: { name: "", options: [] } } },
+    ];
+    const { sessionPage } = open({
+      "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),
+      "Runtime.callFunctionOn": () => shown.shift(),
+    });
+    new SelectDesk(answering(onOver)).touched(sessionPage);
+  },
+  "observe/look.ts frameMs": () => {
+    const frames = [{ line: 0, indent: 0, ref: { epoch: 1, number: 1 }, clip: { x: 0, y: 0, width: 9, height: 9 } }];
+    const look = () => ({ lines: ["- iframe"], frames, epoch: 1, doubtful: 0 });
+    const { scene } = open(inPage({ look }));
+    const wish = { isWhole: true, find: "", room: 1_000, timeMs: 100, mask: undefined };
+    return lookAt(scene, mainFrame(scene), scene.refs, wish);
+  },
+  "observe/model-picture.ts coverMs": async () => {
+    const { scene } = open(inPage({ title: () => "" }));
+    await callPage(scene, mainFrame(scene), "title");
+    return takeModelPicture(scene);
+  },
+  "observe/observe.ts settleMs": () => settle(open().scene),
+  "pages/console-tap.ts windowMs": (onOver) => {
+    const { session, tab } = open({ "Runtime.enable": atCall(2, onOver) });
+    const tap = new ConsoleTap({ publish: () => undefined } as unknown as EventFeed);
+    tap.attend(tab);
+    tap.turn(true);
+    for (let line = 0; line < consoleBounds.linesPerSecond; line += 1)
+      session.emit("Runtime.consoleAPICalled", { type: "log", args: [] });
+  },
+  "pages/page-book.ts openMs": () => {
+    const browser = { browserSession: scriptSession(), targets: {} } as PageBrowser;
+    return new PageBook(browser, {} as PageListener).open(new CommandProgress(600_000, []));
+  },
+  "pages/tab.ts readyMs": () => open().tab.ready,
+  "session/session-commands.ts navigateMs": () => commandsOfHung().navigate(undefined, toB, signal),
+  "session/session-commands.ts interactMs": () =>
+    commandsOfHung().interact(undefined, create(InteractRequestSchema, { action }), signal),
+  "session/session-commands.ts waitMs": () =>
+    commandsOfHung().wait(undefined, create(WaitRequestSchema, { condition }), signal),
+  "session/session-commands.ts captureMs": () =>
+    commandsOfHung().capture(undefined, create(CaptureRequestSchema, { kind: CaptureKind.DOM_SNAPSHOT }), signal),
+  "session/session-commands.ts observeMs": () =>
+    commandsOfHung().observe(undefined, create(ObserveRequestSchema), signal),
+  "session/session-commands.ts selectionMs": () => commandsOfHung().readSelection(undefined, signal),
+};
+
+test.each(Object.entries(rows))("%s bounds the wait for a page that hangs", async (place, begin) => {
+  await expectToTake(`workers/${place}`, begin);
+});
