@@ -132,14 +132,14 @@ function endProcess(): void {
 }
 
 /** What gateways share beside PostgreSQL: by Redis, or in the memory of a lone one. */
-function createSharedState({ redisUrl, role }: Config, log: Log, registry: Registry) {
+function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry) {
   const own = { bus: createLocalBus(), buckets: createBuckets(), seats: createSeats(), parts: [] };
   if (redisUrl === undefined) return own;
   const redis = createRedis({ url: redisUrl, log, registry });
   const bus = createRedisBus(redis);
   // Who serves no requests takes no share of the buckets.
   if (role === "jobs") return { ...own, bus, parts: [redis] };
-  const seats = createRedisSeats({ redis, log });
+  const seats = createRedisSeats({ redis, clock, log });
   return { bus, buckets: createRedisBuckets({ redis }), seats, parts: [redis, seats] };
 }
 
@@ -158,7 +158,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const clock: Clock = { ...systemClock, ...options.clock };
   const ids = createIds(clock);
   const metrics = createMetrics();
-  const shared = createSharedState(config, log, metrics);
+  const shared = createSharedState(config, clock, log, metrics);
   const { bus, buckets, seats } = shared;
   const { database, onFatal = endProcess } = options;
   const storage = createStorage({ config, log, migrations, onFatal, database });
@@ -175,7 +175,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     registry: metrics,
   });
   const limits = createLimits(clock);
-  const idempotency = createIdempotency({ db, ids, sealer, log });
+  const idempotency = createIdempotency({ db, ids, sealer, clock, log });
   const work = createWork({ bus, clock });
   const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });
   const models = createModels({ config, ...(options.resolve && { resolve: options.resolve }) });
@@ -190,10 +190,10 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   // A worker of our own is behind a socket beside us.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);
   const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
-  const keeper = createSessionKeeper({ db, events, bus, sessionMetrics, profiles });
+  const keeper = createSessionKeeper({ db, clock, events, bus, sessionMetrics, profiles });
   const bundled = config.embedded ? bundledWorkerProgram : undefined;
   const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
-  const fleet = createFleet({ config, db, bus, ids, log, metrics, keeper, workerProgram, env });
+  const fleet = createFleet({ config, db, bus, ids, clock, log, metrics, keeper, workerProgram, env });
   const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({
     ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
@@ -223,7 +223,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const kinds = doing.flatMap(({ works = [] }) => works);
   const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds });
   const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
-  const jobs = repeated.map((work) => createRepeatedJob(work, log));
+  const jobs = repeated.map((work) => createRepeatedJob(work, parts));
   const lifetime = createLifetime(
     [
       storage.part,

@@ -77,14 +77,14 @@ export function createTurns(parts: TurnsParts): Turns {
   /** The key is in no row, and so in no job. */
   async function runHere(turnId: string, header: string): Promise<void> {
     const sign = () => void beatTurns(db, [turnId], new Date(clock.now())).catch(() => undefined);
-    const timer = setInterval(sign, beat.every);
+    const end = clock.every(beat.every, sign);
     try {
       await run(turnId, new AbortController().signal, header);
     } catch (error) {
       log.error({ err: error, turn_id: turnId }, "a turn has failed");
       await endTurn(parts, turnId, failed).catch(() => undefined);
     } finally {
-      clearInterval(timer);
+      end();
     }
   }
 

@@ -79,7 +79,7 @@ export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
 
   const changed = (tx: Tx, id: string): void => tx.afterCommit(() => bus.publish("bearer-changed", id));
   const complaint = "when keys were last used cannot be written at the moment";
-  const job = createRepeatedJob({ run: writeUses, every: times.uses, complaint }, log);
+  const job = createRepeatedJob({ run: writeUses, every: times.uses, complaint }, { clock, log });
   return {
     changed,
     revoke(tx, id) {

@@ -46,7 +46,7 @@ const options: ChannelOptions = {
 /** Makes the connections of a gateway. Each is opened when it is first used. */
 export function createChannels(tls: FleetTlsFiles | undefined): Channels {
   const trust = fleetClientCredentials(tls);
-  const links = new IdleMap<string, OpenLink>(idleFor, ({ client }) => client.close());
+  const links = new IdleMap<string, OpenLink>(idleFor, { onForget: ({ client }) => client.close() });
   return {
     to({ id, address, secretHash }) {
       const hash = secretHash.toString("hex");

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Registry } from "prom-client";
 import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
@@ -29,6 +30,7 @@ export interface FleetParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly ids: Ids;
+  readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Registry;
   readonly keeper: SessionKeeper;

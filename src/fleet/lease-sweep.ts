@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
@@ -19,8 +20,6 @@ const sweepEvery = 1_000;
 
 /** Looks for workers that missed their lease, and for sessions that outstay their time to start or to run. */
 export interface LeaseSweep extends RepeatedJob {
-  /** Sweeps once; does nothing when another gateway is sweeping. */
-  sweep(): Promise<void>;
   /** Ends what runs on every worker, for a gateway whose own worker, the only one, is known to have ended. */
   endAll(end: WorkerEnd): Promise<void>;
 }
@@ -28,13 +27,14 @@ export interface LeaseSweep extends RepeatedJob {
 export interface LeaseSweepParts {
   readonly db: Database;
   readonly bus: Bus;
+  readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Registry;
   readonly keeper: SessionKeeper;
 }
 
 /** Makes the sweep. */
-export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepParts): LeaseSweep {
+export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: LeaseSweepParts): LeaseSweep {
   const registers = [metrics];
   const workersLost = new Counter({
     name: "pilothouse_workers_lost_total",
@@ -58,6 +58,7 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
     return lost.length;
   }
 
+  /** Does nothing while another gateway is sweeping. */
   async function sweep(): Promise<void> {
     await db.transaction(async (tx) => {
       const turn = await takeSweepTurn(tx);
@@ -80,8 +81,7 @@ export function createLeaseSweep({ db, bus, log, metrics, keeper }: LeaseSweepPa
   const complaint = "leases cannot be swept at the moment";
 
   return {
-    ...createRepeatedJob({ run: sweep, every: sweepEvery, complaint }, log),
-    sweep,
+    ...createRepeatedJob({ run: sweep, every: sweepEvery, complaint }, { clock, log }),
     endAll: (end) =>
       db.transaction(async (tx) => {
         await endAllLeases(tx);

@@ -15,6 +15,7 @@ import {
   type WorkerEvent,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
 import { unlessLate } from "../platform/deadline.ts";
 import { Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
@@ -58,6 +59,7 @@ export interface WorkerRegistryParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly ids: Ids;
+  readonly clock: Clock;
   readonly log: Log;
   readonly keeper: SessionKeeper;
   readonly workerToken: string;
@@ -120,7 +122,7 @@ function readText(metadata: Metadata, name: string): string {
 export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
   const { db, bus, ids, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);
-  const callers = new IdleMap<string, Caller>(callerKept);
+  const callers = new IdleMap<string, Caller>(callerKept, parts);
   let heartbeats = 0;
 
   /** Finds out which worker calls. Its secret is known in memory after the first call: a heartbeat must do without PostgreSQL. */

@@ -1,6 +1,7 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { Attempt } from "../call.ts";
 import { sleep } from "../platform/bounded-wait.ts";
+import type { Clock } from "../platform/clock.ts";
 import { Failure, fail } from "../platform/errors.ts";
 import { type Ids, repeatIds } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
@@ -60,6 +61,7 @@ interface IdempotencyParts {
   readonly db: Database;
   readonly ids: Ids;
   readonly sealer: Sealer;
+  readonly clock: Clock;
   readonly log: Log;
   /** Milliseconds that a request waits for an earlier one's answer. */
   readonly wait?: number;
@@ -86,7 +88,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const outcomes = createOutcomes(sealer);
   const running = new Set<Claim>();
   const complaint = "requests that run cannot be kept from being taken over at the moment";
-  const heart = createRepeatedJob({ run: beatAll, every: times.beat, complaint }, log);
+  const heart = createRepeatedJob({ run: beatAll, every: times.beat, complaint }, parts);
 
   async function beatAll(): Promise<void> {
     if (running.size > 0) await beat(db, [...running]);

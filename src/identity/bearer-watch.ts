@@ -1,7 +1,8 @@
 import type { Principal } from "../call.ts";
+import type { Clock } from "../platform/clock.ts";
 import { asFailure, type Failure } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
-import { createRepeatedJob } from "../platform/repeated-job.ts";
+import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import type { Credential } from "./bearer-kind.ts";
 import type { Bearer } from "./bearers.ts";
 
@@ -12,13 +13,9 @@ const every = 2_000;
 export type Verdict = { readonly principal: Principal } | { readonly failure: Failure };
 
 /** The bearers of open streams, read again and again in one query for each kind. */
-export interface BearerWatch {
+export interface BearerWatch extends RepeatedJob {
   /** Tells the verdict after every reading, until the returned function is called. */
   add(bearer: Bearer, hear: (verdict: Verdict) => void): () => void;
-  /** Reads now: something is said to have changed. */
-  hurry(): void;
-  start(): void;
-  stop(): Promise<void>;
 }
 
 interface Watched {
@@ -29,9 +26,10 @@ interface Watched {
 /** Makes a watch; `judge` throws what is wrong with a bearer. */
 export function createBearerWatch({
   judge,
-  log,
+  ...parts
 }: {
   judge(bearer: Bearer, credential: Credential | undefined): Principal;
+  clock: Clock;
   log: Log;
 }): BearerWatch {
   const all = new Set<Watched>();
@@ -56,18 +54,13 @@ export function createBearerWatch({
     }
   }
 
-  const job = createRepeatedJob(
-    { run: readAgain, every, complaint: "the bearers of open streams cannot be read at the moment" },
-    log,
-  );
+  const complaint = "the bearers of open streams cannot be read at the moment";
   return {
+    ...createRepeatedJob({ run: readAgain, every, complaint }, parts),
     add(bearer, hear) {
       const watched = { bearer, hear };
       all.add(watched);
       return () => all.delete(watched);
     },
-    hurry: job.hurry,
-    start: job.start,
-    stop: job.stop,
   };
 }

@@ -95,7 +95,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     capacity: cacheCapacity,
     clock,
   });
-  const watch = createBearerWatch({ judge, log });
+  const watch = createBearerWatch({ judge, clock, log });
   let unsubscribe: (() => void) | undefined;
 
   /** The key of the cache is the kind's prefix, a space, and the identifier. */
@@ -120,7 +120,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
 
   function forget(changed: string): void {
     cache.forgetIf((key, { belongsTo }) => key.endsWith(` ${changed}`) || belongsTo.includes(changed));
-    watch.hurry();
+    void watch.runNow();
   }
 
   /** The same for a bearer that opens something. */

@@ -1,3 +1,4 @@
+import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Redis } from "../platform/redis/redis.ts";
 import { createScript } from "../platform/redis/redis-script.ts";
@@ -27,6 +28,7 @@ return taken`);
 
 export interface RedisSeatsOptions {
   readonly redis: Redis;
+  readonly clock: Clock;
   readonly log: Log;
   /** Milliseconds for which a seat that is not renewed counts. */
   readonly life?: number;
@@ -36,7 +38,7 @@ export interface RedisSeatsOptions {
  * Makes seats that all gateways share. They lapse with the gateway that holds them. While Redis is away each gateway
  * counts its own alone, and tells Redis of them when it is back.
  */
-export function createRedisSeats({ redis, log, life = defaultLife }: RedisSeatsOptions): Seats {
+export function createRedisSeats({ redis, life = defaultLife, ...parts }: RedisSeatsOptions): Seats {
   const local = createSeats();
   const keyOf = (owner: string): string => `pilothouse:seats:${owner}`;
 
@@ -54,7 +56,7 @@ export function createRedisSeats({ redis, log, life = defaultLife }: RedisSeatsO
   }
 
   return {
-    ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "seats could not be renewed" }, log),
+    ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "seats could not be renewed" }, parts),
     async take(owner, most) {
       const seat = local.take(owner, most);
       if (!seat.isGranted) return seat;

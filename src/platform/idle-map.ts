@@ -1,12 +1,21 @@
+import { type Clock, systemClock } from "./clock.ts";
+
+interface IdleMapOptions<Value> {
+  readonly clock?: Clock;
+  readonly onForget?: (value: Value) => void;
+}
+
 /** Forgets an entry that nobody has asked for within `idleFor` milliseconds: what comes and goes must not fill the memory. */
 export class IdleMap<Key, Value> {
   /** In the order of their last use. */
   readonly #entries = new Map<Key, { readonly value: Value; readonly usedAt: number }>();
   readonly #idleFor: number;
+  readonly #clock: Clock;
   readonly #onForget: (value: Value) => void;
 
-  constructor(idleFor: number, onForget: (value: Value) => void = () => undefined) {
+  constructor(idleFor: number, { clock = systemClock, onForget = () => undefined }: IdleMapOptions<Value> = {}) {
     this.#idleFor = idleFor;
+    this.#clock = clock;
     this.#onForget = onForget;
   }
 
@@ -34,11 +43,11 @@ export class IdleMap<Key, Value> {
 
   #use(key: Key, value: Value): void {
     this.#entries.delete(key);
-    this.#entries.set(key, { value, usedAt: performance.now() });
+    this.#entries.set(key, { value, usedAt: this.#clock.monotonic() });
   }
 
   #forgetIdle(): void {
-    const idleSince = performance.now() - this.#idleFor;
+    const idleSince = this.#clock.monotonic() - this.#idleFor;
     for (const [key, { value, usedAt }] of this.#entries) {
       if (usedAt > idleSince) return;
       this.#entries.delete(key);

@@ -1,10 +1,11 @@
+import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
 /** Background work of a gateway: a look at what has become due. */
 export interface RepeatedJob {
   start(): void;
-  /** Runs now, or once more when the run that is under way has ended. */
-  hurry(): void;
+  /** Runs now, or once more when the run that is under way has ended; not after a stop. Resolves when that run has ended. */
+  runNow(): Promise<void>;
   /** Resolves when the work that was under way has ended. */
   stop(): Promise<void>;
 }
@@ -18,33 +19,52 @@ export interface RepeatedWork {
   readonly complaint: string;
 }
 
-/** Makes a job. One run at a time: work that PostgreSQL holds up is not piled onto. */
-export function createRepeatedJob({ run, every, complaint }: RepeatedWork, log: Log): RepeatedJob {
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> | undefined;
-  let isHurried = false;
+/** What a job repeats and complains by. */
+export interface RepeatedJobParts {
+  readonly clock: Clock;
+  readonly log: Log;
+}
 
-  function tick(): void {
-    running ??= run()
-      .catch((error: unknown) => log.warn({ err: error }, complaint))
-      .finally(() => {
-        running = undefined;
-        if (isHurried && timer) tick();
-        isHurried = false;
-      });
+/** Makes a job. One run at a time: work that PostgreSQL holds up is not piled onto. */
+export function createRepeatedJob(
+  { run, every, complaint }: RepeatedWork,
+  { clock, log }: RepeatedJobParts,
+): RepeatedJob {
+  let end: (() => void) | undefined;
+  let isStopped = false;
+  let running: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+
+  async function runOnce(): Promise<void> {
+    await run().catch((error: unknown) => log.warn({ err: error }, complaint));
+    running = undefined;
+  }
+
+  async function tick(): Promise<void> {
+    if (!isStopped) running ??= runOnce();
+    await running;
+  }
+
+  async function runAfter(earlier: Promise<void>): Promise<void> {
+    await earlier;
+    next = undefined;
+    await tick();
   }
 
   return {
     start() {
-      timer ??= setInterval(tick, every);
+      isStopped = false;
+      end ??= clock.every(every, tick);
     },
-    hurry() {
-      isHurried = running !== undefined;
-      if (timer) tick();
+    async runNow() {
+      if (!running) return await tick();
+      next ??= runAfter(running);
+      await next;
     },
     async stop() {
-      clearInterval(timer);
-      timer = undefined;
+      isStopped = true;
+      end?.();
+      end = undefined;
       await running;
     },
   };

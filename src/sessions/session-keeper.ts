@@ -7,6 +7,7 @@ import {
   SessionChallengeResolvedEventSchema,
   SessionEgressCapabilityChangedEventSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import type { Clock } from "../platform/clock.ts";
 import { IdleMap } from "../platform/idle-map.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { endSession, endSessions, type SessionEndParts } from "./session-end.ts";
@@ -19,13 +20,14 @@ const missingFor = 6_000;
 
 export interface SessionKeeperParts extends SessionEndParts {
   readonly db: Database;
+  readonly clock: Clock;
 }
 
 /** Makes what the fleet tells of sessions' ends and changes. */
 export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
-  const { db, events, bus } = parts;
+  const { db, clock, events, bus } = parts;
   /** Since when. */
-  const missing = new IdleMap<string, number>(10 * missingFor);
+  const missing = new IdleMap<string, number>(10 * missingFor, parts);
 
   /** Applies an event to its session, which is locked and runs on that worker with that epoch. */
   async function applyTo(
@@ -74,7 +76,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
 
   /** Ends sessions that a worker has not had for a while although it should. */
   async function endMissing(workerId: string, running: readonly string[], held: ReadonlySet<string>): Promise<void> {
-    const now = performance.now();
+    const now = clock.monotonic();
     for (const id of running) {
       if (held.has(id)) missing.delete(id);
       else if (missing.get(id) === undefined) missing.set(id, now);

@@ -113,14 +113,14 @@ export function createSampler(parts: SamplerParts): Part {
     if (reading && !isAway) feed.show(snapshotOf(reading, clock.now()));
   }
 
-  const job = createRepeatedJob({ run: sample, every: pace.every, complaint: "the status cannot be sampled" }, log);
+  const job = createRepeatedJob({ run: sample, every: pace.every, complaint: "the status cannot be sampled" }, parts);
   const hurried = createRepeatedJob(
-    { run: reread, every: 2 ** 31 - 1, complaint: "the status cannot be read at the moment" },
-    log,
+    { run: reread, every: Number.POSITIVE_INFINITY, complaint: "the status cannot be read at the moment" },
+    parts,
   );
   function hear(version: string): void {
     told = BigInt(version);
-    hurried.hurry();
+    void hurried.runNow();
   }
   let unsubscribe: (() => void) | undefined;
   return {
@@ -128,7 +128,6 @@ export function createSampler(parts: SamplerParts): Part {
       await read();
       await sample();
       job.start();
-      hurried.start();
       unsubscribe = bus.subscribe("status-changed", hear);
     },
     async stop() {

@@ -114,7 +114,7 @@ export function createLaterFanOut(parts: FanOutParts): WorkKind<PutOff> {
 
 /** Makes a delivery of each event to each endpoint that is told of it: one gateway at a time does, for all accounts. */
 export function createFanOut(parts: FanOutParts): Part {
-  const { events, work, bus, log } = parts;
+  const { events, work, bus } = parts;
 
   async function queue(tx: Tx, taken: readonly StoredEvent[]): Promise<void> {
     const told = taken.filter(({ type }) => subscribableTypes.has(type));
@@ -146,11 +146,11 @@ export function createFanOut(parts: FanOutParts): Part {
     while ((await events.consume(fanOutConsumer, batch, queue)) === batch);
   }
 
-  const job = createRepeatedJob({ run, every: pollEvery, complaint: "events cannot be queued for webhooks" }, log);
+  const job = createRepeatedJob({ run, every: pollEvery, complaint: "events cannot be queued for webhooks" }, parts);
   let unsubscribe: (() => void) | undefined;
   return {
     start() {
-      unsubscribe = bus.subscribe("events", job.hurry);
+      unsubscribe = bus.subscribe("events", () => void job.runNow());
       job.start();
     },
     async stop() {

@@ -1,6 +1,5 @@
-import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import { createRepeatedJob } from "../platform/repeated-job.ts";
+import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import { type ClaimedLane, renewLeases } from "./store.ts";
 
 /** Milliseconds. What a gateway had that died is another's when its lease has lapsed. */
@@ -67,8 +66,12 @@ function makeEntry(lane: ClaimedLane, askedAt: number): Entry {
   };
 }
 
+export interface HeldLanesParts extends RepeatedJobParts {
+  readonly db: Database;
+}
+
 /** Makes the books of the lanes that this gateway has: none yet. */
-export function createHeldLanes(db: Database, log: Log): HeldLanes {
+export function createHeldLanes({ db, ...parts }: HeldLanesParts): HeldLanes {
   const byName = new Map<string, Entry>();
   const nameOf = (kind: string, lane: string): string => `${kind} ${lane}`;
 
@@ -99,6 +102,6 @@ export function createHeldLanes(db: Database, log: Log): HeldLanes {
       entry?.tell();
       return entry !== undefined;
     },
-    ...createRepeatedJob({ run: renew, every: renewEvery, complaint: "leases of work cannot be renewed" }, log),
+    ...createRepeatedJob({ run: renew, every: renewEvery, complaint: "leases of work cannot be renewed" }, parts),
   };
 }

@@ -53,8 +53,8 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
   /** Whether lanes may wait for a place. */
   let isShort = false;
   const seats = createPlaces(places, () => {
-    if (isShort) looks.hurry();
-    if (preferred.size > 0) quickOnes.hurry();
+    if (isShort) void looks.runNow();
+    if (preferred.size > 0) void quickOnes.runNow();
   });
   const quick = new IdleMap<string, true>(quickFor);
   const preferred = new Set<string>();
@@ -69,7 +69,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
       if (place.kind === "sound") quick.set(lane, true);
       else quick.delete(lane);
       const dueAt = await releaseLane(db, mine, new Date(clock.now()));
-      if (dueAt !== null && dueAt.getTime() <= clock.now()) looks.hurry();
+      if (dueAt !== null && dueAt.getTime() <= clock.now()) void looks.runNow();
     } catch (error) {
       log.warn({ err: error, kind }, "a lane of work was not let go in order");
     } finally {
@@ -95,7 +95,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
     const lanes = [...preferred].slice(0, limit);
     for (const lane of lanes) preferred.delete(lane);
     runAll(await claimNamedLanes(db, { ...terms(), lanes, limit }), askedAt);
-    if (preferred.size > 0) quickOnes.hurry();
+    if (preferred.size > 0) void quickOnes.runNow();
   }
 
   /** Looks at all that is due. */
@@ -110,7 +110,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
     });
     isShort = lanes.length < waiting || sound <= reserved || failing === 0;
     runAll(lanes, askedAt);
-    if (lanes.length >= batch) looks.hurry();
+    if (lanes.length >= batch) void looks.runNow();
     else if (isShort) {
       const took = performance.now() - askedAt;
       await sleep(Math.min(restAfterLook.times * took, restAfterLook.most), parts.closing);
@@ -118,8 +118,8 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
   }
 
   const complaint = "work cannot be claimed";
-  const quickOnes = createRepeatedJob({ run: claimQuick, every: pollEvery, complaint }, log);
-  const looks = createRepeatedJob({ run: look, every: pollEvery, complaint }, log);
+  const quickOnes = createRepeatedJob({ run: claimQuick, every: pollEvery, complaint }, parts);
+  const looks = createRepeatedJob({ run: look, every: pollEvery, complaint }, parts);
   return {
     start() {
       quickOnes.start();
@@ -130,9 +130,9 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
     },
     ended: () => Promise.all(running),
     wake(lane) {
-      if (!quick.get(lane)) return looks.hurry();
+      if (!quick.get(lane)) return void looks.runNow();
       preferred.add(lane);
-      quickOnes.hurry();
+      void quickOnes.runNow();
     },
   };
 }

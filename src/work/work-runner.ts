@@ -1,7 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
-import { unlessLate } from "../platform/deadline.ts";
 import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
@@ -43,14 +42,14 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   const { db, bus, clock, log, kinds } = all;
   const closing = new AbortController();
   const stopping = new AbortController();
-  const held = createHeldLanes(db, log);
+  const held = createHeldLanes(all);
   const parts: LaneRunParts = {
     ...{ db, clock, log, turns: createTurns(slowWrites), closing: closing.signal, stopping: stopping.signal },
     ...measures(all.metrics),
   };
   const claims = new Map(kinds.map((work) => [work.kind, createLaneClaims(work, held, parts)]));
   const free = { run: () => freeLapsedLanes(db), every: freeEvery, complaint: "lapsed leases cannot be looked for" };
-  const lookers = [createRepeatedJob(free, log), ...claims.values()];
+  const lookers = [createRepeatedJob(free, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;
   return {
     jobs: kinds.length === 0 ? [] : backlogJobs(all),
@@ -65,10 +64,11 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
     async stop() {
       unsubscribe?.();
       closing.abort();
+      const ended = new AbortController();
+      void clock.sleep(stopPatience, ended.signal).then(() => stopping.abort());
       await Promise.all(lookers.map((looker) => looker.stop()));
-      const ended = () => Promise.all([...claims.values()].map((claim) => claim.ended()));
-      await unlessLate(ended(), stopPatience, () => stopping.abort());
-      await ended();
+      await Promise.all([...claims.values()].map((claim) => claim.ended()));
+      ended.abort();
       await held.stop();
     },
   };

@@ -1,11 +1,13 @@
 import { sql } from "kysely";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
 import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { moveTime } from "../support/move-time.ts";
 
 let database: TestDatabase;
 let ended: string[];
@@ -43,8 +45,10 @@ const keeper: SessionKeeper = {
 };
 
 function sweepOf(sessions = keeper) {
-  const metrics = createMetrics();
-  return createLeaseSweep({ db: database.db, bus: createLocalBus(), log: silentLog, metrics, keeper: sessions });
+  return createLeaseSweep({
+    ...{ db: database.db, bus: createLocalBus(), clock: systemClock, log: silentLog },
+    ...{ metrics: createMetrics(), keeper: sessions },
+  });
 }
 
 async function lastSweep(seconds: number): Promise<void> {
@@ -56,8 +60,8 @@ async function lastSweep(seconds: number): Promise<void> {
 
 test("should end the sessions of workers that missed their lease, once", async () => {
   await lastSweep(1);
-  await sweepOf().sweep();
-  await sweepOf().sweep();
+  await sweepOf().runNow();
+  await sweepOf().runNow();
   expect(ended).toEqual(["overdue"]);
 });
 
@@ -66,8 +70,8 @@ test("should renew every lease instead when nobody could sweep for more than thr
   const {
     rows: [began],
   } = await sql<{ at: Date }>`select now() as at`.execute(database.db.sql);
-  await sweepOf().sweep();
-  await sweepOf().sweep();
+  await sweepOf().runNow();
+  await sweepOf().runNow();
   expect(ended).toEqual([]);
   const rows = await database.db.sql
     .selectFrom("workers")
@@ -82,14 +86,15 @@ test("should renew every lease instead when nobody could sweep for more than thr
 
 test("should not take a sweep of more than three seconds for an outage", async () => {
   await lastSweep(1);
-  const slow = { ...keeper, endOverdue: (tx: Tx) => sql`select pg_sleep(3.2)`.execute(tx.sql).then(() => 0) };
-  await sweepOf(slow).sweep();
+  const slow = { ...keeper, endOverdue: (tx: Tx) => moveTime(tx, 3_200).then(() => 0) };
+  onTestFinished(() => moveTime(database.db, 0));
+  await sweepOf(slow).runNow();
   await database.db.sql
     .updateTable("workers")
     .set({ lease_until: secondsAgo(1) })
     .where("id", "=", "alive")
     .execute();
-  await sweepOf().sweep();
+  await sweepOf().runNow();
   expect(ended).toEqual(["overdue", "alive"]);
 });
 
@@ -97,7 +102,7 @@ test("should leave the turn to another gateway that is sweeping", async () => {
   await lastSweep(1);
   await database.db.transaction(async (tx) => {
     await tx.sql.selectFrom("lease_sweep").selectAll().forUpdate().execute();
-    await sweepOf().sweep();
+    await sweepOf().runNow();
   });
   expect(ended).toEqual([]);
 });

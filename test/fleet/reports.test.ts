@@ -34,7 +34,10 @@ test("a report that can never be applied is set aside, and those around it are a
   const crashed = { status: "errored", ended_reason: "crashed" };
   expect([await rowOf(one.id), await rowOf(three.id)]).toEqual([crashed, crashed]);
   // What was set aside was the end of a session: that is noticed by its absence.
-  await expect.poll(() => rowOf(two.id), { timeout: 20_000 }).toEqual(crashed);
+  await worker.heartbeat();
+  running.pass(6_000);
+  await worker.heartbeat();
+  await expect.poll(() => rowOf(two.id)).toEqual(crashed);
 }, 40_000);
 
 test("a worker that was replaced at its address is taken for lost, not for one that forbids", async () => {

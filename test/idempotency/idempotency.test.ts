@@ -26,9 +26,9 @@ beforeAll(async () => {
   database = await startTestDatabase();
   const { db } = database;
   await db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
-  one = createIdempotency({ db, ids, sealer, log: silentLog });
-  other = createIdempotency({ db, ids, sealer, log: silentLog });
-  hasty = createIdempotency({ db, ids, sealer, log: silentLog, wait: 0 });
+  one = createIdempotency({ db, ids, sealer, clock: systemClock, log: silentLog });
+  other = createIdempotency({ db, ids, sealer, clock: systemClock, log: silentLog });
+  hasty = createIdempotency({ db, ids, sealer, clock: systemClock, log: silentLog, wait: 0 });
 });
 afterAll(() => database[Symbol.asyncDispose]());
 

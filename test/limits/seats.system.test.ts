@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { createRedisSeats } from "../../src/limits/redis-seats.ts";
 import { createSeats, type Seat, type Seats } from "../../src/limits/seats.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { createRedis } from "../../src/platform/redis/redis.ts";
 import { silentLog } from "../support/database.ts";
@@ -19,7 +20,7 @@ const soon = { timeout: 20_000, interval: 20 };
 /** What one of several gateways has of seats. */
 async function connect(life = 600_000) {
   const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
-  const seats = createRedisSeats({ redis, log: silentLog, life });
+  const seats = createRedisSeats({ redis, clock: systemClock, log: silentLog, life });
   const die = async () => {
     await seats.stop?.();
     redis.stop();

@@ -11,6 +11,7 @@ import { freePorts } from "./free-port.ts";
 import { watchForSecrets } from "./leaks.ts";
 import { type Mailbox, startMailbox } from "./mailbox.ts";
 import { type Person, type PersonChoice, signUp } from "./people.ts";
+import { createTestClock } from "./test-clock.ts";
 
 /** What a caller shows of itself. */
 export interface Shown {
@@ -31,7 +32,7 @@ export interface PeopleGateway extends AsyncDisposable {
   signUp(choice?: PersonChoice): Promise<Person>;
   /** Runs a command of the operator beside it. */
   admin(...args: readonly string[]): Promise<string>;
-  /** Lets time pass, in milliseconds. */
+  /** Lets time pass, in milliseconds: repeated jobs that have become due run. */
   pass(milliseconds: number): void;
   now(): number;
 }
@@ -46,9 +47,7 @@ export async function startPeopleGateway(
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const mail = { SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>" };
   const more = { DATA_DIR: dataDir, ...mail, TRUSTED_PROXIES: "127.0.0.1", ...env };
-  let passed = 0;
-  const now = () => Date.now() + passed;
-  const clock = { now, monotonic: () => performance.now() + passed };
+  const clock = createTestClock();
   const config = readConfig({ ...variables, ...more });
   const database = config.embedded ? await createSharedDatabase() : undefined;
   const app = createApp(config, { ...options, log: silentLog, workerProgram: null, clock, database });
@@ -56,15 +55,13 @@ export async function startPeopleGateway(
   await app.start();
   await gateway.start();
   const url = `http://127.0.0.1:${ports.PORT}`;
+  const { now, advance: pass } = clock;
   const call = createDoorCall({ url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
   return {
-    ...{ url, app, mailbox, now },
+    ...{ url, app, mailbox, now, pass },
     call: (door, method, request, shown = {}) => call(door, method, request, headersOf(shown)),
     signUp: (choice) => signUp(url, mailbox, choice),
     admin: (...args) => admin({ DATABASE_URL: database?.url ?? "", DATA_DIR: dataDir }, ...args),
-    pass(milliseconds) {
-      passed += milliseconds;
-    },
     async [Symbol.asyncDispose]() {
       watchForSecrets(await app.metrics.metrics());
       await gateway.stop();

@@ -10,6 +10,7 @@ import type { ServiceImplementation } from "../../src/registry.ts";
 import { createSessionService } from "../../src/sessions/service.ts";
 import { createSharedDatabase, makeDataDirectory, silentLog } from "./database.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
+import { createTestClock } from "./test-clock.ts";
 
 const token = "a token of the tests alone";
 
@@ -20,6 +21,8 @@ export interface SessionsApp extends AsyncDisposable {
   worker(options?: Partial<FakeWorkerOptions>): Promise<FakeWorker>;
   /** A call of an account of its own, of a tier. */
   caller(tier?: string): Promise<(changes?: Partial<Call>) => Call>;
+  /** Lets time pass, in milliseconds: repeated jobs that have become due run. */
+  pass(milliseconds: number): void;
 }
 
 /** Options of an app that tests set. */
@@ -36,7 +39,8 @@ export async function startSessionsApp(
   const directory = await makeDataDirectory();
   const config = readConfig({ DATA_DIR: directory, WORKER_TOKEN: token, QUEUE_MS: "1000", ...env });
   const database = config.embedded && !ownServer ? await createSharedDatabase() : undefined;
-  const app = createApp(config, { log: silentLog, workerProgram: null, database, ...options });
+  const clock = createTestClock();
+  const app = createApp(config, { log: silentLog, workerProgram: null, clock, database, ...options });
   await app.start();
   const workers: FakeWorker[] = [];
   let disposed = false;
@@ -44,6 +48,7 @@ export async function startSessionsApp(
   return {
     app,
     sessions,
+    pass: clock.advance,
     async worker(options = {}) {
       const gateway = config.embedded ? `unix:${directory}/fleet.sock` : `127.0.0.1:${app.fleet.port}`;
       const worker = new FakeWorker({ gateway, token, ...options });

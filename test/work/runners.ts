@@ -1,17 +1,20 @@
 import { Registry } from "prom-client";
 import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
-import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import type { Clock } from "../../src/platform/clock.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
 import { createWork, type Work } from "../../src/work/work.ts";
 import type { WorkKind } from "../../src/work/work-kind.ts";
 import { createWorkRunner, type WorkRunner } from "../../src/work/work-runner.ts";
 import { silentLog } from "../support/database.ts";
+import { createTestClock, type TestClock } from "../support/test-clock.ts";
 
 /** What does work, and what takes it, as several gateways on one database would. */
 export interface Runners extends AsyncDisposable {
   readonly work: Work;
   readonly runners: readonly WorkRunner[];
   readonly metrics: Registry;
+  /** Their clock, unless they were given another. */
+  readonly clock: TestClock;
 }
 
 /** Starts some, which hear each other unless their bus is said to lose everything. */
@@ -20,12 +23,14 @@ export async function startRunners(
   kinds: readonly WorkKind<never>[],
   {
     count = 2,
-    clock = systemClock,
     hear = true,
     bus = createLocalBus(),
+    ...options
   }: { count?: number; clock?: Clock; hear?: boolean; bus?: Bus } = {},
 ): Promise<Runners> {
   const metrics = new Registry();
+  const own = createTestClock();
+  const { clock = own } = options;
   const parts = { db, bus: hear ? bus : createLocalBus(), clock, log: silentLog, kinds };
   const runners = Array.from({ length: count }, (_, index) =>
     createWorkRunner({ ...parts, metrics: index === 0 ? metrics : new Registry() }),
@@ -35,6 +40,7 @@ export async function startRunners(
     work: createWork({ bus, clock }),
     runners,
     metrics,
+    clock: own,
     async [Symbol.asyncDispose]() {
       await Promise.all(runners.map((runner) => runner.stop?.()));
     },

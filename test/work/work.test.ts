@@ -2,7 +2,6 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/work/work-kind.ts";
-import { clockAt } from "../support/clock-at.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Runners, startRunners } from "./runners.ts";
 
@@ -87,6 +86,7 @@ test("what the bus has lost is found by looking", async () => {
   const kind = workOf({});
   await using runners = await startRunners(database.db, [kind], { hear: false });
   await add(runners, kind, "one");
+  runners.clock.advance(1_000);
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
 });
 
@@ -116,6 +116,7 @@ test("a job that is added while its lane is let go is not left lying", async () 
   });
   await using runners = await startRunners(database.db, [kind], { count: 1, hear: false });
   await add(runners, kind, "one", 1);
+  runners.clock.advance(1_000);
   await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1]);
   const waits = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%release_lane%'`;
   await database.db.transaction(async (tx) => {
@@ -129,7 +130,6 @@ test("a job that is added while its lane is let go is not left lying", async () 
 }, 60_000);
 
 test("a job that fails is tried again by the schedule of its kind, lets others pass, and then is a dead letter", async () => {
-  let now = Date.now();
   const attempts: [number, number][] = [];
   const kind = workOf({
     schedule: [60_000, 300_000],
@@ -138,19 +138,19 @@ test("a job that fails is tried again by the schedule of its kind, lets others p
       if (data.number === 1) throw new Error("not today");
     },
   });
-  await using runners = await startRunners(database.db, [kind], { clock: clockAt(() => now) });
+  await using runners = await startRunners(database.db, [kind]);
   const until = (count: number) => expect.poll(() => attempts.length, { timeout: 20_000 }).toBe(count);
   await add(runners, kind, "one", 1);
   await until(1);
   await add(runners, kind, "one", 2);
   await until(2);
-  now += 60_000;
+  runners.clock.advance(60_000);
   await until(3);
   // It is no earlier than the schedule says, whoever looks meanwhile.
-  now += 299_000;
+  runners.clock.advance(240_000);
   await add(runners, kind, "one", 3);
   await until(4);
-  now += 1_000;
+  runners.clock.advance(60_000);
   await until(5);
   expect(attempts).toEqual([
     [1, 1],
@@ -163,11 +163,11 @@ test("a job that fails is tried again by the schedule of its kind, lets others p
   const dead = () => row.where("kind", "=", kind.kind).execute();
   await expect
     .poll(dead, { timeout: 20_000 })
-    .toEqual([{ attempts: 3, complaint: "not today", dead_at: new Date(now) }]);
+    .toEqual([{ attempts: 3, complaint: "not today", dead_at: expect.any(Date) }]);
   for (const job of runners.runners[0]?.jobs ?? []) await job.run();
   const metrics = await runners.metrics.metrics();
   expect(metrics).toContain(`pilothouse_work_dead_letters{kind="${kind.kind}"} 1`);
-  now += 31 * 86_400_000;
+  runners.clock.advance(31 * 86_400_000);
   for (const job of runners.runners[0]?.jobs ?? []) await job.run();
   expect(await dead()).toEqual([]);
 });
@@ -239,8 +239,10 @@ test("a stopped runner ends what runs, and leaves it to the others at once", asy
   const first = await startRunners(database.db, [kind], { count: 1 });
   await add(first, kind, "one");
   await expect.poll(() => lanes.length, { timeout: 20_000 }).toBe(1);
-  await first[Symbol.asyncDispose]();
-  await using _second = await startRunners(database.db, [kind], { count: 1 });
+  const stopped = first[Symbol.asyncDispose]();
+  first.clock.advance(5_000);
+  await stopped;
+  await using _second = await startRunners(database.db, [kind], { count: 1, clock: first.clock });
   await expect.poll(() => countJobs(kind), { timeout: 5_000 }).toBe(0);
   expect(lanes).toEqual(["one", "one"]);
 }, 60_000);

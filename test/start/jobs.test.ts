@@ -1,29 +1,30 @@
+import { rm } from "node:fs/promises";
 import { sql } from "kysely";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
-import { type OwnDatabase, silentLog, startOwnDatabase } from "../support/database.ts";
+import { makeDataDirectory, silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
+import { createTestClock } from "../support/test-clock.ts";
 
 const accountId = "acc_jobs";
 const tenMinutes = 600_000;
 
-let database: OwnDatabase;
+let database: TestDatabase;
+let directory: string;
 let redis: RedisServer;
 
 beforeAll(async () => {
-  [database, redis] = await Promise.all([startOwnDatabase(), RedisServer.start()]);
+  [database, redis, directory] = await Promise.all([startTestDatabase(), RedisServer.start(), makeDataDirectory()]);
   await database.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Jobs", tier: "free" }));
-});
-afterEach(() => {
-  vi.useRealTimers();
 });
 afterAll(async () => {
   await redis?.[Symbol.asyncDispose]();
   await database?.[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true, force: true });
 });
 
 /** Has a process of a role live for ten minutes, and waits for all that it has begun meanwhile. */
@@ -31,15 +32,15 @@ async function liveTenMinutes(role: string): Promise<void> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
   const config = readConfig({
     ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
-    ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: database.directory, WORKER_TOKEN: "a token of the tests alone" },
+    ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: directory, WORKER_TOKEN: "a token of the tests alone" },
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,
     ...{ SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" },
   });
-  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-  const app = createApp(config, { log: silentLog });
+  const clock = createTestClock();
+  const app = createApp(config, { log: silentLog, clock });
   await app.start();
-  vi.advanceTimersByTime(tenMinutes);
+  clock.advance(tenMinutes);
   await app.stop();
 }
 
