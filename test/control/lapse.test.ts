@@ -13,16 +13,16 @@ import {
   CreateAgentSessionRequestSchema,
   TakeOverRequestSchema,
 } from "../../src/gen/pilothouse/v1/agent_session_pb.ts";
-import { clockAt } from "../support/clock-at.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+import { createTestClock } from "../support/test-clock.ts";
 
-let now = Date.now();
+const clock = createTestClock({ isStill: true });
 let running: SessionsApp;
 /** The holders that the worker was told of; empty for none. */
 const told: string[] = [];
 
 beforeAll(async () => {
-  running = await startSessionsApp({}, { clock: clockAt(() => now) });
+  running = await startSessionsApp({}, { clock });
   await running.worker({
     slots: 10,
     handlers: {
@@ -58,21 +58,21 @@ test("should take control from who gives no sign of life for 30 s", async () => 
   const send = (clientId: string) =>
     people.sendInput(call(), create(SendInputRequestSchema, { id, clientId, event: press }));
   /** When control lapses, from now on. */
-  const left = async () => Number((await holder())?.lapsesAt?.seconds ?? 0n) - Math.floor(now / 1_000);
+  const left = async () => Number((await holder())?.lapsesAt?.seconds ?? 0n) - Math.floor(clock.now() / 1_000);
 
   await take("anna");
-  now += 20_000;
+  clock.advance(20_000);
   await send("anna");
   await eventually(left).toBe(30);
-  now += 29_000;
+  clock.advance(29_000);
   await expect(take("ben")).rejects.toMatchObject({ extensions: { winner_client_id: "anna" } });
-  now += 1_001;
+  clock.advance(1_001);
   await eventually(async () => (await holder())?.state).toBe("agent_control");
   await eventually(() => told.filter((holder, index) => holder !== told[index - 1])).toEqual(["anna", ""]);
 
   // Whose control has lapsed has lost it, whether that was seen yet or not.
   await take("ben");
-  now += 30_000;
+  clock.advance(30_000);
   const { holderClientId } = await take("anna");
   expect(holderClientId).toBe("anna");
   await eventually(() => causes).toEqual(["takeover", "lapsed", "takeover", "lapsed", "takeover"]);
@@ -84,13 +84,13 @@ test("should keep control by heartbeats, until the last input is 5 min old", asy
   const agents = createAgentSessionService(running.app);
   const call = await running.caller();
   const { id } = await agents.create(call(), create(CreateAgentSessionRequestSchema));
-  const takenAt = now;
+  const takenAt = clock.now();
   await agents.takeOver(call(), create(TakeOverRequestSchema, { id, clientId: "anna" }));
   const control = async () =>
     (await agents.get(call(), { $typeName: "pilothouse.v1.GetAgentSessionRequest", id })).control;
   /** A heartbeat that meets a gateway which has not heard of anna: it writes the sign down at once. */
   async function beat(): Promise<void> {
-    const signsOfLife = createSignsOfLife({ ...running.app, clock: clockAt(() => now) });
+    const signsOfLife = createSignsOfLife({ ...running.app, clock });
     const message = create(StreamInputRequestSchema, { agentSessionId: id, clientId: "anna" });
     const talk = await createAgentInputService({ ...running.app, signsOfLife }).streamInput(call(), message);
     if ("relay" in talk) throw new Error("input is a conversation");
@@ -101,11 +101,11 @@ test("should keep control by heartbeats, until the last input is 5 min old", asy
     signsOfLife.stop();
   }
   for (let step = 1; step <= 10; step += 1) {
-    now = takenAt + step * 28_000;
+    clock.advance(28_000);
     await beat();
-    const lapsesAt = Math.min(now + 30_000, takenAt + 300_000);
+    const lapsesAt = Math.min(clock.now() + 30_000, takenAt + 300_000);
     await eventually(async () => Number((await control())?.lapsesAt?.seconds)).toBe(Math.floor(lapsesAt / 1_000));
   }
-  now = takenAt + 300_000;
+  clock.advance(takenAt + 300_000 - clock.now());
   await eventually(async () => (await control())?.state).toBe("agent_control");
 });

@@ -161,7 +161,10 @@ test("is followed over Connect as well", async () => {
   const headers = { authorization: `Bearer ${key}` };
   const revoked = [await revokeKey(), await revokeKey()];
   const events = await list(2);
-  const watched = client.watch({ afterEventId: events[1]?.id ?? "" }, { headers });
+  // Leaving the loop alone does not end the request over HTTP/1.1.
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const watched = client.watch({ afterEventId: events[1]?.id ?? "" }, { headers, signal: over.signal });
   for await (const { data } of watched) {
     expect(data).toMatchObject({ api_key_id: revoked[1] });
     break;

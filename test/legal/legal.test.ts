@@ -32,6 +32,7 @@ const revisionOf = (door: DoorName): string => door.replaceAll(" ", "-");
 
 test("owners are told of each revision by mail", async () => {
   for (const [index, door] of doors.entries()) await publish(revisionOf(door), 14.01 * (index + 1));
+  gateway.pass(5_000);
   for (const _door of doors) expect((await gateway.mailbox.next(ada.email)).subject).toBe("Our terms change");
 });
 

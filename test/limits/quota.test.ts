@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
+import { moveTime } from "../support/move-time.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 
@@ -61,6 +62,8 @@ test("minutes that are used up are there again with the next month, UTC, and eac
   const { rest, accountId } = await customer("session_minutes", 1);
   const made = await Promise.all(Array.from({ length: 10 }, () => rest("/v1/sessions", {})));
   expect(made.map(({ status }) => status)).toEqual(Array(10).fill(201));
+  await moveTime(gateway.app.db, 7_000);
+  gateway.pass(7_000);
   const endings = async () => {
     const { data } = (await rest("/v1/sessions?status=destroyed")).body;
     return data.map(({ ended_reason: reason }: { ended_reason: string }) => reason);

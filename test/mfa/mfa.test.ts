@@ -180,6 +180,7 @@ test("a lost second factor is removed by the operator, a day after a mail, unles
     return { isEnrolled: answer.mfa_enrolled, token: String(answer.access_token) };
   };
   for (const { email } of [loser, keeper]) await gateway.admin("remove-mfa", "--user", email);
+  gateway.pass(5_000);
   for (const { email } of [loser, keeper]) await mailAbout(email, "Your second factor will be removed");
   expect((await asLogin(loser)).isEnrolled).toBe(true);
   const { token } = await asLogin(keeper);

@@ -313,12 +313,13 @@ test("should never exceed a worker's slots, and hand a freed slot to a create th
   expect((await waiting).status).toBe(SessionStatus.LIVE);
 });
 
-/** Has the leases of all workers be over, as after 8 s without a heartbeat. The first sweep after a start renews them. */
-async function lapseLeases({ app }: SessionsApp): Promise<void> {
+/** Has the leases of all workers be over, as after 8 s without a heartbeat, and swept. The first sweep after a start renews them. */
+async function lapseLeases({ app, pass }: SessionsApp): Promise<void> {
   await app.db.sql
     .updateTable("workers")
     .set({ lease_until: new Date(0) })
     .execute();
+  pass(1_000);
 }
 
 test("should end the sessions of a silent worker after its lease, with their one terminal event", async () => {

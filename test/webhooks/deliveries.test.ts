@@ -2,13 +2,13 @@ import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { lowestId } from "../../src/platform/ids.ts";
 import { deleteOldDeliveries } from "../../src/webhooks/delivery-settlement.ts";
-import { clockAt } from "../support/clock-at.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import type { Rest } from "../support/rest.ts";
+import { createTestClock } from "../support/test-clock.ts";
 import { causeEvent, type Endpoints, meetChallenges, readLog, register } from "./scene.ts";
 import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
 
-let now = Date.now();
+const clock = createTestClock({ isStill: true });
 let webhooks: WebhookDoor;
 let worker: FakeWorker;
 let endpoints: Endpoints;
@@ -17,7 +17,7 @@ let rest: Rest;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor(clockAt(() => now));
+  webhooks = await startWebhookDoor(clock);
   endpoints = webhooks.endpoints;
   worker = await webhooks.door.running.worker({ slots: 40 });
 }, 60_000);
@@ -62,7 +62,7 @@ test("attempts that are repeated and hang keep no newer event waiting", async ()
     held.push(response);
     return undefined;
   };
-  now += 60_000;
+  clock.advance(60_000);
   // One of the eight places of an endpoint is left for news.
   await expect.poll(() => held.length, { timeout: 20_000 }).toBe(7);
   await meetChallenges(worker, session, [21, 40]);
@@ -110,7 +110,7 @@ test("an endpoint that is deleted gets nothing any more, and the others of its a
   await causeEvent(rest);
   await untilCounted(id, { failed: 1 });
   await rest(`/v1/webhooks/${id}`, undefined, { method: "DELETE" });
-  now += 60_000;
+  clock.advance(60_000);
   await causeEvent(rest);
   await expect.poll(() => endpoints.at("/stays").length, { timeout: 20_000 }).toBe(2);
   expect(endpoints.at(path)).toHaveLength(1);
@@ -141,8 +141,8 @@ test("the log is cleared in slices, with its counts, and metrics tell of attempt
   await untilCounted(id, { delivered: 5 });
   const { app } = webhooks.door.running;
   const clear = (before: number) => deleteOldDeliveries(app.db, lowestId("dlv", before), 2);
-  expect(await clear(now - 86_400_000)).toBe(0);
-  while ((await clear(now + 86_400_000)) === 2);
+  expect(await clear(clock.now() - 86_400_000)).toBe(0);
+  while ((await clear(clock.now() + 86_400_000)) === 2);
   expect(await readLog(rest, id)).toEqual([]);
   await untilCounted(id, {});
   const metrics = await app.metrics.metrics();

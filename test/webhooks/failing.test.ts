@@ -45,6 +45,7 @@ test("an endpoint that fails for 5 days is made inactive, with an audit entry an
   // 119 hours have passed since the first failure, and the failures are far apart.
   await expect(isActive(failing)).resolves.toBe(true);
   await failAfter(1);
+  gateway.pass(5_000);
   await expect.poll(() => isActive(failing), { timeout: 20_000 }).toBe(false);
   const { body: endpoint } = await rest(`/v1/webhooks/${failing}`);
   const failed = async () => (await rest(`/v1/webhooks/${failing}`)).body.delivery_counts.failed;

@@ -1,16 +1,16 @@
 import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clockAt } from "../support/clock-at.ts";
+import { createTestClock } from "../support/test-clock.ts";
 import type { Arrival } from "./scene.ts";
 import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
 
 const day = 86_400_000;
-let now = Date.now();
+const clock = createTestClock({ isStill: true });
 let webhooks: WebhookDoor;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor(clockAt(() => now));
+  webhooks = await startWebhookDoor(clock);
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());
 
@@ -52,11 +52,11 @@ test("the newest two secrets sign for 24 hours after a rotation, and then the ne
   expect(acceptedBy(await sendTest(), secrets)).toEqual(["first"]);
   secrets.second = await rotate();
   expect(acceptedBy(await sendTest(), secrets)).toEqual(["first", "second"]);
-  now += day / 2;
+  clock.advance(day / 2);
   secrets.third = await rotate();
   expect(acceptedBy(await sendTest(), secrets)).toEqual(["second", "third"]);
-  now += day - 1;
+  clock.advance(day - 1);
   expect(acceptedBy(await sendTest(), secrets)).toEqual(["second", "third"]);
-  now += 1;
+  clock.advance(1);
   expect(acceptedBy(await sendTest(), secrets)).toEqual(["third"]);
 });

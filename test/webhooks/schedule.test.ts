@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { clockAt } from "../support/clock-at.ts";
 import type { Rest } from "../support/rest.ts";
+import { createTestClock } from "../support/test-clock.ts";
 import { causeEvent, type Endpoints, readLog, register } from "./scene.ts";
 import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
 
 const minute = 60_000;
 
-let now = Date.now();
+const clock = createTestClock({ isStill: true });
 let webhooks: WebhookDoor;
 let endpoints: Endpoints;
 /** An account of each test's own. */
@@ -14,7 +14,7 @@ let rest: Rest;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor(clockAt(() => now));
+  webhooks = await startWebhookDoor(clock);
   endpoints = webhooks.endpoints;
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());
@@ -36,14 +36,14 @@ test("an event is tried six times, at the documented times and no earlier, and t
   endpoints.answer = () => 503;
   const id = await register(rest, endpoints.url(path));
   await causeEvent(rest);
-  let [tried, begun] = [1, now];
+  let tried = 1;
   const attempts: object[] = [];
   for (const minutes of [1, 5, 15, 30, 60]) {
     await until(tried);
-    attempts.push({ number: tried, started_at: new Date(now).toISOString() });
-    const next = new Date(now + minutes * minute).toISOString();
+    attempts.push({ number: tried, started_at: new Date(clock.now()).toISOString() });
+    const next = new Date(clock.now() + minutes * minute).toISOString();
     await untilLogged(id, [{ status: "failed", next_attempt_at: next, response_status: 503 }]);
-    now = begun + minutes * minute - 1;
+    clock.advance(minutes * minute - 1);
     // Another event goes all the way meanwhile: whoever looks has looked.
     const other = `${path}/other-${tried}`;
     const otherId = await register(rest, endpoints.url(other));
@@ -51,12 +51,11 @@ test("an event is tried six times, at the documented times and no earlier, and t
     await until(1, () => endpoints.at(other));
     await rest(`/v1/webhooks/${otherId}`, undefined, { method: "DELETE" });
     expect(endpoints.at(path)).toHaveLength(tried);
-    now += 1;
-    begun = now;
+    clock.advance(1);
     tried += 1;
   }
   await until(6);
-  attempts.push({ number: 6, started_at: new Date(now).toISOString() });
+  attempts.push({ number: 6, started_at: new Date(clock.now()).toISOString() });
   await untilLogged(id, [
     { status: "dlq", next_attempt_at: null, attempts: attempts.map((attempt) => expect.objectContaining(attempt)) },
   ]);
