@@ -7,7 +7,7 @@ need_tools
 
 import_law() { node tools/import-law.ts; }
 types() { tsc --noEmit -p .; }
-lint() { biome check --error-on-warnings --max-diagnostics=none .; }
+lint() { biome check --error-on-warnings --max-diagnostics=none . && node tools/raw-time.ts; }
 dead_code() { knip --no-progress; }
 proto_lint() { buf lint proto; }
 proto_breaking() {

@@ -1,0 +1,38 @@
+// Finds what reads the time or waits for it past `Clock`, which tests could not move. Exits with 1 and one line per file in
+// which there is more of it, or less, than tools/lint/raw-time.json lists.
+import { existsSync, globSync, readFileSync } from "node:fs";
+
+/** The module of time. */
+const own = ["clock", "bounded-wait", "deadline"].map((name) => `src/platform/${name}.ts`);
+
+/** Generated code, and what runs in the browsers of people. */
+const foreign = /^(src\/gen|gateway\/web)\//;
+
+/** `setImmediate` is none of it: it waits for a turn of the event loop, and for no time. */
+const rawTime = new RegExp(
+  [
+    /(?<![\w.])(?:globalThis\.)?set(?:Timeout|Interval)\(/,
+    /\b(?:Date|performance)\.now\b|\bnew Date\(\)|\bAbortSignal\.timeout\b/,
+    /\{[^}]*set(?:Timeout|Interval)[^}]*\} from "node:timers/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "g",
+);
+
+/** Comments, as far as they stand on lines of their own. */
+const comments = /^\s*(?:\/\/|\/?\*).*$/gm;
+
+const listed: Readonly<Record<string, number>> = JSON.parse(
+  readFileSync(new URL("lint/raw-time.json", import.meta.url), "utf8"),
+);
+const sources = globSync("{src,gateway,workers}/**/*.ts").filter((path) => !foreign.test(path) && !own.includes(path));
+
+for (const path of new Set([...sources, ...Object.keys(listed)].sort())) {
+  const text = existsSync(path) ? readFileSync(path, "utf8").replaceAll(comments, "") : "";
+  const [found, expected] = [text.match(rawTime)?.length ?? 0, listed[path] ?? 0];
+  if (found === expected) continue;
+  process.exitCode = 1;
+  const advice = found > expected ? "read and await the time by Clock" : "correct the list";
+  console.error(`${path}: expected ${expected} raw reads of the time or timers, got ${found}: ${advice}`);
+}
