@@ -36,12 +36,18 @@ export function createRepeatedJob(
   let next: Promise<void> | undefined;
 
   async function runOnce(): Promise<void> {
-    await run().catch((error: unknown) => log.warn({ err: error }, complaint));
-    running = undefined;
+    try {
+      await run();
+    } catch (error) {
+      log.warn({ err: error }, complaint);
+    }
   }
 
   async function tick(): Promise<void> {
-    if (!isStopped) running ??= runOnce();
+    if (!isStopped)
+      running ??= runOnce().finally(() => {
+        running = undefined;
+      });
     await running;
   }
 

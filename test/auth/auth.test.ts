@@ -233,9 +233,9 @@ describe("a refresh token", () => {
     expect(await use(first?.answer.access_token)).toBe("");
     const unused = await gateway.signUp();
     const { answer: next } = await refreshBy(unused.refreshToken);
-    gateway.pass(8_000);
+    gateway.pass(5_000);
     expect((await refreshBy(unused.refreshToken)).answer).toEqual(next);
-    gateway.pass(3_000);
+    gateway.pass(6_000);
     expect((await refreshBy(person.refreshToken)).slug).toBe("invalid-auth-token");
     expect(await use(first?.answer.access_token)).toBe("revoked-key");
     expect((await refreshBy(first?.answer.refresh_token)).slug).toBe("invalid-auth-token");
