@@ -1,7 +1,7 @@
 import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
-import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import { eventPayload } from "../platform/event-payload.ts";
 import type { Ids } from "../platform/ids.ts";
@@ -82,6 +82,7 @@ export interface EventLogParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly ids: Ids;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -98,9 +99,9 @@ function undefinedWhileAway(error: unknown): undefined {
 }
 
 /** Makes the log. */
-export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
+export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): EventLog {
   const number = createNumbering(db, bus);
-  const tail = createEventTail({ db, bus, log, number });
+  const tail = createEventTail({ db, bus, clock, log, number });
   /** Consumers that have a place in the log. */
   const begun = new Set<string>();
 
@@ -129,7 +130,7 @@ export function createEventLog({ db, bus, ids, log }: EventLogParts): EventLog {
     for (let after = from; !signal.aborted; ) {
       const page = await readOwned(db, owner, after, pageSize).catch(undefinedWhileAway);
       if (page) yield* page;
-      else await sleep(retryEvery, signal);
+      else await clock.sleep(retryEvery, signal);
       after = page?.at(-1)?.number ?? after;
       if (page && page.length < pageSize) return;
     }

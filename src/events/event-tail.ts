@@ -1,8 +1,7 @@
-import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import { createListeners } from "../platform/listeners.ts";
-import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import type { Numbering } from "./numbering.ts";
 import { readEnd, readEvents, type StoredEvent } from "./store.ts";
 
@@ -19,64 +18,52 @@ export interface EventTail {
 }
 
 /** What the tail reads. */
-export interface EventTailParts {
+export interface EventTailParts extends RepeatedJobParts {
   readonly db: Database;
   readonly bus: Bus;
-  readonly log: Log;
   readonly number: Numbering;
 }
 
 /** Makes the tail; it reads from the moment it is started. */
-export function createEventTail({ db, bus, log, number }: EventTailParts): EventTail {
+export function createEventTail({ db, bus, number, ...parts }: EventTailParts): EventTail {
   const listeners = createListeners<StoredEvent>();
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
   let unsubscribe: (() => void) | undefined;
   let last: bigint | undefined;
   let woken = false;
-  let sleeping: AbortController | undefined;
+
+  async function read(): Promise<void> {
+    for (let count = batch; count === batch; ) {
+      if (!woken) await number();
+      woken = false;
+      last ??= await readEnd(db);
+      const events = await readEvents(db, last, batch);
+      for (const event of events)
+        for (const owner of new Set([event.subject, event.accountId])) listeners.tell(owner, event);
+      last = events.at(-1)?.number ?? last;
+      count = events.length;
+    }
+  }
+
+  const job = createRepeatedJob(
+    { run: read, every: pollEvery, complaint: "events cannot be read at the moment" },
+    parts,
+  );
 
   function wake(): void {
     woken = true;
-    sleeping?.abort();
-  }
-
-  /** Says whether there may be more. */
-  async function read(): Promise<boolean> {
-    if (!woken) await number();
-    woken = false;
-    last ??= await readEnd(db);
-    const events = await readEvents(db, last, batch);
-    for (const event of events)
-      for (const owner of new Set([event.subject, event.accountId])) listeners.tell(owner, event);
-    last = events.at(-1)?.number ?? last;
-    return events.length === batch;
-  }
-
-  async function follow(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      const hasMore = await read().catch((error: unknown) => {
-        log.warn({ err: error }, "events cannot be read at the moment");
-        return false;
-      });
-      if (hasMore || woken || stopping.signal.aborted) continue;
-      sleeping = new AbortController();
-      await sleep(pollEvery, sleeping.signal);
-    }
+    void job.runNow();
   }
 
   return {
     listen: listeners.add,
     start() {
-      if (running) return;
-      unsubscribe = bus.subscribe("events", wake);
-      running = follow();
+      unsubscribe ??= bus.subscribe("events", wake);
+      job.start();
+      void job.runNow();
     },
     async stop() {
       unsubscribe?.();
-      stopping.abort();
-      sleeping?.abort();
-      await running;
+      await job.stop();
     },
   };
 }

@@ -73,7 +73,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
   const mailer = {
     send: async (tx: Parameters<Work["enqueue"]>[0], mail: Mail) => tx.afterCommit(() => void mails.push(mail)),
   };
-  const events = createEventLog({ db, bus, ids, log });
+  const events = createEventLog({ db, bus, ids, clock, log });
   const shared = {
     db,
     config,

@@ -14,15 +14,16 @@ import {
   SessionLiveEventSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
-import { systemClock } from "../../src/platform/clock.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { DatabaseAway } from "../../src/platform/postgres/database-away.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createTestClock } from "../support/test-clock.ts";
 
-const ids = createIds(systemClock);
+const clock = createTestClock();
+const ids = createIds(clock);
 const bus = createLocalBus();
 const accountId = ids.next("acc");
 let database: TestDatabase;
@@ -31,7 +32,7 @@ let events: EventLog;
 beforeAll(async () => {
   database = await startTestDatabase();
   await database.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
-  events = createEventLog({ db: database.db, bus, ids, log: silentLog });
+  events = createEventLog({ db: database.db, bus, ids, clock, log: silentLog });
   events.start();
 });
 
@@ -144,7 +145,7 @@ test("should bring all in order when PostgreSQL was away as the reader began", a
     return Promise.reject(fail("internal", {}, { cause: new DatabaseAway(undefined) }));
   };
   // Its tail begins after both.
-  const unlucky = createEventLog({ db: { ...database.db, named }, bus, ids, log: silentLog });
+  const unlucky = createEventLog({ db: { ...database.db, named }, bus, ids, clock, log: silentLog });
   unlucky.start();
   onTestFinished(() => unlucky.stop());
   const stop = new AbortController();
@@ -153,6 +154,7 @@ test("should bring all in order when PostgreSQL was away as the reader began", a
   const reader = watching[Symbol.asyncIterator]();
   const first = reader.next();
   await expect.poll(() => failures).toBe(0);
+  clock.advance(1_000);
   await database.db.transaction((tx) => append(tx, "away"));
   expect([after, (await first).value.id, (await reader.next()).value.id]).toEqual(await written());
   stop.abort();
@@ -164,6 +166,7 @@ test("should number and deliver within a second what its gateway did not live to
   const payload = eventPayload(SessionLiveEventSchema, create(SessionLiveEventSchema, { sessionId: "untold" }));
   const event = { id: ids.next("evt"), accountId, subject: "untold", payload, workerKey: undefined };
   await database.db.transaction((tx) => insertEvent(tx, event));
+  clock.advance(1_000);
   const first = await watching[Symbol.asyncIterator]().next();
   expect(first.value).toMatchObject({ type: "session.live", data: { session_id: "untold" } });
   stop.abort();

@@ -69,7 +69,7 @@ function historyOf(seen: readonly StoredEvent[]) {
 test("should show every reader each event once, in the order of commits, whatever runs at the same time", async () => {
   const others = [openDatabase({ url: database.url }, silentLog, 4), openDatabase({ url: database.url }, silentLog, 4)];
   const gateways = [database.db, ...others].map((db) =>
-    createEventLog({ db, bus: createLocalBus(), ids, log: silentLog }),
+    createEventLog({ db, bus: createLocalBus(), ids, clock: systemClock, log: silentLog }),
   );
   for (const gateway of gateways) gateway.start();
   const start = await readEnd(database.db);

@@ -27,7 +27,7 @@ function open(url: string): Database {
 }
 
 function startLog(db: Database): EventLog {
-  const events = createEventLog({ db, bus: createLocalBus(), ids, log: silentLog });
+  const events = createEventLog({ db, bus: createLocalBus(), ids, clock: systemClock, log: silentLog });
   events.start();
   onTestFinished(() => events.stop());
   return events;

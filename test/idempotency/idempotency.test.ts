@@ -5,13 +5,14 @@ import { insertAccount } from "../../src/accounts/store.ts";
 import type { Attempt } from "../../src/call.ts";
 import { type Profile, ProfileSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { createIdempotency, type Idempotency } from "../../src/idempotency/idempotency.ts";
-import { systemClock } from "../../src/platform/clock.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { createSealer } from "../../src/platform/secrets/secrets-sealer.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createTestClock } from "../support/test-clock.ts";
 
-const ids = createIds(systemClock);
+const clock = createTestClock();
+const ids = createIds(clock);
 const accountId = ids.next("acc");
 const sealer = createSealer({ keys: [{ id: "test", secret: Buffer.alloc(32, 1) }], file: undefined });
 
@@ -26,9 +27,9 @@ beforeAll(async () => {
   database = await startTestDatabase();
   const { db } = database;
   await db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
-  one = createIdempotency({ db, ids, sealer, clock: systemClock, log: silentLog });
-  other = createIdempotency({ db, ids, sealer, clock: systemClock, log: silentLog });
-  hasty = createIdempotency({ db, ids, sealer, clock: systemClock, log: silentLog, wait: 0 });
+  one = createIdempotency({ db, ids, sealer, clock, log: silentLog });
+  other = createIdempotency({ db, ids, sealer, clock, log: silentLog });
+  hasty = createIdempotency({ db, ids, sealer, clock, log: silentLog, wait: 0 });
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
@@ -121,6 +122,7 @@ test("should not take over what beats, and have the same request wait for it, bu
   await hasBegun;
   await grow(request.key, 11);
   one.start();
+  clock.advance(1_000);
   await expect.poll(() => isSilent(request.key), { timeout: 10_000, interval: 20 }).toBe(false);
   const again = (to: Idempotency) => to.repeatable(request, ranTwice);
   await expect(again(hasty)).rejects.toMatchObject({
@@ -252,6 +254,7 @@ test("should keep alive the attempts of its own gateway alone", async () => {
   const running = [await stall(taken), await stall(dead), await stall(alive, other)];
   for (const { key } of [dead, alive, taken]) await grow(key, 11);
   other.start();
+  clock.advance(1_000);
   await expect.poll(() => isSilent(alive.key), { timeout: 10_000, interval: 20 }).toBe(false);
   await other.stop();
   expect([await isSilent(dead.key), await isSilent(taken.key)]).toEqual([true, true]);
