@@ -11,6 +11,8 @@ let sessionId: string;
 /** Starts a worker twice: its first process is still there, with the same secret, and a session runs on the second. */
 beforeAll(async () => {
   running = await startSessionsApp();
+  // The first sweep after a start would renew all leases.
+  await running.app.db.sql.updateTable("lease_sweep").set({ swept_at: new Date() }).execute();
   worker = await running.worker();
   worker.fallSilent();
   await worker.register({ bootId: "the second start" });
