@@ -51,6 +51,7 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Mea
   }
   countEgress(registry, slots);
   countPipes(registry);
+  countUnjudgedCommands(registry);
   return {
     registry,
     commands: new Histogram({
@@ -162,6 +163,19 @@ function countPipes(registry: Registry): void {
       },
     });
   }
+}
+
+function countUnjudgedCommands(registry: Registry): void {
+  new Counter({
+    name: "pilothouse_worker_cdp_unjudged_total",
+    help: "Commands of CDP clients that were refused because nobody has judged their methods.",
+    labelNames: ["method"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [method, count] of lendTotals.unjudged) this.inc({ method }, count);
+    },
+  });
 }
 
 function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {

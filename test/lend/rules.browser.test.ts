@@ -42,6 +42,8 @@ describe("what would harm the session is refused, and says why", () => {
     ["Browser.getBrowserCommandLine", {}, "its machine"],
     ["PWA.launchFilesInApp", { manifestId: "x", files: ["/etc/passwd"] }, "beyond the session's pages"],
     ["Tracing.start", {}, "the whole browser cannot be traced"],
+    ["Target.autoAttachRelated", { targetId: "x", waitForDebuggerOnStart: false }, "Target.setAutoAttach"],
+    ["Memory.simulatePressureNotification", { level: "critical" }, "beyond the session's pages"],
   ];
   test("on the browser", async () => {
     const client = await connect();
@@ -59,9 +61,25 @@ describe("what would harm the session is refused, and says why", () => {
     expect(navigated.error?.message).toContain("reaches no local ones");
     const { result } = await client.send("Runtime.evaluate", { expression: "location.href" }, page);
     expect(result.result.value).toBe("about:blank");
+    const stopped = await client.send("Emulation.setVirtualTimePolicy", { policy: "pause" }, page);
+    expect(stopped.error?.message).toContain("a page that others use");
     const stranger = await client.send("Runtime.evaluate", { expression: "1" }, "0123456789ABCDEF0123456789ABCDEF");
     expect(stranger.error).toEqual({ code: -32_001, message: "Session with given id not found." });
   });
+});
+
+test("a method that nobody has judged is refused as one that the browser does not have", async () => {
+  const client = await connect();
+  const page = await client.attach();
+  for (const session of [undefined, page]) {
+    const { error } = await client.send("Page.madeUp", {}, session);
+    expect(error).toEqual({
+      code: -32_601,
+      message: "'Page.madeUp' wasn't found among the methods that sessions serve",
+    });
+  }
+  // It was removed from the protocol, and is passed on to no browser that may still have it.
+  expect((await client.send("Network.setRequestInterception", { patterns: [] }, page)).error?.code).toBe(-32_601);
 });
 
 test("what is no command is answered as JSON-RPC says, and harms nobody", async () => {

@@ -3,23 +3,35 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { recordCdp } from "../support/cdp-recorder.ts";
 import type { LendScene } from "../support/lend-scene.ts";
 import { type Deeds, runOutside } from "../support/outside-client.ts";
+import { type ClientName, methodsOf } from "./client-methods.ts";
 
 /** A client whose program does all that a client is to do. */
 export interface WholeClient {
   readonly command: readonly string[];
   /** What of it this client cannot do. */
   readonly cannot?: Partial<Deeds>;
+  /** Whose methods it sends, if it is a client that is known to send no others. */
+  readonly methodsOf?: readonly ClientName[];
   /** How many bytes of a file it sends by itself; without that, the file is put to the session before. */
   readonly sends?: number;
 }
 
 const program = (name: string) => [process.execPath, new URL(`programs/${name}`, import.meta.url).pathname];
 
-export const playwright = (sends: number): WholeClient => ({ command: program("playwright.ts"), sends });
-export const puppeteer: WholeClient = { command: program("puppeteer.ts") };
-export const devtoolsMcp: WholeClient = { command: program("devtools-mcp.ts"), cannot: { download: null } };
+export const playwright = (sends: number): WholeClient => ({
+  command: program("playwright.ts"),
+  sends,
+  methodsOf: ["playwright"],
+});
+export const puppeteer: WholeClient = { command: program("puppeteer.ts"), methodsOf: ["puppeteer"] };
+export const devtoolsMcp: WholeClient = {
+  command: program("devtools-mcp.ts"),
+  cannot: { download: null },
+  methodsOf: ["puppeteer", "chromeDevtoolsMcp"],
+};
 export const cdpUse = (python: string): WholeClient => ({
   command: [python, new URL("programs/with_cdp_use.py", import.meta.url).pathname],
 });
@@ -46,7 +58,8 @@ export async function runWhole(scene: LendScene, runtime: string, client: WholeC
   const file = await makeFile(scene, session, client.sends);
 
   const taps = new Taps(() => tap("#count", tappedId));
-  const orders = { url: await scene.cdpUrl(session), page, file: file.path };
+  const recorder = await recordCdp(await scene.cdpUrl(session));
+  const orders = { url: recorder.url, page, file: file.path };
   const { deeds, vanish } = await runOutside(client.command, orders);
   const counted = `count ${await taps.end()}`;
   const titles = async () => (await state()).pages.map(({ title }: { title: string }) => title);
@@ -61,6 +74,9 @@ export async function runWhole(scene: LendScene, runtime: string, client: WholeC
     ...client.cannot,
   });
   await vanish();
+  expect(recorder.methods.size).toBeGreaterThan(10);
+  const listed = client.methodsOf?.flatMap(methodsOf);
+  if (listed) expect([...recorder.methods].filter((method) => !listed.includes(method))).toEqual([]);
 
   // Its viewport, its context and its pauses go with it, and the dialog that it has left open is answered.
   await expect.poll(async () => (await tap("#size", opened[0])).title, { timeout: 20_000 }).toBe("1280 x 720");

@@ -7,9 +7,10 @@ import { EventFeed } from "../../workers/pages/event-feed.ts";
 import type { BrowserProcess } from "../../workers/slots/browser-process.ts";
 
 /** Playwright on a browser that we have launched, as a customer has it: by the desk that lends it, rules and all. */
-export async function lentPlaywright({ wire, targets }: BrowserProcess): Promise<BrowserContext> {
+export async function lentPlaywright({ wire, version, targets }: BrowserProcess): Promise<BrowserContext> {
   const desk = new LendDesk({
     wire,
+    version,
     targets,
     feed: new EventFeed(() => undefined),
     files: { pathOf: () => undefined },

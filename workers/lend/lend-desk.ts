@@ -25,6 +25,8 @@ const mostClients = 4;
 
 export interface LendDeskOptions {
   readonly wire: Wire;
+  /** The browser's full version. */
+  readonly version: string;
   readonly targets: Targets;
   readonly feed: EventFeed;
   readonly files: Pick<SessionFiles, "pathOf">;
@@ -114,11 +116,12 @@ export class LendDesk {
   }
 
   async #admit({ isHeld, onCommand }: LendSession): Promise<LentClient> {
-    const { wire, targets, files, downloadPath, feed, hiddenPage } = this.#options;
+    const { wire, version, targets, files, downloadPath, feed, hiddenPage } = this.#options;
     const user = await wire.attach(targets).catch((cause: unknown) => {
       throw fail("driver-error", { target_closed: true }, { detail: "the browser takes no client any more", cause });
     });
     const client = new LentClient(user, {
+      browserVersion: version,
       isHeld,
       onCommand,
       hiddenPage,

@@ -4,8 +4,9 @@ import type { UserAnswer, WireUser } from "../wire/wire-user.ts";
 import { BadCommand, type ClientCommand, type Params, readCommand } from "./client-command.ts";
 import { ClientErrands } from "./client-errands.ts";
 import { ClientHands } from "./client-hands.ts";
+import { countUnjudged } from "./lend-totals.ts";
 import { Outbox } from "./outbox.ts";
-import { judge, refusalAtTakeover, refusalUnderControl } from "./policy.ts";
+import { browserMayKnowMore, judge, refusalAtTakeover, refusalUnderControl } from "./policy.ts";
 
 /** How long a client may leave a page waiting that it has had paused before its first script. */
 const pauseMs = 1_500;
@@ -15,6 +16,7 @@ const onePieceBytes = 64 * 1024;
 
 /** As JSON-RPC has it, for what the browser refuses, too. */
 const serverError = -32_000;
+const methodNotFound = -32_601;
 const unknownSession = -32_001;
 
 /** Why a client is with us no more. */
@@ -22,6 +24,8 @@ export type LeaveReason = "browser_closed" | "closed" | "lost" | "session_ended"
 
 /** What a client needs of its session. */
 export interface ClientScene {
+  /** The browser's full version. */
+  readonly browserVersion: string;
   /** What no client is told of. */
   readonly hiddenPage: HiddenPage | undefined;
   /** How many pages the session has, those of clients' own contexts among them. */
@@ -134,6 +138,15 @@ export class LentClient {
       case "refuse":
         this.#refuse(id, sessionId, verdict.why);
         break;
+      case "unjudged":
+        countUnjudged(method, browserMayKnowMore(this.#scene.browserVersion));
+        this.#refuse(
+          id,
+          sessionId,
+          `'${method.slice(0, 100)}' wasn't found among the methods that sessions serve`,
+          methodNotFound,
+        );
+        break;
       case "answer":
         this.#note(command);
         this.#answer(id, verdict.result, sessionId);
@@ -146,13 +159,13 @@ export class LentClient {
   }
 
   #judge({ method, sessionId, parse }: ClientCommand) {
-    return judge(method, parse, {
+    return judge(method, parse, () => ({
       isBrowserSession: this.#user.targetOf(sessionId) === undefined,
       ownsContext: (id) => this.#contexts.has(id),
       hidesPages: this.#scene.hiddenPage !== undefined,
       pages: this.#scene.pages(),
       fileOf: (name) => this.#scene.fileOf(name),
-    });
+    }));
   }
 
   #pass(command: ClientCommand, params: string | Buffer): void {

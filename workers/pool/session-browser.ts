@@ -87,6 +87,7 @@ export class SessionBrowser {
     });
     this.lendDesk = new LendDesk({
       wire: process.wire,
+      version: process.version,
       targets: process.targets,
       feed: this.feed,
       files: this.files,

@@ -21,6 +21,7 @@ test("a client that sends many messages at once leaves others their turns", asyn
     wire,
     targets: new Targets(wire),
     feed: new EventFeed(() => undefined),
+    version: "156.0.0.0",
     files: { pathOf: () => undefined },
     downloadPath: "/",
     heal: async () => undefined,

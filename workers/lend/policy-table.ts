@@ -1,0 +1,302 @@
+import {
+  attachToTarget,
+  close,
+  createBrowserContext,
+  createTarget,
+  dispatchDragEvent,
+  disposeBrowserContext,
+  keptDownloads,
+  notFlat,
+  pageTrace,
+  type Rule,
+  setAutoAttach,
+  setDiscoverTargets,
+  setFileInputFiles,
+  toOpenableAddress,
+  type Verdict,
+  withoutHiddenPages,
+} from "./policy-rules.ts";
+
+const notThisBrowser = "this would change the browser beyond the session's pages";
+const notItsMachine = "a session's browser tells nothing of its machine";
+const sharedPage = "this would stop a page that others use, too";
+const ownFrames = "the browser draws its pages by itself";
+const related = "use Target.setAutoAttach on a session of the target";
+const noProtocol = "a page cannot be given the DevTools protocol";
+
+/** The commands of a domain, each named once. */
+interface DomainPolicy {
+  /** Passed on, also while a person holds control: they only read, or prepare to. */
+  readonly reads?: string;
+  /** Passed on. */
+  readonly passes?: string;
+  /** Judged by their parameters, also while a person holds control. */
+  readonly readsBy?: Readonly<Record<string, Rule | Verdict>>;
+  /** Judged by their parameters. */
+  readonly passesBy?: Readonly<Record<string, Rule | Verdict>>;
+  /** Refused, by the reason that clients are told. */
+  readonly refuses?: Readonly<Record<string, string>>;
+}
+
+/** The newest major version of Chromium whose commands were all judged. */
+export const judgedChromium = 156;
+
+/**
+ * Every command of the DevTools protocol that was judged, by domain; a domain with a reason in place of its commands is
+ * refused as a whole. `PWA` opens files of the machine in an app, `Cast` finds devices of its network.
+ */
+export const domains: Readonly<Record<string, DomainPolicy | string>> = {
+  Accessibility: {
+    reads: "disable enable getFullAXTree getPartialAXTree",
+    passes: "getAXNodeAndAncestors getChildAXNodes getRootAXNode queryAXTree",
+  },
+  Ads: { passes: "getAdMetrics getAdScripts" },
+  Animation: {
+    passes: `
+      disable enable getCurrentTime getPlaybackRate releaseAnimations resolveAnimation seekAnimations setPaused
+      setPlaybackRate setTiming`,
+  },
+  Audits: { passes: "checkFormsIssues disable enable getEncodedResponse" },
+  Autofill: { passes: "disable enable setAddresses trigger" },
+  BackgroundService: { passes: "clearEvents setRecording startObserving stopObserving" },
+  BluetoothEmulation: {
+    passes: `
+      addCharacteristic addDescriptor addService disable enable removeCharacteristic removeDescriptor removeService
+      setSimulatedCentralState simulateAdvertisement simulateCharacteristicOperationResponse
+      simulateDescriptorOperationResponse simulateGATTDisconnection simulateGATTOperationResponse
+      simulatePreconnectedPeripheral`,
+  },
+  Browser: {
+    reads: "getVersion getWindowForTarget",
+    passes: `
+      cancelDownload getGlobalPrivacyControl getWindowBounds grantPermissions resetPermissions setContentsSize
+      setDockTile setPermission setWindowBounds`,
+    readsBy: { setDownloadBehavior: keptDownloads },
+    passesBy: { close },
+    refuses: {
+      [notThisBrowser]: `
+      addMockCamera addPrivacySandboxEnrollmentOverride crash crashGpuProcess executeBrowserCommand
+      setGlobalPrivacyControl`,
+      [notItsMachine]: "getBrowserCommandLine getHistogram getHistograms",
+    },
+  },
+  CSS: {
+    passes: `
+      addRule collectClassNames createStyleSheet disable enable forcePseudoState forceStartingStyle
+      getAnimatedStylesForNode getBackgroundColors getComputedStyleForNode getEnvironmentVariables
+      getInlineStylesForNode getLayersForNode getLocationForSelector getLonghandProperties getMatchedStylesForNode
+      getMediaQueries getPlatformFontsForNode getStyleSheetText resolveValues setContainerQueryConditionText
+      setContainerQueryText setEffectivePropertyValueForNode setKeyframeKey setLocalFontsEnabled setMediaText
+      setNavigationText setPropertyRulePropertyName setRuleSelector setScopeText setStyleSheetText setStyleTexts
+      setSupportsText startRuleUsageTracking stopRuleUsageTracking takeComputedStyleUpdates takeCoverageDelta
+      trackComputedStyleUpdates trackComputedStyleUpdatesForNode`,
+  },
+  CacheStorage: { passes: "deleteCache deleteEntry requestCacheNames requestCachedResponse requestEntries" },
+  Cast: notItsMachine,
+  Console: { passes: "clearMessages disable enable" },
+  CrashReportContext: { passes: "getEntries" },
+  DOM: {
+    reads: `
+      describeNode disable enable getBoxModel getContentQuads getDocument getFlattenedDocument getOuterHTML
+      querySelector querySelectorAll`,
+    passes: `
+      clearTextMarkers collectClassNamesFromSubtree copyTo discardSearchResults focus forceShowInterest
+      forceShowPopover getAnchorElement getAttributes getContainerForNode getDetachedDomNodes getElementByRelation
+      getFrameOwner getImplicitAnchorCandidates getNodeForLocation getNodeStackTraces getNodesForSubtreeByStyle
+      getQueryingDescendantsForContainer getRelayoutBoundary getSearchResults getTopLayerElements hideHighlight
+      highlightNode highlightRect markUndoableState moveTo performSearch pushNodeByPathToFrontend
+      pushNodesByBackendIdsToFrontend redo removeAttribute removeNode requestChildNodes requestNode resolveNode
+      scrollIntoViewIfNeeded setAttributeValue setAttributesAsText setInspectedNode setNodeName
+      setNodeStackTracesEnabled setNodeValue setOuterHTML setTextMarker undo`,
+    passesBy: { setFileInputFiles },
+    refuses: { [notItsMachine]: "getFileInfo" },
+  },
+  DOMDebugger: {
+    passes: `
+      getEventListeners removeDOMBreakpoint removeEventListenerBreakpoint removeInstrumentationBreakpoint
+      removeXHRBreakpoint setBreakOnCSPViolation setDOMBreakpoint setEventListenerBreakpoint
+      setInstrumentationBreakpoint setXHRBreakpoint`,
+  },
+  DOMSnapshot: { reads: "captureSnapshot disable enable", passes: "getSnapshot" },
+  DOMStorage: { passes: "clear disable enable getDOMStorageItems removeDOMStorageItem setDOMStorageItem" },
+  Debugger: {
+    passes: `
+      continueToLocation disable disassembleWasmModule enable evaluateOnCallFrame getPossibleBreakpoints
+      getScriptSource getStackTrace getWasmBytecode nextWasmDisassemblyChunk pause pauseOnAsyncCall removeBreakpoint
+      restartFrame resume searchInContent setAsyncCallStackDepth setBlackboxExecutionContexts setBlackboxPatterns
+      setBlackboxedRanges setBreakpoint setBreakpointByUrl setBreakpointOnFunctionCall setBreakpointsActive
+      setInstrumentationBreakpoint setPauseOnExceptions setReturnValue setScriptSource setSkipAllPauses
+      setVariableValue stepInto stepOut stepOver`,
+  },
+  DeviceAccess: { passes: "cancelPrompt disable enable selectPrompt" },
+  DeviceOrientation: { passes: "clearDeviceOrientationOverride setDeviceOrientationOverride" },
+  DigitalCredentials: { passes: "setVirtualWalletBehavior" },
+  Emulation: {
+    passes: `
+      addScreen canEmulate clearDeviceMetricsOverride clearDevicePostureOverride clearDisplayFeaturesOverride
+      clearGeolocationOverride clearIdleOverride getOverriddenSensorInformation getScreenInfos removeScreen
+      resetPageScaleFactor setAutoDarkModeOverride setAutomationOverride setCPUPerformanceOverride
+      setCPUThrottlingRate setDataSaverOverride setDefaultBackgroundColorOverride setDeviceMetricsOverride
+      setDevicePostureOverride setDisabledImageTypes setDisplayFeaturesOverride setDocumentCookieDisabled
+      setEmitTouchEventsForMouse setEmulatedMedia setEmulatedOSTextScale setEmulatedVisionDeficiency
+      setFocusEmulationEnabled setGeolocationOverride setHardwareConcurrencyOverride setIdleOverride setLocaleOverride
+      setNavigatorOverrides setPageScaleFactor setPressureSourceOverrideEnabled setPressureStateOverride
+      setPrimaryScreen setSafeAreaInsetsOverride setScriptExecutionDisabled setScrollbarsHidden
+      setSensorOverrideEnabled setSensorOverrideReadings setSmallViewportHeightDifferenceOverride setTimezoneOverride
+      setTouchEmulationEnabled setUserAgentOverride setVirtualKeyboardGeometryOverride setVisibleSize updateScreen`,
+    refuses: { [sharedPage]: "setVirtualTimePolicy" },
+  },
+  EventBreakpoints: { passes: "disable removeInstrumentationBreakpoint setInstrumentationBreakpoint" },
+  Extensions: notThisBrowser,
+  FedCm: { passes: "clickDialogButton disable dismissDialog enable openUrl resetCooldown selectAccount" },
+  Fetch: {
+    passes: `
+      continueRequest continueResponse continueWithAuth disable enable failRequest fulfillRequest getResponseBody
+      takeResponseBodyAsStream`,
+  },
+  FileSystem: { passes: "getDirectory" },
+  FindInPage: { passes: "findFirst findNext findPrev stop" },
+  HeadlessExperimental: ownFrames,
+  HeapProfiler: {
+    passes: `
+      addInspectedHeapObject collectGarbage disable enable getHeapObjectId getObjectByHeapObjectId getSamplingProfile
+      startSampling startTrackingHeapObjects stopSampling stopTrackingHeapObjects takeHeapSnapshot`,
+  },
+  IO: { passes: "close read resolveBlob" },
+  IndexedDB: {
+    passes: `
+      clearObjectStore deleteDatabase deleteObjectStoreEntries disable enable getMetadata requestData requestDatabase
+      requestDatabaseNames`,
+  },
+  Input: {
+    passes: `
+      cancelDragging dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent emulateTouchFromMouseEvent
+      imeSetComposition insertText setIgnoreInputEvents setInterceptDrags synthesizePinchGesture
+      synthesizeScrollGesture synthesizeTapGesture`,
+    passesBy: { dispatchDragEvent },
+  },
+  Inspector: { passes: "disable enable" },
+  LayerTree: {
+    passes: `
+      compositingReasons disable enable loadSnapshot makeSnapshot profileSnapshot releaseSnapshot replaySnapshot
+      snapshotCommandLog`,
+  },
+  Log: { reads: "disable enable", passes: "clear startViolationsReport stopViolationsReport" },
+  Media: { passes: "disable enable" },
+  Memory: {
+    passes: `
+      forciblyPurgeJavaScriptMemory getDOMCounters getDOMCountersForLeakDetection prepareForLeakDetection`,
+    refuses: {
+      [notItsMachine]: `
+      getAllTimeSamplingProfile getBrowserSamplingProfile getSamplingProfile startSampling stopSampling`,
+      [notThisBrowser]: "setPressureNotificationsSuppressed simulatePressureNotification",
+    },
+  },
+  Network: {
+    reads: "disable enable getCookies getResponseBody",
+    passes: `
+      canClearBrowserCache canClearBrowserCookies canEmulateNetworkConditions clearBrowserCache clearBrowserCookies
+      configureDurableMessages deleteCookies deleteDeviceBoundSession emulateNetworkConditions
+      emulateNetworkConditionsByRule enableDeviceBoundSessions enableReportingApi fetchSchemefulSite getAllCookies
+      getCertificate getRequestPostData getSecurityIsolationStatus overrideNetworkState replayXHR searchInResponseBody
+      setAttachDebugStack setBlockedURLs setBypassServiceWorker setCacheDisabled setCookie setCookieControls
+      setCookies setExtraHTTPHeaders setUserAgentOverride streamResourceContent`,
+    passesBy: { loadNetworkResource: toOpenableAddress },
+  },
+  Overlay: {
+    passes: `
+      disable enable getGridHighlightObjectsForTest getHighlightObjectForTest getSourceOrderHighlightObjectForTest
+      hideHighlight highlightFrame highlightNode highlightQuad highlightRect highlightSourceOrder setInspectMode
+      setPausedInDebuggerMessage setShowAdHighlights setShowContainerQueryOverlays setShowDebugBorders
+      setShowDisplayCutout setShowFPSCounter setShowFlexOverlays setShowGridOverlays setShowHinge
+      setShowHitTestBorders setShowInspectedElementAnchor setShowIsolatedElements setShowLayoutShiftRegions
+      setShowPaintRects setShowScrollBottleneckRects setShowScrollSnapOverlays setShowViewportSizeOnResize
+      setShowWebVitals setShowWindowControlsOverlay`,
+  },
+  PWA: notThisBrowser,
+  Page: {
+    reads: `
+      captureScreenshot captureSnapshot disable enable getFrameTree getLayoutMetrics getNavigationHistory
+      setLifecycleEventsEnabled`,
+    passes: `
+      addCompilationCache addScriptToEvaluateOnLoad addScriptToEvaluateOnNewDocument bringToFront
+      clearCompilationCache clearDeviceMetricsOverride clearDeviceOrientationOverride clearGeolocationOverride close
+      createIsolatedWorld deleteCookie generateTestReport getAdScriptAncestry getAnnotatedPageContent getAppId
+      getAppManifest getInstallabilityErrors getManifestIcons getOriginTrials getPermissionsPolicyState
+      getResourceContent getResourceTree handleJavaScriptDialog navigateToHistoryEntry printToPDF
+      produceCompilationCache reload removeScriptToEvaluateOnLoad removeScriptToEvaluateOnNewDocument
+      resetNavigationHistory screencastFrameAck searchInResource setAdBlockingEnabled setBypassCSP
+      setDeviceMetricsOverride setDeviceOrientationOverride setDocumentContent setFontFamilies setFontSizes
+      setGeolocationOverride setInterceptFileChooserDialog setPrerenderingAllowed setRPHRegistrationMode
+      setSPCTransactionMode setTouchEmulationEnabled setWebLifecycleState startScreenRecording startScreencast
+      stopLoading stopScreenRecording stopScreencast`,
+    passesBy: { navigate: toOpenableAddress, setDownloadBehavior: keptDownloads },
+    refuses: { [sharedPage]: "crash waitForDebugger", [notThisBrowser]: "getSiblingSubApps getSubApps" },
+  },
+  Performance: { reads: "disable enable getMetrics", passes: "setTimeDomain" },
+  PerformanceTimeline: { passes: "enable" },
+  Preload: { passes: "disable enable" },
+  Profiler: {
+    passes: `
+      disable enable getBestEffortCoverage setSamplingInterval start startPreciseCoverage stop stopPreciseCoverage
+      takePreciseCoverage`,
+  },
+  Runtime: {
+    reads: "disable enable runIfWaitingForDebugger",
+    passes: `
+      addBinding awaitPromise callFunctionOn compileScript discardConsoleEntries evaluate getExceptionDetails
+      getHeapUsage getIsolateId getProperties globalLexicalScopeNames queryObjects releaseObject releaseObjectGroup
+      removeBinding runScript setAsyncCallStackDepth setCustomObjectFormatterEnabled setMaxCallStackSizeToCapture
+      terminateExecution`,
+  },
+  Schema: { passes: "getDomains" },
+  Security: {
+    passes: "disable enable setIgnoreCertificateErrors",
+    refuses: { [sharedPage]: "handleCertificateError setOverrideCertificateErrors" },
+  },
+  ServiceWorker: {
+    passes: `
+      deliverPushMessage disable dispatchPeriodicSyncEvent dispatchSyncEvent enable setForceUpdateOnPageLoad
+      skipWaiting startWorker stopAllWorkers stopWorker unregister updateRegistration`,
+  },
+  SmartCardEmulation: notItsMachine,
+  Storage: {
+    reads: "getCookies",
+    passes: `
+      clearCookies clearDataForOrigin clearDataForStorageKey clearPrivateVerificationTokens clearTrustTokens
+      deletePrivateVerificationToken deleteStorageBucket getPrivateVerificationTokens
+      getPrivateVerificationTokensIssuerConfigs getStorageKey getStorageKeyForFrame getTrustTokens getUsageAndQuota
+      overrideQuotaForOrigin setCookies setPrivateVerificationTokensTracking setStorageBucketTracking
+      trackCacheStorageForOrigin trackCacheStorageForStorageKey trackIndexedDBForOrigin trackIndexedDBForStorageKey
+      untrackCacheStorageForOrigin untrackCacheStorageForStorageKey untrackIndexedDBForOrigin
+      untrackIndexedDBForStorageKey`,
+    refuses: { [notThisBrowser]: "runBounceTrackingMitigations" },
+  },
+  SystemInfo: notItsMachine,
+  Target: {
+    reads: "attachToBrowserTarget detachFromTarget getBrowserContexts getTargetInfo",
+    passes: "activateTarget closeTarget getDevToolsTarget",
+    readsBy: { attachToTarget, getTargets: withoutHiddenPages, setAutoAttach, setDiscoverTargets },
+    passesBy: { createBrowserContext, createTarget, disposeBrowserContext },
+    refuses: {
+      [related]: "autoAttachRelated",
+      [noProtocol]: "exposeDevToolsProtocol",
+      [notThisBrowser]: "openDevTools setRemoteLocations",
+      [notFlat]: "sendMessageToTarget",
+    },
+  },
+  Tethering: notThisBrowser,
+  Tracing: {
+    passes: "end getCategories getTrackEventDescriptor recordClockSyncMarker",
+    passesBy: { start: pageTrace },
+    refuses: { [notThisBrowser]: "requestMemoryDump" },
+  },
+  WebAudio: { passes: "disable enable getRealtimeData" },
+  WebAuthn: {
+    passes: `
+      addCredential addVirtualAuthenticator clearCredentials disable enable getCredential getCredentials
+      removeCredential removeVirtualAuthenticator setAutomaticPresenceSimulation setCredentialProperties
+      setResponseOverrideBits setUserVerified`,
+  },
+  WebMCP: { passes: "cancelInvocation disable enable invokeTool" },
+};
