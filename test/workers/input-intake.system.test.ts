@@ -20,7 +20,7 @@ function makeIntake(room = Number.POSITIVE_INFINITY) {
   let eased = Promise.withResolvers<void>();
   let left = room;
   let releases = 0;
-  const quiet = { drop: () => {}, release: () => {}, settled: async () => {}, changed: () => {} };
+  const quiet = { drop: () => {}, release: async () => {}, settled: async () => {}, changed: () => {} };
   const control = new SessionControl(quiet);
   control.learn({ controlEpoch: 1n, holderClientId: "anna" });
   const lane = {

@@ -95,6 +95,11 @@ export class LendDesk {
     await Promise.all([...this.#clients].map((client) => client.giveWay()));
   }
 
+  /** Lets clients go on if no person steers any more; resolves when they find what they have set. */
+  async resume(): Promise<void> {
+    await Promise.all([...this.#clients].map((client) => client.resume()));
+  }
+
   /** Ends all clients: the session has ended. */
   close(): void {
     for (const client of this.#clients) client.leave("session_ended");
@@ -165,10 +170,11 @@ export class LendDesk {
     for (const client of this.#clients) client.tellDownload(event, { ...params, filePath: undefined });
   }
 
-  #tellEnd({ left = "lost", messages }: LentClient, durationMs: number): void {
+  #tellEnd({ left = "lost", messages, withheld }: LentClient, durationMs: number): void {
     this.#options.feed.publish(SessionCdpDisconnectedEventSchema, {
       reason: left,
       messages: BigInt(messages),
+      withheldEvents: BigInt(withheld),
       durationMs: BigInt(Math.round(durationMs)),
     });
   }

@@ -1,12 +1,13 @@
 import type { HiddenPage } from "../slots/hidden-page.ts";
 import type { Envelope } from "../wire/envelope.ts";
-import type { UserAnswer, WireUser } from "../wire/wire-user.ts";
+import type { UserAnswer, UserCommand, WireUser } from "../wire/wire-user.ts";
 import { BadCommand, type ClientCommand, type Params, readCommand } from "./client-command.ts";
 import { ClientErrands } from "./client-errands.ts";
 import { ClientHands } from "./client-hands.ts";
+import { ClientSettings } from "./client-settings.ts";
 import { countUnjudged } from "./lend-totals.ts";
 import { Outbox } from "./outbox.ts";
-import { browserMayKnowMore, judge, refusalAtTakeover, refusalUnderControl } from "./policy.ts";
+import { browserMayKnowMore, isWithheldUnderControl, judge, refusalAtTakeover, refusalUnderControl } from "./policy.ts";
 
 /** How long a client may leave a page waiting that it has had paused before its first script. */
 const pauseMs = 1_500;
@@ -57,21 +58,29 @@ export class LentClient {
   readonly #resumes = new Map<string, NodeJS.Timeout>();
   readonly #hands: ClientHands;
   readonly #errands: ClientErrands;
+  readonly #settings: ClientSettings;
   readonly #gone = Promise.withResolvers<void>();
   /** What it is to be told when a page of ours has opened. */
   readonly #held: (() => void)[] = [];
+  /** A person holds control, or what a person has done is not handled yet. */
+  #isHeld: boolean;
   /** How many messages it has sent. */
   messages = 0;
+  /** How many events it was not told of because a person held control. */
+  withheld = 0;
   /** Why it is with us no more; the first reason counts. */
   left: LeaveReason | undefined;
 
   constructor(user: WireUser, scene: ClientScene) {
     this.#user = user;
     this.#scene = scene;
-    const send = ({ method, params, sessionId }: { method: string; params: Params; sessionId: string | undefined }) =>
-      new Promise((resolve) => user.send({ method, params: JSON.stringify(params), sessionId }, resolve));
-    this.#hands = new ClientHands(send);
-    this.#errands = new ClientErrands(send);
+    this.#isHeld = scene.isHeld();
+    const send = (command: UserCommand) => new Promise((resolve) => user.send(command, resolve));
+    const sendParams = ({ params, ...command }: Omit<UserCommand, "params"> & { params: Params }) =>
+      send({ ...command, params: JSON.stringify(params) });
+    this.#hands = new ClientHands(sendParams);
+    this.#errands = new ClientErrands(sendParams);
+    this.#settings = new ClientSettings(send);
     user.onevent = (event, members, sessionId) => this.#onEvent(event, members, sessionId);
     user.onclose = () => this.leave("session_ended");
   }
@@ -100,9 +109,21 @@ export class LentClient {
     for (const sessionId of this.#downloadEars) this.#deliver(undefined, members, sessionId);
   }
 
-  /** Gives way to a person: releases what it holds down; resolves when nothing that it has had done reaches a page any more. */
+  /**
+   * Gives way to a person: releases what it holds down, and takes back what the person cannot do with. Resolves when nothing
+   * that it has had done reaches a page any more.
+   */
   async giveWay(): Promise<void> {
-    await Promise.all([this.#hands.letGo(), this.#errands.abandon()]);
+    this.#isHeld ||= this.#scene.isHeld();
+    const undone = this.#isHeld ? this.#settings.undo() : undefined;
+    await Promise.all([undone, this.#hands.letGo(), this.#errands.abandon()]);
+  }
+
+  /** Goes on if no person holds control any more; resolves when its settings are made again. */
+  async resume(): Promise<void> {
+    if (this.#scene.isHeld()) return;
+    this.#isHeld = false;
+    await this.#settings.redo();
   }
 
   /** Ends it. */
@@ -126,7 +147,7 @@ export class LentClient {
       this.#refuse(id, sessionId, "Session with given id not found.", unknownSession);
       return;
     }
-    const held = this.#scene.isHeld() ? refusalUnderControl(method) : undefined;
+    const held = this.#isHeld ? refusalUnderControl(method) : undefined;
     const verdict = held === undefined ? this.#judge(command) : ({ kind: "refuse", why: held } as const);
     switch (verdict.kind) {
       case "pass":
@@ -170,6 +191,10 @@ export class LentClient {
 
   #pass(command: ClientCommand, params: string | Buffer): void {
     const { id, method, sessionId } = command;
+    if (!this.#settings.note(command)) {
+      this.#refuse(id, sessionId, "the connection's settings take more than 1 MiB: make fewer, or shorter ones");
+      return;
+    }
     this.#note(command);
     const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
     if (method.startsWith("Input.")) this.#hands.note(command, answered);
@@ -222,6 +247,10 @@ export class LentClient {
   }
 
   #onEvent({ method }: Envelope, members: Buffer, sessionId: string | undefined): void {
+    if (this.#isHeld && isWithheldUnderControl(method)) {
+      this.withheld += 1;
+      return;
+    }
     if (method === "Target.attachedToTarget") this.#watchPause(membersOf(members).params ?? {});
     if (method === "Target.detachedFromTarget") {
       const { sessionId: gone } = membersOf(members).params ?? {};
@@ -251,6 +280,7 @@ export class LentClient {
     this.#forgetPause(sessionId);
     this.#downloadEars.delete(sessionId);
     this.#dialogEars.delete(sessionId);
+    this.#settings.forgetSession(sessionId);
   }
 
   #answer(id: number, result: object, sessionId: string | undefined): void {

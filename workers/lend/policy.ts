@@ -50,6 +50,20 @@ export function refusalUnderControl(method: string): string | undefined {
     : "a person holds control of the session: until it is given back, clients only read";
 }
 
+/** Events by which a page can repeat what a person types. */
+const repeating: ReadonlySet<string> = new Set([
+  "Console.messageAdded",
+  "Log.entryAdded",
+  "Runtime.bindingCalled",
+  "Runtime.consoleAPICalled",
+  "Runtime.exceptionThrown",
+]);
+
+/** Whether an event is withheld while a person holds control. */
+export function isWithheldUnderControl(event: string): boolean {
+  return repeating.has(event);
+}
+
 /** What a command is answered that had not ended when a person took control. */
 export const refusalAtTakeover = "a person has taken control of the session: how far the command has come is not known";
 

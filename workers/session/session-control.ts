@@ -8,8 +8,8 @@ const quietMs = 300;
 export interface SessionControlOptions {
   /** Drops what waits, with what it answers. */
   drop(failure: Failure): void;
-  /** Releases what is held. */
-  release(): void;
+  /** Releases what is held; resolves when that is done, and whoever steers now may go on. */
+  release(): Promise<unknown>;
   /** Resolves when nothing that was sent to a page by now is left to be handled. */
   settled(): Promise<unknown>;
   /** Hears that somebody else steers. */
@@ -92,7 +92,7 @@ export class SessionControl {
     }
     this.#cut = new AbortController();
     changed();
-    this.#quiet = within(settled(), quietMs, undefined).then(release);
+    this.#quiet = within(settled(), quietMs, undefined).then(() => within(release(), quietMs, undefined));
   }
 }
 

@@ -227,9 +227,10 @@ export class Session {
     if (pages.shown) selectDesk.touched(pages.shown);
   }
 
-  #releaseAll(): void {
+  async #releaseAll(): Promise<void> {
     this.#lane.clear();
     for (const { cdp } of this.#browser.pages.all) releaseAll(inputOf(cdp));
+    await this.#browser.lendDesk.resume();
   }
 
   /** Resolves when what commands, people and CDP clients have sent to the pages was handled. */

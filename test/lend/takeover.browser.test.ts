@@ -1,0 +1,193 @@
+import { chromium } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { BareClient, borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { LiveClient } from "../support/live-client.ts";
+
+let scene: LendScene;
+/** Path of a session that shows the form. */
+let session: string;
+beforeAll(async () => {
+  scene = await borrowLendScene();
+});
+afterAll(() => scene?.[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  session = await scene.open();
+  await scene.rest(`${session}/navigate`, { url: scene.site.url("/form.html") });
+});
+
+const state = async () => (await scene.rest(`${session}/state`)).body;
+const title = async () => (await state()).title;
+
+/** A person who takes control by a view link. */
+async function takeOver() {
+  const { body: link } = await scene.rest(`${session}/view-links`, { control: true });
+  const viewer = await LiveClient.join(scene.service.url, link.url.split("#")[1]);
+  onTestFinished(() => viewer[Symbol.dispose]());
+  const control = () => viewer.heard.findLast((message) => message.state)?.state.control.state;
+  viewer.send({ take_control: {} });
+  await viewer.hear(() => control() === "human_control");
+  return {
+    viewer,
+    navigate: (path: string) => viewer.send({ command: { kind: "navigate", url: scene.site.url(path) } }),
+    press: (key: string) => viewer.send({ input: { events: ["key_down", "key_up"].map((kind) => ({ kind, key })) } }),
+    async handBack() {
+      viewer.send({ hand_back: {} });
+      await viewer.hear(() => control() === "api");
+    },
+  };
+}
+
+/** A client with the session's page. */
+async function connect() {
+  const client = await BareClient.connect(await scene.cdpUrl(session));
+  onTestFinished(() => client[Symbol.dispose]());
+  const page = await client.attach();
+  const send = async (method: string, params: object = {}) => {
+    const answer = await client.send(method, params, page);
+    expect([method, answer.error]).toEqual([method, undefined]);
+    return answer.result;
+  };
+  const count = (method: string) => client.heard.filter((message) => message.method === method).length;
+  return { client, send, count };
+}
+
+type Send = Awaited<ReturnType<typeof connect>>["send"];
+
+describe("a page is in the hands of a person who takes over from a CDP client that", () => {
+  const offline = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
+  const all = { urlPattern: "", latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
+  const loading: [does: string, (send: Send) => Promise<unknown>][] = [
+    ["pauses requests", (send) => send("Fetch.enable", { patterns: [{ urlPattern: "*" }] })],
+    ["has no network", (send) => send("Network.emulateNetworkConditions", offline)],
+    [
+      "has no network by a rule",
+      async (send) => {
+        await send("Network.enable");
+        await send("Network.emulateNetworkConditionsByRule", { offline: true, matchedNetworkConditions: [all] });
+      },
+    ],
+  ];
+  test.each(loading)("%s", async (_does, set) => {
+    const { send } = await connect();
+    await set(send);
+    const person = await takeOver();
+    person.navigate("/plain.html");
+    await expect.poll(title).toBe("Plain");
+  });
+
+  const running: [does: string, (send: Send, client: BareClient) => Promise<unknown>][] = [
+    ["ignores input", (send) => send("Input.setIgnoreInputEvents", { ignore: true })],
+    ["has no scripts", (send) => send("Emulation.setScriptExecutionDisabled", { value: true })],
+    [
+      "blocks all addresses",
+      async (send) => {
+        await send("Network.enable");
+        await send("Network.setBlockedURLs", { urls: ["*"] });
+      },
+    ],
+    [
+      "has paused a script",
+      async (send, client) => {
+        await send("Debugger.enable");
+        await send("Runtime.evaluate", { expression: "setTimeout(() => { debugger; }, 1)" });
+        await client.hear(({ method }) => method === "Debugger.paused");
+      },
+    ],
+    [
+      "has a breakpoint wherever a key is pressed",
+      async (send) => {
+        await send("Debugger.enable");
+        await send("DOMDebugger.setEventListenerBreakpoint", { eventName: "keydown" });
+      },
+    ],
+    [
+      "inspects what is clicked",
+      async (send) => {
+        for (const method of ["DOM.enable", "Overlay.enable"]) await send(method);
+        await send("Overlay.setInspectMode", { mode: "searchForNode", highlightConfig: { showInfo: true } });
+      },
+    ],
+  ];
+  test.each(running)("%s", async (_does, set) => {
+    const { client, send } = await connect();
+    const place = "(({ x, y }) => ({ x: x + 9, y: y + 9 }))(document.querySelector('#go').getBoundingClientRect())";
+    const { result: at } = await send("Runtime.evaluate", { expression: place, returnByValue: true });
+    const fetching = "fetch('/plain.html').then(() => { document.title = 'fetched'; })";
+    await send("Runtime.evaluate", { expression: `addEventListener("keyup", () => ${fetching})` });
+    await set(send, client);
+    const { viewer, press } = await takeOver();
+    const clicking = ["pointer_move", "pointer_down", "pointer_up"];
+    viewer.send({ input: { events: clicking.map((kind) => ({ kind, ...at.value })) } });
+    await expect.poll(title).toBe("click go 1");
+    press("q");
+    await expect.poll(title).toBe("fetched");
+  });
+});
+
+test("a request that is paused goes on when a person takes control, and others are paused again at the handback", async () => {
+  const { send, count } = await connect();
+  await send("Fetch.enable", { patterns: [{ urlPattern: "*" }] });
+  await send("Runtime.evaluate", { expression: "setTimeout(() => { location.href = '/plain.html'; })" });
+  await expect.poll(() => count("Fetch.requestPaused")).toBe(1);
+  const person = await takeOver();
+  await expect.poll(title).toBe("Plain");
+  const paused = count("Fetch.requestPaused");
+  await person.handBack();
+  void send("Page.navigate", { url: scene.site.url("/form.html") }).catch(() => undefined);
+  await expect.poll(() => count("Fetch.requestPaused")).toBe(paused + 1);
+});
+
+test("what a page repeats of a person's typing is told to no CDP client", async () => {
+  const events = await fetch(`${scene.service.url}${session}/events`, {
+    headers: { authorization: `Bearer ${scene.service.key}` },
+  });
+  const { client, send } = await connect();
+  for (const method of ["Runtime.enable", "Log.enable", "Console.enable"]) await send(method);
+  await send("Runtime.addBinding", { name: "leak" });
+  const repeat = "leak(told), console.log(told), setTimeout(() => { throw new Error(told); })";
+  const listener = `({ key }) => { const told = "told " + key; ${repeat}; }`;
+  await send("Runtime.evaluate", { expression: `addEventListener("keydown", ${listener})` });
+  const told = (key: string) =>
+    client.heard.flatMap(({ method, params }) => (JSON.stringify(params)?.includes(`told ${key}`) ? [method] : []));
+  const person = await takeOver();
+  person.press("q");
+  await expect.poll(title).toBe("key q");
+  await person.handBack();
+  await scene.rest(`${session}/interact`, { action: { kind: "key", key: "z" } });
+  await expect.poll(title).toBe("key z");
+  await expect.poll(() => told("z")).toContain("Runtime.exceptionThrown");
+  expect(told("z")).toEqual(
+    expect.arrayContaining(["Runtime.bindingCalled", "Runtime.consoleAPICalled", "Console.messageAdded"]),
+  );
+  expect(told("q")).toEqual([]);
+
+  client.socket.close();
+  let text = "";
+  for await (const part of (events.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+    text += part;
+    if (text.includes("cdp_disconnected")) break;
+  }
+  const withheld = Number(/"withheld_events":(\d+)/.exec(text)?.[1]);
+  expect(withheld).toBeGreaterThanOrEqual(4);
+});
+
+test("Playwright's routes serve it again when a person has given control back", async () => {
+  const browser = await chromium.connectOverCDP(await scene.cdpUrl(session));
+  onTestFinished(() => browser.close());
+  const page = browser.contexts()[0]?.pages()[0];
+  if (!page) throw new Error("the browser shows no page");
+  const body = "<!DOCTYPE html><title>Routed</title>";
+  await page.route("**/plain.html", (route) => route.fulfill({ contentType: "text/html", body }));
+  await page.goto(scene.site.url("/plain.html"));
+  expect(await page.title()).toBe("Routed");
+
+  const person = await takeOver();
+  person.navigate("/plain.html");
+  await expect.poll(title).toBe("Plain");
+  await person.handBack();
+  await page.goto(scene.site.url("/plain.html"));
+  expect(await page.title()).toBe("Routed");
+  await page.goto(scene.site.url("/form.html"));
+  expect(await page.title()).toBe("Form");
+});
