@@ -61,8 +61,14 @@ describe("what would harm the session is refused, and says why", () => {
     expect(navigated.error?.message).toContain("reaches no local ones");
     const { result } = await client.send("Runtime.evaluate", { expression: "location.href" }, page);
     expect(result.result.value).toBe("about:blank");
-    const stopped = await client.send("Emulation.setVirtualTimePolicy", { policy: "pause" }, page);
-    expect(stopped.error?.message).toContain("a page that others use");
+    for (const [method, params] of [
+      ["Emulation.setVirtualTimePolicy", { policy: "pause" }],
+      ["Emulation.setCPUThrottlingRate", { rate: 101 }],
+    ] as const) {
+      expect((await client.send(method, params, page)).error?.message, method).toContain("page that others use");
+    }
+    expect((await client.send("Emulation.setCPUThrottlingRate", { rate: 4 }, page)).error).toBeUndefined();
+    expect((await client.send("Emulation.setCPUThrottlingRate", { rate: 1 }, page)).error).toBeUndefined();
     const stranger = await client.send("Runtime.evaluate", { expression: "1" }, "0123456789ABCDEF0123456789ABCDEF");
     expect(stranger.error).toEqual({ code: -32_001, message: "Session with given id not found." });
   });

@@ -128,5 +128,13 @@ export const dispatchDragEvent: Rule = (params, scene) => {
   return "refusal" in files ? files.refusal : { kind: "change", params: { ...params, data: { ...data, files } } };
 };
 
+/** How many times slower a page may be: one that is 1,000 times slower takes seconds to take the command that undoes it. */
+const mostThrottling = 100;
+
+export const setCPUThrottlingRate: Rule = ({ rate }) =>
+  typeof rate === "number" && rate > mostThrottling
+    ? refuse(`a page that others use can be ${mostThrottling} times slower at the most`)
+    : pass;
+
 export const pageTrace: Rule = (_params, { isBrowserSession }) =>
   isBrowserSession ? refuse("the whole browser cannot be traced: trace a page, on a session of it") : pass;

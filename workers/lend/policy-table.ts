@@ -10,6 +10,7 @@ import {
   pageTrace,
   type Rule,
   setAutoAttach,
+  setCPUThrottlingRate,
   setDiscoverTargets,
   setFileInputFiles,
   toOpenableAddress,
@@ -136,7 +137,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       addScreen canEmulate clearDeviceMetricsOverride clearDevicePostureOverride clearDisplayFeaturesOverride
       clearGeolocationOverride clearIdleOverride getOverriddenSensorInformation getScreenInfos removeScreen
       resetPageScaleFactor setAutoDarkModeOverride setAutomationOverride setCPUPerformanceOverride
-      setCPUThrottlingRate setDataSaverOverride setDefaultBackgroundColorOverride setDeviceMetricsOverride
+      setDataSaverOverride setDefaultBackgroundColorOverride setDeviceMetricsOverride
       setDevicePostureOverride setDisabledImageTypes setDisplayFeaturesOverride setDocumentCookieDisabled
       setEmitTouchEventsForMouse setEmulatedMedia setEmulatedOSTextScale setEmulatedVisionDeficiency
       setFocusEmulationEnabled setGeolocationOverride setHardwareConcurrencyOverride setIdleOverride setLocaleOverride
@@ -144,6 +145,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       setPrimaryScreen setSafeAreaInsetsOverride setScriptExecutionDisabled setScrollbarsHidden
       setSensorOverrideEnabled setSensorOverrideReadings setSmallViewportHeightDifferenceOverride setTimezoneOverride
       setTouchEmulationEnabled setUserAgentOverride setVirtualKeyboardGeometryOverride setVisibleSize updateScreen`,
+    passesBy: { setCPUThrottlingRate },
     refuses: { [sharedPage]: "setVirtualTimePolicy" },
   },
   EventBreakpoints: { passes: "disable removeInstrumentationBreakpoint setInstrumentationBreakpoint" },
