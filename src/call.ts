@@ -29,6 +29,8 @@ interface KeyPrincipal extends Caller {
   readonly userId?: string;
   /** What that user is in the account now: its scopes are no more than that gives. */
   readonly role?: Role;
+  /** When the bearer expires, if it is a token of the key (OAuthService). */
+  readonly tokenExpiresAt?: Date;
 }
 
 /** A person who has logged in. */

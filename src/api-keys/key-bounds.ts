@@ -27,7 +27,12 @@ export async function findMaker(tx: Tx, principal: Principal): Promise<KeyMaker>
   const row = await lockKey(tx, principal.keyId, principal.accountId);
   if (!row || row.revoked_at) throw fail("revoked-key");
   const scopes = row.scopes.filter((scope) => principal.scopes.has(scope));
-  return { scopes, expiresAt: row.expires_at, addresses: row.addresses, userId: row.created_by };
+  return {
+    scopes,
+    expiresAt: principal.tokenExpiresAt ?? row.expires_at,
+    addresses: row.addresses,
+    userId: row.created_by,
+  };
 }
 
 /** Throws `forbidden` where a key would reach beyond who makes it. */

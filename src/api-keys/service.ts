@@ -122,9 +122,8 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         if (status !== "active")
           throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "rotated already" : status}` });
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
-        const maker = oldId === principalId(call) ? undefined : await findMaker(tx, call.principal);
-        if (maker) assertWithin({ scopes, addresses, expiresAt }, maker);
-        const createdBy = maker ? maker.userId : old.created_by;
+        const { userId: createdBy, ...maker } = await findMaker(tx, call.principal);
+        assertWithin({ scopes, addresses, expiresAt }, maker);
         const { row, token } = await makeKey(tx, { id, accountId, name, scopes, addresses, expiresAt, createdBy });
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });

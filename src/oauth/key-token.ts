@@ -19,11 +19,12 @@ export const writeKeyToken = text.write;
 function toCredential(row: KeyTokenRow, key: Credential): Credential {
   const scopes = new Set(row.scopes.filter((scope) => key.principal.scopes.has(scope)));
   const ends = Math.min(row.expires_at.getTime(), key.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
+  const expiresAt = new Date(ends);
   return {
     ...key,
-    principal: { ...key.principal, scopes },
+    principal: { ...key.principal, scopes, ...(key.principal.kind === "key" && { tokenExpiresAt: expiresAt }) },
     secretHash: row.secret_hash,
-    expiresAt: new Date(ends),
+    expiresAt,
     belongsTo: [...key.belongsTo, row.key_id],
   };
 }

@@ -139,3 +139,19 @@ test("a client's secret can be tried 100 times an hour from one network, whateve
   expect((await post({ ...grant, ...client }, from(1, 1))).slug).toBe("rate-limited");
   expect((await post({ ...grant, ...client }, from(2, 1))).status).toBe(200);
 });
+
+test("a token grants no scope that it lacks, and nothing that outlasts it", async () => {
+  const { rest } = await gateway.signUp();
+  const { id, key } = (await rest("/v1/api-keys", { name: "one" })).body;
+  const grant = { grant_type: "client_credentials", client_id: id, client_secret: key };
+  const [narrow, full] = [(await post({ ...grant, scope: "api_keys:write" })).answer, (await post(grant)).answer];
+  const as = (token: string) => restClient({ url: gateway.url, key: token });
+  for (const token of [narrow.access_token, full.access_token]) {
+    const { status, body } = await as(token)(`/v1/api-keys/${id}/rotate`, {});
+    expect([status, body.type?.split("/").at(-1)]).toEqual([403, "forbidden"]);
+  }
+  const { status, body } = await as(narrow.access_token)("/v1/api-keys", { name: "two" });
+  expect([status, body.scopes]).toEqual([201, ["api_keys:write"]]);
+  expect(Date.parse(body.expires_at) - gateway.now()).toBeLessThanOrEqual(900_000);
+  expect((await as(key)(`/v1/api-keys/${id}/rotate`, {})).status).toBe(200);
+});
