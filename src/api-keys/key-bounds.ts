@@ -16,13 +16,21 @@ export interface KeyBounds {
 /** Who makes a key: its bounds are those of what it makes. */
 export interface KeyMaker extends KeyBounds {
   /** The user that it is, or whose key it is. */
-  readonly userId: string | null;
+  readonly createdBy: string | null;
+  /** The key that it is, if it is one. */
+  readonly createdByKey: string | null;
 }
 
 /** Reads what bounds a caller, as it is now. */
 export async function findMaker(tx: Tx, principal: Principal): Promise<KeyMaker> {
   if (principal.kind === "login") {
-    return { scopes: [...principal.scopes], expiresAt: null, addresses: [], userId: principal.userId };
+    return {
+      scopes: [...principal.scopes],
+      expiresAt: null,
+      addresses: [],
+      createdBy: principal.userId,
+      createdByKey: null,
+    };
   }
   const row = await lockKey(tx, principal.keyId, principal.accountId);
   if (!row || row.revoked_at) throw fail("revoked-key");
@@ -31,7 +39,8 @@ export async function findMaker(tx: Tx, principal: Principal): Promise<KeyMaker>
     scopes,
     expiresAt: principal.tokenExpiresAt ?? row.expires_at,
     addresses: row.addresses,
-    userId: row.created_by,
+    createdBy: row.created_by,
+    createdByKey: row.id,
   };
 }
 

@@ -32,6 +32,7 @@ export function toKeyMessage(row: ApiKeyRow, now: number): ApiKey {
     createdAt: timestampFromDate(row.created_at),
     addresses: row.addresses,
     ...(row.created_by !== null && { createdBy: row.created_by }),
+    ...(row.created_by_key !== null && { createdByKey: row.created_by_key }),
     ...(row.rotated_to !== null && { rotatedTo: row.rotated_to }),
     ...(row.last_used_at && { lastUsedAt: timestampFromDate(row.last_used_at) }),
     ...(row.expires_at && { expiresAt: timestampFromDate(row.expires_at) }),

@@ -95,7 +95,8 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const maker = await findMaker(tx, call.principal);
         const { name } = request;
         const bounds = readBounds(request, maker);
-        const { row, token } = await makeKey(tx, { id, accountId, name, createdBy: maker.userId, ...bounds });
+        const { createdBy, createdByKey } = maker;
+        const { row, token } = await makeKey(tx, { id, accountId, name, createdBy, createdByKey, ...bounds });
         call.audit(tx, { subject: id, data: { name, ...auditedBounds(bounds) } });
         return { ...toKeyMessage(row, clock.now()), key: token };
       });
@@ -122,9 +123,11 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         if (status !== "active")
           throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "rotated already" : status}` });
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
-        const { userId: createdBy, ...maker } = await findMaker(tx, call.principal);
-        assertWithin({ scopes, addresses, expiresAt }, maker);
-        const { row, token } = await makeKey(tx, { id, accountId, name, scopes, addresses, expiresAt, createdBy });
+        const bounds = { scopes, addresses, expiresAt };
+        const maker = await findMaker(tx, call.principal);
+        assertWithin(bounds, maker);
+        const { createdBy, createdByKey } = maker;
+        const { row, token } = await makeKey(tx, { id, accountId, name, createdBy, createdByKey, ...bounds });
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });
         // Gateways that know the old key learn when it ends.

@@ -29,6 +29,7 @@ export interface NewKey {
   readonly scopes: readonly string[];
   readonly createdAt?: Date | undefined;
   readonly createdBy?: string | null | undefined;
+  readonly createdByKey?: string | null | undefined;
   readonly expiresAt?: Date | null | undefined;
   readonly addresses?: readonly string[] | undefined;
 }
@@ -59,6 +60,7 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefi
       secret_hash: key.secretHash,
       scopes: [...key.scopes],
       created_by: key.createdBy ?? null,
+      created_by_key: key.createdByKey ?? null,
       expires_at: key.expiresAt ?? null,
       addresses: [...(key.addresses ?? [])],
       ...(key.createdAt && { created_at: key.createdAt }),

@@ -13,6 +13,8 @@ export interface ApiKeysTable {
   revoked_at: Date | null;
   /** The user who made it, or whose key did; null where the operator did. */
   created_by: string | null;
+  /** The key that made it, if it was one. */
+  created_by_key: Generated<string | null>;
   /** Networks from which it can be used; empty: every one. */
   addresses: Generated<string[]>;
   /** To within a minute. */
@@ -35,4 +37,5 @@ export const keyMigrations: Migrations = {
       add column last_used_at timestamptz,
       add column rotated_to text`,
   ],
+  "096-key-makers": ["alter table api_keys add column created_by_key text"],
 };

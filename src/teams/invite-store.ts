@@ -3,7 +3,10 @@ import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { InvitesTable } from "./tables.ts";
 
 /** An invite as its row says it. */
-export type InviteRow = Selectable<InvitesTable>;
+export type InviteRow = Selectable<InvitesTable> & {
+  /** Whoever sent it may still invite to its role. */
+  readonly is_covered: boolean;
+};
 
 /** What somebody is invited as. */
 export type InviteRole = InviteRow["role"];
@@ -12,15 +15,26 @@ export type InviteRole = InviteRow["role"];
 export type InviteStatus = "pending" | "accepted" | "expired" | "revoked";
 
 /** An invite to send. */
-export type NewInvite = Pick<InviteRow, "id" | "account_id" | "email" | "role" | "token_hash" | "invited_by"> & {
+export type NewInvite = Omit<InviteRow, "created_at" | "accepted_at" | "revoked_at" | "sent_at" | "is_covered"> & {
   readonly now: Date;
-  readonly expires_at: Date;
 };
 
+/** Invites with what has become of their senders: keys that are revoked or expired, members who left or fell below the role. */
+const selectInvites = (db: Queryable, now: Date) =>
+  db.sql.selectFrom("invites").selectAll().select(isCovered(now).as("is_covered"));
+
+const isCovered = (now: Date) => sql<boolean>`exists (
+  select from (values (1)) as one
+    left join api_keys k on k.id = invites.invited_by_key
+    left join memberships m
+      on m.account_id = invites.account_id and m.user_id = coalesce(k.created_by, invites.invited_by)
+  where (invites.invited_by_key is null or k.revoked_at is null and coalesce(k.expires_at > ${now}, k.id is not null))
+    and (m.role in ('owner', 'admin') or m.role = invites.role or k.id is not null and k.created_by is null))`;
+
 /** Where an invite is at a time. */
-export function statusOf({ accepted_at, revoked_at, expires_at }: InviteRow, now: number): InviteStatus {
+export function statusOf({ accepted_at, revoked_at, expires_at, is_covered }: InviteRow, now: number): InviteStatus {
   if (accepted_at) return "accepted";
-  if (revoked_at) return "revoked";
+  if (revoked_at || !is_covered) return "revoked";
   return expires_at.getTime() > now ? "pending" : "expired";
 }
 
@@ -35,7 +49,7 @@ export async function findSends(tx: Tx, accountId: string, since: Date): Promise
 
 /** Keeps an invite, or what another send of the one that is open for that address changes of it. */
 export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promise<InviteRow> {
-  const { role, token_hash, invited_by, expires_at } = invite;
+  const { role, token_hash, invited_by, invited_by_key, expires_at } = invite;
   return await tx.sql
     .insertInto("invites")
     .values({ ...invite, created_at: now, sent_at: [now], accepted_at: null, revoked_at: null })
@@ -45,11 +59,12 @@ export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promi
         .where("accepted_at", "is", null)
         .where("revoked_at", "is", null)
         .doUpdateSet({
-          ...{ role, token_hash, invited_by, expires_at },
+          ...{ role, token_hash, invited_by, invited_by_key, expires_at },
           sent_at: sql<Date[]>`invites.sent_at || excluded.sent_at`,
         }),
     )
     .returningAll()
+    .returning(sql<boolean>`true`.as("is_covered"))
     .executeTakeFirstOrThrow();
 }
 
@@ -66,20 +81,25 @@ export interface InviteListQuery {
 /** Lists invites, newest first. */
 export async function listInvites(db: Queryable, query: InviteListQuery): Promise<InviteRow[]> {
   const { accountId, status, before, now } = query;
-  let select = db.sql.selectFrom("invites").selectAll().where("account_id", "=", accountId);
+  let select = selectInvites(db, now).where("account_id", "=", accountId);
   if (before !== undefined) select = select.where("id", "<", before);
   if (status !== undefined) select = select.where("accepted_at", status === "accepted" ? "is not" : "is", null);
-  if (status !== undefined && status !== "accepted")
-    select = select.where("revoked_at", status === "revoked" ? "is not" : "is", null);
+  if (status !== undefined && status !== "accepted") {
+    const isRevoked = sql<boolean>`(revoked_at is not null or not ${isCovered(now)})`;
+    select = select.where(isRevoked, "=", status === "revoked");
+  }
   if (status === "pending") select = select.where("expires_at", ">", now);
   if (status === "expired") select = select.where("expires_at", "<=", now);
   return await select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
 /** Finds an invite of an account, and locks it. */
-export async function lockInvite(tx: Tx, id: string, accountId: string): Promise<InviteRow | undefined> {
-  const found = tx.sql.selectFrom("invites").selectAll().where("id", "=", id).where("account_id", "=", accountId);
-  return await found.forUpdate().executeTakeFirst();
+export async function lockInvite(
+  tx: Tx,
+  { id, accountId, now }: { readonly id: string; readonly accountId: string; readonly now: Date },
+): Promise<InviteRow | undefined> {
+  const found = selectInvites(tx, now).where("id", "=", id).where("account_id", "=", accountId);
+  return await found.forUpdate("invites").executeTakeFirst();
 }
 
 /** Revokes an open invite. */
@@ -100,9 +120,9 @@ export async function findOpenInvite(
   db: Queryable,
   { tokenHash, email, now }: ShownInvite,
 ): Promise<InviteRow | undefined> {
-  const found = db.sql.selectFrom("invites").selectAll().where("token_hash", "=", tokenHash).where("email", "=", email);
-  const open = found.where("accepted_at", "is", null).where("revoked_at", "is", null);
-  return await open.where("expires_at", ">", now).executeTakeFirst();
+  const found = selectInvites(db, now).where("token_hash", "=", tokenHash).where("email", "=", email);
+  const invite = await found.executeTakeFirst();
+  return invite && statusOf(invite, now.getTime()) === "pending" ? invite : undefined;
 }
 
 /** Uses up an invite that was sent to an address: of many who try at once one does, and nobody waits for its commit. */
@@ -117,7 +137,9 @@ export async function acceptInvite(tx: Tx, { tokenHash, email, now }: ShownInvit
     .where("accepted_at", "is", null)
     .where("revoked_at", "is", null)
     .where("expires_at", ">", now)
+    .where(isCovered(now))
     .returningAll()
+    .returning(sql<boolean>`true`.as("is_covered"))
     .executeTakeFirst();
 }
 

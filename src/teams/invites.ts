@@ -104,8 +104,8 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
         throw fail("conflict", {}, { detail: `${email} is a member of the account` });
       }
       await assertSendsLeft(tx, accountId, now);
-      const invited_by = by.kind === "login" ? by.userId : null;
-      const invite = { id, account_id: accountId, email, role, invited_by, token_hash: hashSecret(token) };
+      const sender = { invited_by: by.userId ?? null, invited_by_key: by.kind === "key" ? by.keyId : null };
+      const invite = { id, account_id: accountId, email, role, ...sender, token_hash: hashSecret(token) };
       const row = await upsertInvite(tx, { ...invite, now: new Date(now), expires_at: new Date(now + goodFor) });
       const { name } = await findAccount(tx, accountId);
       await mailer.send(tx, {
@@ -123,7 +123,7 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
 
     async revoke(tx, { accountId }, id) {
       const now = clock.now();
-      const row = await lockInvite(tx, id, accountId);
+      const row = await lockInvite(tx, { id, accountId, now: new Date(now) });
       if (!row) throw fail("not-found", {}, { detail: "no invite has this id" });
       const status = statusOf(row, now);
       if (status !== "pending") throw fail("conflict", {}, { detail: `the invite is ${status}` });

@@ -1,3 +1,4 @@
+import type { Generated } from "kysely";
 import type { Role } from "../accounts/tables.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
@@ -9,8 +10,10 @@ export interface InvitesTable {
   email: string;
   role: Exclude<Role, "owner">;
   token_hash: Buffer;
-  /** Whoever sent it last; null where that was a key. */
+  /** The user who sent it last, or who made the key that did; null where the operator made that. */
   invited_by: string | null;
+  /** The key that sent it last, if it was one. */
+  invited_by_key: Generated<string | null>;
   created_at: Date;
   expires_at: Date;
   accepted_at: Date | null;
@@ -44,4 +47,5 @@ export const teamMigrations: Migrations = {
     "create unique index invites_open on invites (account_id, email) where accepted_at is null and revoked_at is null",
     "create index invites_by on invites (invited_by) where accepted_at is null and revoked_at is null",
   ],
+  "096-invite-keys": ["alter table invites add column invited_by_key text"],
 };

@@ -27,6 +27,7 @@ export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
     createdAt: timestampFromDate(row.created_at),
     expiresAt: timestampFromDate(row.expires_at),
     ...(row.invited_by !== null && { invitedBy: row.invited_by }),
+    ...(row.invited_by_key !== null && { invitedByKey: row.invited_by_key }),
     ...(row.accepted_at && { acceptedAt: timestampFromDate(row.accepted_at) }),
   });
 }

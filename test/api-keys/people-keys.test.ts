@@ -14,9 +14,9 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 test("a key that a person has made is theirs, as is what it makes", async () => {
   const { rest, userId } = await gateway.signUp();
   const { status, body } = await rest("/v1/api-keys", { name: "CI" });
-  expect([status, body.created_by]).toEqual([201, userId]);
+  expect([status, body.created_by, body.created_by_key]).toEqual([201, userId, null]);
   const made = await restClient({ url: gateway.url, key: body.key })("/v1/api-keys", { name: "made by CI" });
-  expect([made.status, made.body.created_by]).toEqual([201, userId]);
+  expect([made.status, made.body.created_by, made.body.created_by_key]).toEqual([201, userId, body.id]);
   const { data } = (await rest("/v1/account/audit-log?action=api_key.create")).body;
   expect(data.map(({ actor }: { actor: { type: string; name: string } }) => [actor.type, actor.name])).toEqual([
     ["api_key", "CI"],

@@ -264,6 +264,79 @@ describe("the keys of one who goes", () => {
   }, 60_000);
 });
 
+describe("an invite that a key has sent", () => {
+  const hour = 3_600_000;
+
+  /** An admin whose key has invited somebody as an admin. */
+  async function scene(more: object = {}) {
+    const owner = await gateway.signUp();
+    const admin = await join(owner, "TEAM_ROLE_ADMIN");
+    const as = (key: string) => restClient({ url: gateway.url, key });
+    const { body: key } = await as(admin.token)("/v1/api-keys", { name: "inviter", ...more });
+    const guest = await gateway.signUp();
+    const sent = await as(key.key)("/v1/team/invites", { email: guest.email, role: "admin" });
+    expect(sent).toMatchObject({ status: 201, body: { invited_by: admin.person.userId, invited_by_key: key.id } });
+    const token = await tokenFor(guest);
+    const path = `/v1/api-keys/${key.id}`;
+    return {
+      owner,
+      admin,
+      guest,
+      token,
+      invite: sent.body.id,
+      remove: () => owner.rest(path, undefined, { method: "DELETE" }),
+    };
+  }
+  type Scene = Awaited<ReturnType<typeof scene>>;
+
+  const accept = async ({ guest, token }: Scene) =>
+    (await call(acceptInvite, { token }, await loginTo(guest, guest.accountId))).slug;
+  const listed = async ({ owner, invite: id }: Scene, status: string) => {
+    const { data = [] } = await listBy(status, await loginTo(owner, owner.accountId));
+    return data.some((one: { id: string }) => one.id === id);
+  };
+
+  test("is accepted while the key and its maker's role are good", async () => {
+    expect(await accept(await scene({ expires_at: new Date(gateway.now() + hour) }))).toBe("");
+  }, 60_000);
+
+  test.each<[string, (made: Scene) => Promise<unknown>]>([
+    ["the key is revoked", ({ remove }) => remove()],
+    ["its maker is removed", ({ owner, admin }) => call(removeMember, { id: admin.id }, owner.accessToken)],
+    [
+      "its maker is removed and the key is kept",
+      ({ owner, admin }) => owner.rest(`/v1/team/members/${admin.id}?keep_keys=true`, undefined, { method: "DELETE" }),
+    ],
+    ["its maker falls below the role", ({ owner, admin }) => setRole(admin.id, "member", owner.accessToken)],
+    [
+      "its maker falls below the role and rises again",
+      async ({ owner, admin }) => {
+        for (const role of ["member", "admin"]) await setRole(admin.id, role, owner.accessToken);
+      },
+    ],
+  ])(
+    "lapses when %s",
+    async (_, end) => {
+      const made = await scene();
+      expect(await listed(made, "PENDING")).toBe(true);
+      await end(made);
+      expect([await listed(made, "PENDING"), await listed(made, "REVOKED")]).toEqual([false, true]);
+      expect(await accept(made)).toBe("invalid-auth-token");
+      const { email, password } = made.guest;
+      const login = await call(logIn, { email, password, invite_token: made.token });
+      expect(login.slug).toBe("invalid-auth-token");
+    },
+    60_000,
+  );
+
+  test("lapses when the key expires", async () => {
+    const made = await scene({ expires_at: new Date(gateway.now() + hour) });
+    gateway.pass(hour);
+    expect(await listed(made, "REVOKED")).toBe(true);
+    expect(await accept(made)).toBe("invalid-auth-token");
+  }, 60_000);
+});
+
 test("an update changes what its mask names, and nothing else", async () => {
   const owner = await gateway.signUp();
   const { id } = await join(owner);
