@@ -12,6 +12,7 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Call } from "./call.ts";
 import { Idempotency, type MethodRules, rules } from "./gen/pilothouse/v1/options_pb.ts";
 import { type HttpRoute, httpRouteOf } from "./http-route.ts";
@@ -115,21 +116,35 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
   const converses = method.methodKind === "bidi_streaming" && !options.relay && !options.duplex;
   if (converses && !method.output.fields.some(({ name }) => name === "error"))
     throw new Error(`${method}: the answers of a bidirectional method need a field "error" for messages that fail`);
+  const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  const given = isRead || options.grants ? undefined : findSecret(method.output, ({ name }) => grantName.test(name));
+  if (given) throw new Error(`${method}: its answer has ${given}, but it lacks the option grants`);
   return {
     name: `${method.parent.name}.${method.name}`,
     rules: options,
     route,
     keepsAnswers: isPost && !options.public && options.idempotency === Idempotency.UNSPECIFIED,
-    answersSecrets: holdsSecrets(method.output),
+    answersSecrets: findSecret(method.output) !== undefined,
     resumesAfter: options.follows ? method.input.fields.find(({ name }) => name === "after_event_id") : undefined,
   };
 }
 
-function holdsSecrets(message: DescMessage, seen = new Set<DescMessage>()): boolean {
-  if (seen.has(message)) return false;
+/** What fields are called that let whoever has them act. */
+const grantName = /(^|_)(key|token|secret|url)$/;
+
+/** Finds a field of a message, however deep, that holds a secret and is a wanted one. */
+function findSecret(
+  message: DescMessage,
+  isWanted: (field: DescField) => boolean = () => true,
+  seen = new Set<DescMessage>(),
+): DescField | undefined {
+  if (seen.has(message)) return undefined;
   seen.add(message);
-  return message.fields.some((field) => {
+  for (const field of message.fields) {
+    if (field.proto.options?.debugRedact === true && isWanted(field)) return field;
     const inner = field.fieldKind === "scalar" || field.fieldKind === "enum" ? undefined : field.message;
-    return field.proto.options?.debugRedact === true || (inner !== undefined && holdsSecrets(inner, seen));
-  });
+    const found = inner && findSecret(inner, isWanted, seen);
+    if (found) return found;
+  }
+  return undefined;
 }

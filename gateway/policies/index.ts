@@ -55,6 +55,7 @@ const enforcedElsewhere: readonly MethodOption[] = [
   "runsToCompletion",
   "relay",
   "duplex",
+  "grants",
 ];
 
 /** Refuses a method with an option that nothing makes true: a promise that nobody keeps is worse than none. */

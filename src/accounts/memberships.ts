@@ -36,6 +36,15 @@ export async function listMemberships(db: Queryable, userId: string): Promise<Me
   return rows.map((row) => ({ ...row, isDisabled: row.isDisabled === true }));
 }
 
+/** Finds what a user is in an account; undefined where it is no member. */
+export async function findRole(
+  db: Queryable,
+  { accountId, userId }: { readonly accountId: string; readonly userId: string },
+): Promise<Role | undefined> {
+  const found = db.sql.selectFrom("memberships").select("role").where("account_id", "=", accountId);
+  return (await found.where("user_id", "=", userId).executeTakeFirst())?.role;
+}
+
 /** Lists the owners and admins of an account, always in one order. */
 export async function listManagers(db: Queryable, accountId: string): Promise<Recipient[]> {
   return await db.sql

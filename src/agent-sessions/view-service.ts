@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { judgeGrant } from "../api-keys/grants.ts";
 import type { Call } from "../call.ts";
 import {
   type AgentViewService,
@@ -15,7 +16,7 @@ import type { Database } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { insertViewLink } from "../view-links/store.ts";
-import { assertMayLink, pageOf, viewKeyText } from "../view-links/view-keys.ts";
+import { pageOf, scopesOfLink, viewKeyText } from "../view-links/view-keys.ts";
 import { clientIdOf, findRunning } from "./agent-sessions.ts";
 
 export interface AgentViewParts {
@@ -37,6 +38,8 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     clientIdOf(call, clientId);
     const { session_id: sessionId } = await findRunning(db, call, id);
     const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
+    // The media server takes its tokens from every address.
+    await db.transaction((tx) => judgeGrant(tx, call.principal, { scopes: [guest.scope], addresses: [] }));
     const { url, token, room, identity, joinsWithin } = await guests.invite(call, guest);
     const expiresAt = timestampFromDate(new Date(clock.now() + joinsWithin));
     return create(MediaTokenSchema, { url, token, room, identity, expiresAt });
@@ -46,10 +49,10 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     const { principal } = call;
     const clientId = clientIdOf(call, said);
     const { session_id: sessionId, expires_at: sessionEnd } = await findRunning(db, call, id);
-    assertMayLink(principal);
     const token = { id: ids.next("vln"), secret: viewKeyText.newSecret() };
     const opensUntil = new Date(clock.now() + opensFor);
     await db.transaction(async (tx) => {
+      await judgeGrant(tx, principal, { scopes: scopesOfLink(true, true) });
       await insertViewLink(tx, {
         ...{ id: token.id, session_id: sessionId, control: true, name: clientId, expires_at: sessionEnd },
         made_by: principal.kind === "key" ? principal.keyId : principal.loginId,

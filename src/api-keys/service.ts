@@ -19,7 +19,7 @@ import { hashSecret } from "../platform/secrets/secrets.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { assertNetworks } from "./address-list.ts";
 import type { ApiKeys } from "./api-keys.ts";
-import { assertWithin, findMaker, type KeyMaker } from "./key-bounds.ts";
+import { type Grantor, judgeGrant } from "./grants.ts";
 import { prefixOf, statusOf, toKeyMessage, toKeyStatus } from "./key-message.ts";
 import { revokeWithEvent } from "./revocation.ts";
 import { allScopes } from "./scopes.ts";
@@ -41,16 +41,14 @@ const grace = 24 * 3_600_000;
 
 const keyId = idPattern("key");
 
-/** What is asked of a new key, within what its maker has. */
-function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker: KeyMaker) {
+/** What is asked of a new key; what is left out is as its maker has it. */
+function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker: Grantor) {
   const wanted = scopes.length > 0 ? scopes : maker.scopes;
-  const bounds = {
+  return {
     scopes: allScopes.filter((scope) => wanted.includes(scope)),
     expiresAt: expiresAt ? timestampDate(expiresAt) : maker.expiresAt,
     addresses: addresses.length > 0 ? addresses : maker.addresses,
   };
-  assertWithin(bounds, maker);
-  return bounds;
 }
 
 /** Finds a key that the caller may change. */
@@ -92,11 +90,10 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
       const id = call.ids.next("key");
       return call.commit(async (tx) => {
         await assertRoom(tx, accountId);
-        const maker = await findMaker(tx, call.principal);
         const { name } = request;
+        const maker = await judgeGrant(tx, call.principal, (grantor) => readBounds(request, grantor));
         const bounds = readBounds(request, maker);
-        const { createdBy, createdByKey } = maker;
-        const { row, token } = await makeKey(tx, { id, accountId, name, createdBy, createdByKey, ...bounds });
+        const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
         call.audit(tx, { subject: id, data: { name, ...auditedBounds(bounds) } });
         return { ...toKeyMessage(row, clock.now()), key: token };
       });
@@ -124,10 +121,8 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
           throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "rotated already" : status}` });
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
         const bounds = { scopes, addresses, expiresAt };
-        const maker = await findMaker(tx, call.principal);
-        assertWithin(bounds, maker);
-        const { createdBy, createdByKey } = maker;
-        const { row, token } = await makeKey(tx, { id, accountId, name, createdBy, createdByKey, ...bounds });
+        const maker = await judgeGrant(tx, call.principal, bounds);
+        const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });
         // Gateways that know the old key learn when it ends.

@@ -28,8 +28,8 @@ export interface NewKey {
   readonly secretHash: Buffer;
   readonly scopes: readonly string[];
   readonly createdAt?: Date | undefined;
-  readonly createdBy?: string | null | undefined;
-  readonly createdByKey?: string | null | undefined;
+  /** None: the operator. */
+  readonly maker?: { readonly userId: string | null; readonly keyId: string | null };
   readonly expiresAt?: Date | null | undefined;
   readonly addresses?: readonly string[] | undefined;
 }
@@ -59,8 +59,8 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefi
       name: key.name,
       secret_hash: key.secretHash,
       scopes: [...key.scopes],
-      created_by: key.createdBy ?? null,
-      created_by_key: key.createdByKey ?? null,
+      created_by: key.maker?.userId ?? null,
+      created_by_key: key.maker?.keyId ?? null,
       expires_at: key.expiresAt ?? null,
       addresses: [...(key.addresses ?? [])],
       ...(key.createdAt && { created_at: key.createdAt }),
@@ -70,10 +70,17 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefi
     .executeTakeFirst();
 }
 
+const selectKey = (tx: Tx, id: string, accountId: string) =>
+  tx.sql.selectFrom("api_keys").selectAll().where("id", "=", id).where("account_id", "=", accountId);
+
 /** Finds a key of an account, and locks it against its rotation and revocation. */
 export async function lockKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
-  const found = tx.sql.selectFrom("api_keys").selectAll().where("id", "=", id).where("account_id", "=", accountId);
-  return found.forUpdate().executeTakeFirst();
+  return selectKey(tx, id, accountId).forUpdate().executeTakeFirst();
+}
+
+/** The same, for one of many who use it at once. */
+export async function shareKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
+  return selectKey(tx, id, accountId).forShare().executeTakeFirst();
 }
 
 /** Counts the keys of an account that are good and have not been rotated. */

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { judgeGrant } from "../api-keys/grants.ts";
 import { keyBearers } from "../api-keys/key-bearer.ts";
 import { parseToken } from "../api-keys/token.ts";
 import type { Brakes } from "../brakes/brakes.ts";
@@ -67,6 +68,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
     const row = { id, key_id: client.id, secret_hash: hashSecret(secret), scopes, expires_at: new Date(ends) };
     await db.transaction(async (tx) => {
+      await judgeGrant(tx, principal, { scopes });
       tx.send(tx.sql.insertInto("key_tokens").values(row));
       audit.record(tx, {
         ...{ accountId: principal.accountId, actor: { kind: "key", id: client.id, name: principal.name }, call },

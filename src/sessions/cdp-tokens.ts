@@ -4,7 +4,7 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import { findTokens, type SessionTokenRow, tokenCredential } from "./session-tokens.ts";
 
 /** The scope that connecting needs; a token has no other. */
-const scope = "sessions:write";
+export const cdpScope = "sessions:write";
 
 /** How tokens for the CDP connections of a session are written. */
 export const cdpTokenText = tokenText("phc_", "cdp");
@@ -68,7 +68,9 @@ export function cdpTokenBearers(db: Database): BearerKind {
     parse: cdpTokenText.parse,
     async find(ids) {
       const rows = await db.named<CdpTokenRow>(findStatement, [ids]);
-      return new Map(rows.map((row) => [row.id, { ...tokenCredential(row, { scope }), opensUntil: row.opens_until }]));
+      return new Map(
+        rows.map((row) => [row.id, { ...tokenCredential(row, { scope: cdpScope }), opensUntil: row.opens_until }]),
+      );
     },
   };
 }

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { judgeGrant } from "../api-keys/grants.ts";
 import type { Call } from "../call.ts";
 import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
 import {
@@ -17,7 +18,7 @@ import { failFields } from "../platform/errors.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
 import type { Relay, ServiceImplementation } from "../registry.ts";
-import { cdpTokenText, insertCdpToken, revokeCdpTokens } from "./cdp-tokens.ts";
+import { cdpScope, cdpTokenText, insertCdpToken, revokeCdpTokens } from "./cdp-tokens.ts";
 import { noSession } from "./ended-session.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -57,6 +58,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       const opensUntil = new Date(clock.now() + opensFor);
       const madeBy = principal.kind === "key" ? principal.keyId : principal.loginId;
       return call.commit(async (tx) => {
+        await judgeGrant(tx, principal, { scopes: [cdpScope] });
         const secretHash = hashSecret(token.secret);
         await insertCdpToken(tx, { id: token.id, sessionId, madeBy, secretHash, opensUntil });
         call.audit(tx, { subject: sessionId, data: { opens_until: opensUntil.toISOString() } });

@@ -1,6 +1,7 @@
 import { insertMembership } from "../accounts/memberships.ts";
 import { findAccount, lockAccount } from "../accounts/store.ts";
 import { canonicalEmail, findUser } from "../accounts/users.ts";
+import { judgeGrant, membershipAs } from "../api-keys/grants.ts";
 import { userActor } from "../audit/audit-log.ts";
 import type { AuditLog, Call, Principal } from "../call.ts";
 import type { Mailer } from "../mail/mailer.ts";
@@ -100,12 +101,20 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
       const { accountId } = by;
       const [email, now, token] = [canonicalEmail(request.email), clock.now(), randomText(tokenLength)];
       await lockAccount(tx, accountId);
+      const { userId: invited_by, keyId: invited_by_key } = await judgeGrant(tx, by, membershipAs(role));
       if (await findMember(tx, accountId, { email })) {
         throw fail("conflict", {}, { detail: `${email} is a member of the account` });
       }
       await assertSendsLeft(tx, accountId, now);
-      const sender = { invited_by: by.userId ?? null, invited_by_key: by.kind === "key" ? by.keyId : null };
-      const invite = { id, account_id: accountId, email, role, ...sender, token_hash: hashSecret(token) };
+      const invite = {
+        id,
+        account_id: accountId,
+        email,
+        role,
+        invited_by,
+        invited_by_key,
+        token_hash: hashSecret(token),
+      };
       const row = await upsertInvite(tx, { ...invite, now: new Date(now), expires_at: new Date(now + goodFor) });
       const { name } = await findAccount(tx, accountId);
       await mailer.send(tx, {

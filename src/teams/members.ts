@@ -1,5 +1,6 @@
 import { lockAccount } from "../accounts/store.ts";
 import type { Role } from "../accounts/tables.ts";
+import { isAbove, judgeGrant, membershipAs } from "../api-keys/grants.ts";
 import type { MemberKeys } from "../api-keys/member-keys.ts";
 import type { LoginPrincipal, Principal } from "../call.ts";
 import type { Mailer } from "../mail/mailer.ts";
@@ -40,26 +41,19 @@ export interface MembersParts {
   readonly memberKeys: MemberKeys;
 }
 
-/** What a caller is in its account by now, whatever its gateway knew. A key is nobody's but the account's. */
-async function roleOf(tx: Tx, principal: Principal): Promise<Role> {
-  if (principal.kind === "key") return "admin";
-  // One who was removed a moment ago may do nothing more.
-  return (await findMember(tx, principal.accountId, principal))?.role ?? "member";
-}
-
 const noMember = () => fail("not-found", {}, { detail: "no member has this id" });
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
 /** Makes what changes the members of accounts. */
 export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts): Members {
   /** Finds a member whose account is locked, so that of two owners who go at once one stays. */
-  async function lock(tx: Tx, by: Principal, id: string): Promise<{ member: MemberRow; role: Role }> {
+  async function lock(tx: Tx, by: Principal, id: string): Promise<MemberRow> {
     await lockAccount(tx, by.accountId);
-    const [member, role] = [await findMember(tx, by.accountId, { id }), await roleOf(tx, by)];
+    const [member, { role }] = [await findMember(tx, by.accountId, { id }), await judgeGrant(tx, by, {})];
     if (!member) throw noMember();
     if (role === "member") throw forbidden("a member changes nobody's role, and removes nobody");
     if (member.role === "owner" && role !== "owner") throw forbidden("only an owner demotes or removes an owner");
-    return { member, role };
+    return member;
   }
 
   async function assertOwnerStays(tx: Tx, { role, account_id: accountId }: MemberRow): Promise<void> {
@@ -86,9 +80,9 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
 
   return {
     async setRole(tx, by, id, role) {
-      const { member, role: own } = await lock(tx, by, id);
+      const member = await lock(tx, by, id);
       if (role === undefined || role === member.role) return { member, before: member.role };
-      if (role === "owner" && own !== "owner") throw forbidden("only an owner makes an owner");
+      if (isAbove(role, member.role)) await judgeGrant(tx, by, membershipAs(role));
       if (role !== "owner") await assertOwnerStays(tx, member);
       await updateRole(tx, id, role);
       const changed = { ...member, role };
@@ -96,7 +90,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
       return { member: changed, before: member.role };
     },
     async remove(tx, by, id, keepKeys) {
-      const { member } = await lock(tx, by, id);
+      const member = await lock(tx, by, id);
       // Whoever removes themselves leaves: there is nobody to keep the keys.
       return end(tx, member, by, keepKeys && member.user_id !== by.userId ? "pass" : "revoke");
     },

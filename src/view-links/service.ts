@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { judgeGrant } from "../api-keys/grants.ts";
 import type { Call } from "../call.ts";
 import {
   type CreateViewLinkRequest,
@@ -20,7 +21,7 @@ import { hashSecret } from "../platform/secrets/secrets.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { insertViewLink, listViewLinks, revokeViewLink, type ViewLinkRow } from "./store.ts";
-import { assertMayLink, pageOf, viewKeyText } from "./view-keys.ts";
+import { pageOf, scopesOfLink, viewKeyText } from "./view-keys.ts";
 
 export interface ViewLinkServiceParts {
   readonly db: Database;
@@ -54,11 +55,11 @@ export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImple
   async function createLink(call: Call, { id: sessionId, control, name, ...request }: CreateViewLinkRequest) {
     await sessions.assertRunning(call, sessionId);
     const { principal } = call;
-    assertMayLink(principal);
     const token = { id: call.ids.next("vln"), secret: viewKeyText.newSecret() };
     const { expiresInSeconds = defaultSeconds } = request;
     const expiresAt = new Date(clock.now() + expiresInSeconds * 1_000);
     return call.commit(async (tx) => {
+      await judgeGrant(tx, principal, { scopes: scopesOfLink(control) });
       const row = await insertViewLink(tx, {
         ...{ id: token.id, session_id: sessionId, control, name, expires_at: expiresAt },
         made_by: principal.kind === "key" ? principal.keyId : principal.loginId,

@@ -1,7 +1,5 @@
-import type { Principal } from "../call.ts";
 import type { BearerKind, Credential } from "../identity/bearer-kind.ts";
 import { tokenText } from "../identity/token-text.ts";
-import { fail } from "../platform/errors.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { findTokens, type SessionTokenRow, tokenCredential } from "../sessions/session-tokens.ts";
 
@@ -11,11 +9,12 @@ const viewScope = "sessions:read";
 /** How the tokens of view links are written. */
 export const viewKeyText = tokenText("phv_", "vln");
 
-/** Throws for who lacks what every link gives. */
-export function assertMayLink({ scopes, kind }: Principal): void {
-  if (scopes.has(viewScope)) return;
-  throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${viewScope}, which a link gives` });
-}
+/** What its maker needs to let others control by a link; for one person it is the GUI control key of an agent session. */
+const controlScope = (isForOne: boolean): string => (isForOne ? "agent_sessions:write" : "sessions:write");
+
+/** The scopes that a link gives of its session. */
+export const scopesOfLink = (control: boolean, isForOne = false): string[] =>
+  control ? [viewScope, controlScope(isForOne)] : [viewScope];
 
 /** Address of the page that a link leads to. */
 export const pageOf = (publicUrl: string, key: string): string => `${publicUrl}/live#${key}`;
@@ -32,11 +31,12 @@ const findStatement = findTokens("view-key-find", "view_links", [
   ...["name as link_name", "control", "expires_at", "client_id", "opens_until"],
 ]);
 
-/** A link is good for its own time, and no longer than its maker. */
+/** A link is good for its own time, and no longer than its maker, nor for control once its maker may not. */
 function toCredential(row: ViewKeyRow): Credential {
-  const { link_name: name, control: mayControl, expires_at: ownEnd, ends_at: makersEnd } = row;
+  const { link_name: name, control, expires_at: ownEnd, ends_at: makersEnd, scopes: makers } = row;
   const { client_id: clientId, opens_until: opensUntil } = row;
   const expiresAt = makersEnd && makersEnd < ownEnd ? makersEnd : ownEnd;
+  const mayControl = control && (makers?.includes(controlScope(clientId !== null)) ?? true);
   const person = clientId === null ? {} : { person: { linkId: row.id, clientId } };
   const credential = tokenCredential(row, { scope: viewScope, mayControl, name, ...person });
   return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };

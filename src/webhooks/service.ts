@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { lockAccount } from "../accounts/store.ts";
+import { judgeGrant } from "../api-keys/grants.ts";
 import type { Call } from "../call.ts";
 import {
   type CreateWebhookRequest,
@@ -50,6 +51,9 @@ const most = { active: 10, all: 100 };
 
 const endpointId = idPattern("whk");
 
+/** What lets a caller decide where events go, and how they are signed. */
+const secretGrant = { scopes: ["webhooks:write"] };
+
 /** Makes the implementation of WebhookService. */
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
   const { db, clock, sealer, work, sender } = parts;
@@ -78,6 +82,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
     const id = call.ids.next("whk");
     const secret = newSecret();
     return call.commit(async (tx) => {
+      await judgeGrant(tx, call.principal, secretGrant);
       await assertRoom(tx, accountId, ["active", "all"]);
       const now = new Date(clock.now());
       const row = await insertEndpoint(tx, {
@@ -95,6 +100,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
     const changes = readChanges(request);
     if (changes.url !== undefined) await sender.check(changes.url);
     return db.transaction(async (tx) => {
+      await judgeGrant(tx, call.principal, secretGrant);
       const before = await lockOwn(tx, call, id);
       if (changes.active && !before.active) await assertRoom(tx, accountId, ["active"]);
       const now = new Date(clock.now());
@@ -109,6 +115,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
   async function rotateSecret(call: Call, id: string) {
     const secret = newSecret();
     return call.commit(async (tx) => {
+      await judgeGrant(tx, call.principal, secretGrant);
       const row = await lockOwn(tx, call, id);
       const now = clock.now();
       const graceEnds = new Date(now + graceMs);

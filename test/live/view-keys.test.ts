@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { passKey } from "../../src/api-keys/store.ts";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
 import { admitPerson } from "../../src/view-links/one-viewer.ts";
 import { insertViewLink } from "../../src/view-links/store.ts";
@@ -66,6 +67,15 @@ test("a link for one person opens in its time, and from then on for the viewer w
   await expect(enter("late")).rejects.toMatchObject({ slug: "expired-key" });
   await expect(bearers.lookUpAfresh(unused)).rejects.toMatchObject({ slug: "expired-key" });
   now = madeAt;
+});
+
+test("a link lets nobody control any more once its key may not", async () => {
+  const { bearers, running } = scene;
+  const { bearer, keyId } = await makeLink();
+  expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ mayControl: true });
+  const cut = { createdBy: null, scopes: ["sessions:read"] };
+  await running.app.db.transaction((tx) => passKey(tx, keyId, cut));
+  expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ mayControl: false });
 });
 
 test("a link ends with the key that has made it", async () => {

@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { insertAccount } from "../../src/accounts/store.ts";
+import { createKey } from "../../src/api-keys/api-keys.ts";
 import { allScopes } from "../../src/api-keys/scopes.ts";
 import { type App, type AppOptions, createApp } from "../../src/app.ts";
 import type { Attempt, Call, Principal } from "../../src/call.ts";
@@ -58,12 +59,15 @@ export async function startSessionsApp(
     },
     async caller(tier = "enterprise") {
       const accountId = app.ids.next("acc");
-      await app.db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier }));
+      const { id: keyId } = await app.db.transaction(async (tx) => {
+        await insertAccount(tx, { id: accountId, name: "Test", tier });
+        return createKey(tx, app.ids, { accountId, name: "Test" });
+      });
       const principal = {
         kind: "key",
         name: "Test",
         accountId,
-        keyId: app.ids.next("key"),
+        keyId,
         tier,
         overrides: [],
         scopes: new Set(allScopes),
