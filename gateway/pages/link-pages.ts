@@ -14,6 +14,8 @@ interface LinkField {
   readonly hint?: string;
   readonly type: "text" | "email" | "password";
   readonly autocomplete: string;
+  /** It is shown once the method has asked for it. */
+  readonly isOptional?: true;
 }
 
 /** One way to use a link: a form, and the method that takes it with the token. */
@@ -52,6 +54,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
     about: "The address to which the mail went becomes yours here. Then you can log in.",
     forms: [
       {
+        fields: [{ ...newPassword, isOptional: true }],
         button: "Verify the address",
         path: "/v1/auth/verify-email",
         done: "The address is verified. You can log in now.",
@@ -184,10 +187,10 @@ const headers = {
 
 function formOf(form: LinkForm, index: number): Html {
   const { heading, fields = [], button, path, verb = "POST", tokenName = "token", done } = form;
-  const inputs = fields.map(({ name, label, hint, type, autocomplete }) => {
+  const inputs = fields.map(({ name, label, hint, type, autocomplete, isOptional }) => {
     const id = `${name}-${index}`;
-    return html`<label for="${id}">${label}${hint && html` <span class="rule">${hint}</span>`}</label>
-<input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}" required>
+    return html`<div${isOptional && html` hidden`}><label for="${id}">${label}${hint && html` <span class="rule">${hint}</span>`}</label>
+<input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}" required${isOptional && html` disabled`}></div>
 `;
   });
   return html`${heading && html`<h3>${heading}</h3>\n`}<form data-path="${path}" data-verb="${verb}" data-token-name="${tokenName}" data-done="${done}">

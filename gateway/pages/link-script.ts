@@ -33,7 +33,13 @@ function show(name, value) {
   pre.prepend(copy);
   outcome.after(...main.querySelectorAll("h4, pre"), heading, pre);
 }
+function reveal(input) {
+  if (!input?.disabled) return;
+  input.disabled = false;
+  input.parentElement.hidden = false;
+}
 function faultOf({ title, detail, errors = [] }, form) {
+  for (const { field } of errors) reveal(form.elements[field]);
   const labelOf = (field) => form.elements[field]?.labels[0].firstChild.textContent ?? field;
   const faults = errors.map(({ field, message }) => labelOf(field) + " " + message);
   const said = faults.length > 0 ? faults.join("; ") : detail ?? title;

@@ -1,4 +1,5 @@
 import type { Selectable } from "kysely";
+import { failFields } from "../platform/errors.ts";
 import type { Id } from "../platform/ids.ts";
 import { isTaken, type Queryable, type Tx } from "../platform/postgres/database.ts";
 import { insertMembership } from "./memberships.ts";
@@ -15,6 +16,10 @@ const pendingFor = 86_400_000;
 export function canonicalEmail(email: string): string {
   return email.trim().toLowerCase();
 }
+
+const passwordNeeded = {
+  password: "is needed, because the address was signed up with more than once: choose the one to log in with",
+};
 
 /** When the sign-ups that lapse now were made. */
 const lapsedAt = (now: number): Date => new Date(now - pendingFor);
@@ -79,12 +84,18 @@ export async function insertUser(
   return row !== undefined;
 }
 
+/** Notes that an address with a pending sign-up was signed up with again: that password proves nothing any more. */
+export async function contestSignUp(db: Queryable, email: string): Promise<void> {
+  const update = db.sql.updateTable("users").set({ pending_contested: true }).where("email", "=", email);
+  await update.where("email_verified_at", "is", null).execute();
+}
+
 /** How an address was verified, and when. */
 export interface Verification {
   readonly membershipId: Id<"mem">;
   readonly now: Date;
-  /** The password of the sign-up is dropped: only who has the mailbox is known, and somebody else may have chosen it. */
-  readonly dropsPassword: boolean;
+  /** Takes the place of the sign-up's password, which somebody else may have chosen; null: there is none from now on. */
+  readonly passwordHash: string | null | undefined;
 }
 
 /** A user whose address is verified, and the account that was made by it. */
@@ -97,20 +108,21 @@ export interface VerifiedUser {
 
 /**
  * Verifies a user's address, and makes the account of the sign-up; undefined when the user has gone. Of two who verify at
- * once one makes the account.
+ * once one makes the account. Throws `validation-failed` where the sign-up's password would do for one that was repeated.
  */
 export async function verifyUser(tx: Tx, id: string, verification: Verification): Promise<VerifiedUser | undefined> {
-  const { membershipId, now, dropsPassword } = verification;
+  const { membershipId, now, passwordHash } = verification;
   const row = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
   if (!row || row.email_verified_at) return row && { user: row, madeAccountId: undefined, inviteHash: null };
   const { pending_account_id: accountId, pending_account_name: name, pending_invite: inviteHash } = row;
+  if (row.pending_contested && passwordHash === undefined) throw failFields("validation-failed", passwordNeeded);
   if (accountId !== null) {
     await insertAccount(tx, { id: `acc_${accountId.slice("acc_".length)}`, name: name ?? row.name, tier: "free" });
     await insertMembership(tx, { id: membershipId, accountId, userId: id, role: "owner", createdAt: now });
   }
   const update = tx.sql.updateTable("users").set({
     ...{ email_verified_at: now, pending_account_id: null, pending_account_name: null, pending_invite: null },
-    ...(dropsPassword && { password_hash: null }),
+    ...(passwordHash !== undefined && { password_hash: passwordHash }),
   });
   const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
   return { user, madeAccountId: accountId ?? undefined, inviteHash };

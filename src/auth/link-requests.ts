@@ -7,7 +7,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { Work } from "../work/work.ts";
 import { defineWork, type WorkKind } from "../work/work-kind.ts";
-import { makeMailToken } from "./mail-tokens.ts";
+import { dropVerifications, makeMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 
 const most = { strangers: 5, knownNetwork: 5, what: "links were asked for this address" };
@@ -54,6 +54,7 @@ export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
   async function send(tx: Tx, { kind, email }: LinkRequest): Promise<void> {
     const user = await findUserByEmail(tx, email, clock.now());
     if (!user || (kind === "verify-email" && user.email_verified_at)) return;
+    if (kind === "verify-email") await dropVerifications(tx, user.id);
     const token = await makeMailToken(tx, kind, { userId: user.id, email }, clock.now());
     await mailer.send(tx, write[kind](user, token));
   }

@@ -41,7 +41,7 @@ export function createLogIn(parts: AuthServiceParts) {
     async consumeMagicLink(call: Call, { token, accountId }: ConsumeMagicLinkRequest): Promise<Login> {
       return db.transaction(async (tx) => {
         const { userId } = await useMailToken(tx, "magic-link", token, clock.now());
-        return open(tx, call, await verify(tx, call, { userId, dropsPassword: true }), accountId);
+        return open(tx, call, await verify(tx, call, { userId, passwordHash: null }), accountId);
       });
     },
   };

@@ -79,6 +79,11 @@ export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, n
   return row;
 }
 
+/** Ends the links of a user that verify its address. */
+export async function dropVerifications(tx: Tx, userId: string): Promise<void> {
+  await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "=", "verify-email").execute();
+}
+
 /** What whoever has taken a user over could else take away by any further change. */
 const waysBack: readonly MailTokenKind[] = ["undo-email-change", "account-restore"];
 

@@ -2,9 +2,12 @@ import type { Client } from "../logins/client.ts";
 import { type Mail, mailTo, type Recipient } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 
+const signedUpAgain =
+  "It was signed up with more than once, maybe not by you alone: the page asks you for the password to have.";
+
 /** The mails about signing up and logging in. */
 export interface AuthMails {
-  verification(user: Recipient, token: string): Mail;
+  verification(user: Recipient & { readonly pending_contested?: boolean }, token: string): Mail;
   magicLink(user: Recipient, token: string): Mail;
   passwordReset(user: Recipient, token: string): Mail;
   passwordChanged(user: Recipient): Mail;
@@ -29,6 +32,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
         subject: "Verify your e-mail address",
         lines: [
           "somebody has signed up to Pilothouse with this address. The link verifies it, and is good for 24 hours.",
+          ...(user.pending_contested ? [signedUpAgain] : []),
           notYou,
         ],
         button: { label: "Verify the address", url: link("verify-email", token) },

@@ -27,7 +27,7 @@ export function createPasswordReset(parts: AuthServiceParts) {
     const { network, family } = clientOf(call);
     await db.transaction(async (tx) => {
       const { userId } = await useMailToken(tx, "password-reset", token, now);
-      const user = await verify(tx, call, { userId, dropsPassword: true });
+      const user = await verify(tx, call, { userId, passwordHash: null });
       await updatePassword(tx, userId, passwordHash);
       await dropMailTokens(tx, userId);
       await logins.end(tx, { userId });

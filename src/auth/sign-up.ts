@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { canonicalEmail, findUserByEmail, insertUser, type UserRow } from "../accounts/users.ts";
+import { canonicalEmail, contestSignUp, findUserByEmail, insertUser, type UserRow } from "../accounts/users.ts";
 import type { Call } from "../call.ts";
 import {
   type SignUpRequest,
@@ -14,7 +14,7 @@ import { clientOf } from "../logins/client.ts";
 import { assertUncommon } from "../passwords/common-passwords.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
-import { makeMailToken, useMailToken } from "./mail-tokens.ts";
+import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 import type { AuthServiceParts } from "./service.ts";
 import { createVerification } from "./verification.ts";
@@ -34,10 +34,22 @@ export function createSignUp(parts: AuthServiceParts) {
     await mailer.send(tx, mails.verification(user, token));
   }
 
-  /** The mail of a sign-up that is pending may have been lost; nobody shall fill a mailbox by it. */
-  async function sendAgain(email: string): Promise<void> {
+  /**
+   * Answers a sign-up with an address that has one already: its mail may have been lost, or be that of a stranger's. Nobody
+   * shall fill a mailbox by it. Whether the address is verified is told neither in words nor by time.
+   */
+  async function refuseAgain(email: string): Promise<never> {
+    await contestSignUp(db, email);
     const counted = await brakes.count([{ name: `verify-email ${email}`, limit: most.mails }]);
     if (counted) await linkRequests.ask({ kind: "verify-email", email });
+    throw fail("email-already-registered");
+  }
+
+  async function hashNew(token: string, password: string): Promise<string> {
+    // Guesses at tokens are to cost no hash.
+    const { email } = await findMailToken(db, "verify-email", token, clock.now());
+    assertUncommon(password, email);
+    return passwords.hash(password);
   }
 
   return {
@@ -50,27 +62,27 @@ export function createSignUp(parts: AuthServiceParts) {
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);
-      const found = await findUserByEmail(db, email, clock.now());
-      // Whether it is verified is told neither in words nor by time.
-      if (found) await sendAgain(email);
-      if (found) throw fail("email-already-registered");
+      if (await findUserByEmail(db, email, clock.now())) return refuseAgain(email);
       const passwordHash = await passwords.hash(request.password);
       const name = request.name ?? email.split("@", 1)[0] ?? email;
       const id = ids.next("usr");
       const account = { id: ids.next("acc"), name: request.accountName ?? name };
       const joined = invite ? { inviteHash: invite.token_hash } : { account };
-      await db.transaction(async (tx) => {
+      const isNew = await db.transaction(async (tx) => {
         const user = { id, email, name, passwordHash, ...joined, createdAt: new Date(clock.now()) };
-        if (!(await insertUser(tx, user))) throw fail("email-already-registered");
-        await sendVerification(tx, user);
+        const isInserted = await insertUser(tx, user);
+        if (isInserted) await sendVerification(tx, user);
+        return isInserted;
       });
+      if (!isNew) return refuseAgain(email);
       return create(SignUpResponseSchema, { userId: id, accountId: invite?.account_id ?? account.id, email });
     },
 
-    async verifyEmail(call: Call, { token }: VerifyEmailRequest): Promise<VerifyEmailResponse> {
+    async verifyEmail(call: Call, { token, password }: VerifyEmailRequest): Promise<VerifyEmailResponse> {
+      const passwordHash = password === undefined ? undefined : await hashNew(token, password);
       return db.transaction(async (tx) => {
         const { userId } = await useMailToken(tx, "verify-email", token, clock.now());
-        const { email, email_verified_at: at } = await verify(tx, call, { userId, dropsPassword: false });
+        const { email, email_verified_at: at } = await verify(tx, call, { userId, passwordHash });
         return create(VerifyEmailResponseSchema, { userId, email, ...(at && { verifiedAt: timestampFromDate(at) }) });
       });
     },

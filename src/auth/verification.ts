@@ -1,17 +1,15 @@
-import { type UserRow, verifyUser } from "../accounts/users.ts";
+import { type UserRow, type Verification, verifyUser } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
 import type { AuditLog, Call } from "../call.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Invites } from "../teams/invites.ts";
-import { invalidMailToken } from "./mail-tokens.ts";
+import { dropVerifications, invalidMailToken } from "./mail-tokens.ts";
 
 /** Whose address is verified, by which kind of link. */
-export interface VerificationRequest {
+export interface VerificationRequest extends Pick<Verification, "passwordHash"> {
   readonly userId: string;
-  /** The link was not that of the sign-up: whoever follows it has the mailbox, and need not have chosen the password. */
-  readonly dropsPassword: boolean;
 }
 
 /** Makes what verifies the address of whoever has followed a link. Throws `invalid-auth-token` when the user has gone. */
@@ -26,10 +24,11 @@ export function createVerification({
   readonly audit: AuditLog;
   readonly invites: Invites;
 }) {
-  return async (tx: Tx, call: Call, { userId, dropsPassword }: VerificationRequest): Promise<UserRow> => {
+  return async (tx: Tx, call: Call, { userId, passwordHash }: VerificationRequest): Promise<UserRow> => {
     const [membershipId, now] = [ids.next("mem"), new Date(clock.now())];
-    const verified = await verifyUser(tx, userId, { membershipId, now, dropsPassword });
+    const verified = await verifyUser(tx, userId, { membershipId, now, passwordHash });
     if (!verified) throw invalidMailToken();
+    await dropVerifications(tx, userId);
     const { user, madeAccountId, inviteHash } = verified;
     if (madeAccountId !== undefined) {
       const made = { accountId: madeAccountId, action: "account.create", subject: madeAccountId };

@@ -91,17 +91,37 @@ test("a wrong password and an unknown address are told in the same words", async
 });
 
 describe("a sign-up", () => {
-  test("that is repeated gets its mail again, and keeps its first password", async () => {
-    const { email, password } = await signUpOnly();
-    await mailToken(email);
-    const again = await gateway.call("REST", signUp, {
-      email: email.toUpperCase(),
-      password: "somebody else's choice",
-    });
-    expect(again.slug).toBe("email-already-registered");
+  test("that is repeated gets another link, which asks for the password, and the older ones end", async () => {
+    const { email, password: first } = await signUpOnly();
+    const stale = await mailToken(email);
+    const repeated = { email: email.toUpperCase(), password: "somebody else's choice" };
+    expect((await gateway.call("REST", signUp, repeated)).slug).toBe("email-already-registered");
     const token = await mailToken(email);
-    expect((await gateway.call("REST", verifyEmail, { token })).slug).toBe("");
+    const password = "the choice of the mailbox's owner";
+    expect((await gateway.call("REST", verifyEmail, { token: stale, password })).slug).toBe("invalid-auth-token");
+    const bare = await gateway.call("REST", verifyEmail, { token });
+    expect([bare.slug, bare.answer.errors]).toMatchObject(["validation-failed", [{ field: "password" }]]);
+    expect((await gateway.call("REST", verifyEmail, { token, password })).slug).toBe("");
+    for (const wrong of [first, repeated.password])
+      expect((await logInAs({ email, password: wrong })).slug).toBe("invalid-credentials");
     expect((await logInAs({ email, password })).slug).toBe("");
+  });
+
+  test("that is repeated before the link of the first is mailed is as doubtful", async () => {
+    const who = { email: freshEmail(), password: goodPassword };
+    await Promise.all([gateway.call("REST", signUp, who), gateway.call("REST", signUp, who)]);
+    await expect.poll(() => gateway.mailbox.waiting(who.email).length).toBe(2);
+    const tokens = [await mailToken(who.email), await mailToken(who.email)];
+    for (const token of tokens) expect((await gateway.call("REST", verifyEmail, { token })).slug).not.toBe("");
+  });
+
+  test("is verified once, and lets its link set no password afterwards", async () => {
+    const { email, password } = await signUpOnly();
+    const token = await mailToken(email);
+    const magic = await linkFor(email, requestMagicLink);
+    expect((await gateway.call("REST", consumeMagicLink, { token: magic })).slug).toBe("");
+    expect((await gateway.call("REST", verifyEmail, { token, password })).slug).toBe("invalid-auth-token");
+    expect((await logInAs({ email, password })).slug).toBe("invalid-credentials");
   });
 
   test("lapses after a day", async () => {

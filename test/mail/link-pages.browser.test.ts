@@ -67,6 +67,21 @@ test("who signs up presses a button to verify, logs in by a link, and sets anoth
   expect([...verifying.faults, ...loggingIn.faults]).toEqual([]);
 }, 120_000);
 
+test("the page asks for a password where the address was signed up with more than once", async () => {
+  const email = freshEmail();
+  for (const password of ["the phrase of a stranger", "the phrase of the owner"])
+    await rest("/v1/auth/signup", { email, password });
+  await openLink("verify-email", email);
+  const { page } = await openLink("verify-email", email);
+  expect(await page.getByLabel("New password").isVisible()).toBe(false);
+  await page.getByRole("button", { name: "Verify the address" }).click();
+  await outcome(page).getByText("New password is needed").waitFor();
+  await page.getByLabel("New password").fill("the phrase of the owner");
+  await page.getByRole("button", { name: "Verify the address" }).click();
+  await outcome(page).getByText("The address is verified").waitFor();
+  expect(await rest("/v1/auth/login", { email, password: "the phrase of the owner" })).toMatchObject({ status: 200 });
+}, 120_000);
+
 test("who is invited joins by signing up on the page, or by logging in there", async () => {
   const developer = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
   const grace = freshEmail();
