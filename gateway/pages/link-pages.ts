@@ -139,6 +139,17 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
       },
     ],
   },
+  keys: {
+    title: "Revoke your API keys",
+    about: "All keys that you have made end at once, in every account. Programs that use them stop.",
+    forms: [
+      {
+        button: "Revoke my keys",
+        path: "/v1/auth/keys/revoke",
+        done: "Your keys are revoked. Make new ones for the programs that need them.",
+      },
+    ],
+  },
   "status/confirm": {
     title: "Subscribe to the status",
     about: "You get a mail when an incident opens, changes and ends. Each of them has a link to end that.",

@@ -124,19 +124,19 @@ export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiK
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** Whose keys are meant: those that a user has made in an account. */
+/** Whose keys are meant: those that a user has made, in one account or in all. */
 export interface KeyMakerId {
-  readonly accountId: string;
+  readonly accountId?: string;
   readonly userId: string;
 }
 
-/** Finds the keys that a user has made in an account and that are good, and locks them. */
+/** Finds the keys that a user has made and that are good, and locks them. */
 export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyMakerId, now: Date): Promise<ApiKeyRow[]> {
   return tx.sql
     .selectFrom("api_keys")
     .selectAll()
-    .where("account_id", "=", accountId)
     .where("created_by", "=", userId)
+    .$if(accountId !== undefined, (keys) => keys.where("account_id", "=", accountId ?? ""))
     .where("revoked_at", "is", null)
     .where((where) => where.or([where("expires_at", "is", null), where("expires_at", ">", now)]))
     .orderBy("id")

@@ -14,6 +14,7 @@ export const validFor: Readonly<Record<MailTokenKind, number>> = {
   "email-change": 1_440 * minute,
   "undo-email-change": 4_320 * minute,
   "account-restore": 10_080 * minute,
+  keys: 4_320 * minute,
 };
 
 /** Five bits a character: 200 random bits. */
@@ -85,7 +86,7 @@ export async function dropVerifications(tx: Tx, userId: string): Promise<void> {
 }
 
 /** What whoever has taken a user over could else take away by any further change. */
-const waysBack: readonly MailTokenKind[] = ["undo-email-change", "account-restore"];
+const waysBack: readonly MailTokenKind[] = ["undo-email-change", "account-restore", "keys"];
 
 /** Makes the links of a user that were not followed yet good for nothing, but for those that undo something. */
 export async function dropMailTokens(tx: Tx, userId: string): Promise<void> {

@@ -5,12 +5,15 @@ import type { Mailer } from "../mail/mailer.ts";
 const signedUpAgain =
   "It was signed up with more than once, maybe not by you alone: the page asks you for the password to have.";
 
+const revokesKeys = "If you do not know one of them, revoke them all: the link is good once, for 72 hours.";
+
 /** The mails about signing up and logging in. */
 export interface AuthMails {
   verification(user: Recipient & { readonly pending_contested?: boolean }, token: string): Mail;
   magicLink(user: Recipient, token: string): Mail;
   passwordReset(user: Recipient, token: string): Mail;
-  passwordChanged(user: Recipient): Mail;
+  /** `keys`: what the user's keys are called, and with what they begin; the token is that of the link that revokes them. */
+  passwordChanged(user: Recipient, keys: readonly string[], token: string): Mail;
   newDevice(user: Recipient, client: Client): Mail;
   /** To the new address, of which nobody knows yet whose it is. */
   emailChange(user: Recipient, token: string): Mail;
@@ -49,13 +52,15 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
         lines: ["the link sets another password, once, within 30 minutes, and ends all your logins.", notYou],
         button: { label: "Set another password", url: link("password-reset", token) },
       }),
-    passwordChanged: (user) =>
+    passwordChanged: (user, keys, token) =>
       security(user, {
         subject: "Your password was changed",
         lines: [
           "your password was changed, and your other logins have ended.",
           "If it was not you, ask for a link to set another password at once.",
+          ...(keys.length > 0 ? ["These API keys, which you have made, go on:", ...keys, revokesKeys] : []),
         ],
+        ...(keys.length > 0 && { button: { label: "Revoke the keys", url: link("keys", token) } }),
       }),
     newDevice: (user, { address, family }) =>
       security(user, {

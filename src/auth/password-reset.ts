@@ -1,23 +1,21 @@
 import { create } from "@bufbuild/protobuf";
 import { type Empty, EmptySchema } from "@bufbuild/protobuf/wkt";
 import { listMemberships } from "../accounts/memberships.ts";
-import { updatePassword } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
 import type { Call } from "../call.ts";
 import type { ConfirmPasswordResetRequest } from "../gen/pilothouse/v1/auth_pb.ts";
 import { clientOf } from "../logins/client.ts";
 import { noteDevice } from "../logins/store.ts";
 import { assertUncommon } from "../passwords/common-passwords.ts";
-import { dropMailTokens, findMailToken, useMailToken } from "./mail-tokens.ts";
-import { createAuthMails } from "./mails.ts";
+import { findMailToken, useMailToken } from "./mail-tokens.ts";
+import { keepPassword } from "./new-password.ts";
 import type { AuthServiceParts } from "./service.ts";
 import { createVerification } from "./verification.ts";
 
 /** Makes the method that sets another password by a link. */
 export function createPasswordReset(parts: AuthServiceParts) {
-  const { db, clock, logins, passwords, mailer, audit } = parts;
+  const { db, clock, passwords, audit } = parts;
   const verify = createVerification(parts);
-  const mails = createAuthMails(mailer);
   return async (call: Call, { token, password }: ConfirmPasswordResetRequest): Promise<Empty> => {
     const now = clock.now();
     // Guesses at tokens are to cost no hash.
@@ -28,14 +26,11 @@ export function createPasswordReset(parts: AuthServiceParts) {
     await db.transaction(async (tx) => {
       const { userId } = await useMailToken(tx, "password-reset", token, now);
       const user = await verify(tx, call, { userId, passwordHash: null });
-      await updatePassword(tx, userId, passwordHash);
-      await dropMailTokens(tx, userId);
-      await logins.end(tx, { userId });
       // Strangers may have used up the tries: who has the mailbox can log in with the new password all the same.
       await noteDevice(tx, { userId, network, family }, new Date(now));
       for (const { accountId } of await listMemberships(tx, userId))
         audit.record(tx, { accountId, actor: userActor(user), action: "user.reset_password", subject: userId, call });
-      await mailer.send(tx, mails.passwordChanged(user));
+      await keepPassword(parts, tx, user, { passwordHash });
     });
     return create(EmptySchema);
   };

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { canonicalEmail } from "../accounts/users.ts";
+import type { RevocationParts } from "../api-keys/revocation.ts";
 import type { Brakes } from "../brakes/brakes.ts";
 import { type AuditLog, type Call, loginOf } from "../call.ts";
 import { type AuthService, type LogOutRequest, MailRequestedSchema } from "../gen/pilothouse/v1/auth_pb.ts";
@@ -9,24 +10,23 @@ import type { Logins } from "../logins/logins.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { ProvePassword } from "../passwords/password-proof.ts";
 import type { Passwords } from "../passwords/passwords.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import type { Invites } from "../teams/invites.ts";
 import { toLoginMessage } from "./auth-messages.ts";
+import { createKeyRevocation } from "./key-revocation.ts";
 import type { LinkRequest, LinkRequests } from "./link-requests.ts";
 import { createLogIn } from "./log-in.ts";
 import { validFor } from "./mail-tokens.ts";
 import { createPasswordReset } from "./password-reset.ts";
 import { createSignUp } from "./sign-up.ts";
 
-export interface AuthServiceParts {
+export interface AuthServiceParts extends RevocationParts {
   readonly config: Pick<Config, "signup">;
   readonly db: Database;
   readonly ids: Ids;
-  readonly clock: Clock;
   readonly brakes: Brakes;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;
@@ -62,6 +62,7 @@ export function createAuthService(parts: AuthServiceParts): ServiceImplementatio
     requestMagicLink: (call, { email }) => requestLink(call, "magic-link", email),
     requestPasswordReset: (call, { email }) => requestLink(call, "password-reset", email),
     confirmPasswordReset: createPasswordReset(parts),
+    revokeKeys: createKeyRevocation(parts),
     refresh: async (_call, { refreshToken, accountId }) =>
       toLoginMessage(await logins.refresh(refreshToken, accountId)),
   };

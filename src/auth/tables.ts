@@ -8,7 +8,8 @@ export type MailTokenKind =
   | "password-reset"
   | "email-change"
   | "undo-email-change"
-  | "account-restore";
+  | "account-restore"
+  | "keys";
 
 /** Tokens of links in mails; of each only the hash. */
 interface MailTokensTable {

@@ -1,8 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { findUserOfLogin, updatePassword } from "../accounts/users.ts";
-import { dropMailTokens } from "../auth/mail-tokens.ts";
-import { createAuthMails } from "../auth/mails.ts";
+import { findUserOfLogin } from "../accounts/users.ts";
+import { keepPassword } from "../auth/new-password.ts";
 import { type Call, loginOf } from "../call.ts";
 import type { ChangePasswordRequest, CredentialsService } from "../gen/pilothouse/v1/credentials_pb.ts";
 import { clientOf } from "../logins/client.ts";
@@ -19,8 +18,7 @@ export interface CredentialsServiceParts extends EmailChangeParts {
 export function createCredentialsService(
   parts: CredentialsServiceParts,
 ): ServiceImplementation<typeof CredentialsService> {
-  const { db, logins, passwords, provePassword, mailer } = parts;
-  const mails = createAuthMails(mailer);
+  const { db, passwords, provePassword } = parts;
 
   async function changePassword(call: Call, { currentPassword, password }: ChangePasswordRequest) {
     const login = loginOf(call);
@@ -29,11 +27,8 @@ export function createCredentialsService(
     await provePassword({ user, email: user.email, password: currentPassword, client: clientOf(call) });
     const passwordHash = await passwords.hash(password);
     await db.transaction(async (tx) => {
-      await updatePassword(tx, user.id, passwordHash);
-      await dropMailTokens(tx, user.id);
-      await logins.end(tx, { userId: user.id, except: login.loginId });
       call.audit(tx, { subject: user.id });
-      await mailer.send(tx, mails.passwordChanged(user));
+      await keepPassword(parts, tx, user, { passwordHash, except: login.loginId });
     });
     return create(EmptySchema);
   }

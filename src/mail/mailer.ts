@@ -23,6 +23,7 @@ export type LinkPage =
   | "email-change"
   | "undo-email-change"
   | "account-restore"
+  | "keys"
   | "status/confirm"
   | "status/unsubscribe";
 

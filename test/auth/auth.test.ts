@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
-import { freshEmail, goodPassword, type Person, tokenOfMail } from "../support/people.ts";
+import { freshEmail, goodPassword, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, type Shown, startPeopleGateway } from "../support/people-gateway.ts";
+import { restClient } from "../support/rest.ts";
 
 const { signUp, logIn, logOut, verifyEmail, requestMagicLink, consumeMagicLink, requestPasswordReset } =
   AuthService.method;
-const { confirmPasswordReset, refresh } = AuthService.method;
+const { confirmPasswordReset, refresh, revokeKeys } = AuthService.method;
 const day = 86_400_000;
 const minute = 60_000;
 
@@ -186,6 +188,63 @@ test("a password reset sets another password once, and ends all logins", async (
   expect((await logInAs(person)).slug).toBe("invalid-credentials");
   expect((await logInAs({ ...person, password })).slug).toBe("");
   expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("invalid-auth-token");
+});
+
+describe("the mail about a new password", () => {
+  const keysOf = (answers: readonly Outcome[]) => answers.map(({ slug }) => slug);
+  const useKeys = (keys: readonly string[]) =>
+    Promise.all(keys.map((token) => gateway.call("REST", ProfileService.method.list, {}, { token }))).then(keysOf);
+
+  /** Somebody who has made two keys, one by the other, and has then set another password by a link. */
+  async function scene() {
+    const person = await gateway.signUp();
+    const create = async (name: string, token: string) =>
+      (await gateway.call("REST", ApiKeyService.method.create, { name }, { token })).answer.key as string;
+    const first = await create("nightly checks", person.accessToken);
+    const keys = [first, await create("made by it", first)];
+    const token = await linkFor(person.email, requestPasswordReset);
+    const password = "the phrase that nobody has seen";
+    expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("");
+    const mail = await mailAbout(gateway.mailbox, person.email, "Your password was changed");
+    const [link = ""] = mail.links.filter((each) => each.includes("/auth/keys#"));
+    return { ...person, password, keys, mail, link: link.split("#")[1] ?? "" };
+  }
+  const revoke = async (token: string) => (await gateway.call("REST", revokeKeys, { token })).slug;
+
+  test("lists the keys of the user, which go on, and revokes them by a link, once", async () => {
+    const { keys, mail, link, ...person } = await scene();
+    for (const key of keys) expect(mail.text).toContain(key.slice(0, 16));
+    expect(mail.text).toContain("nightly checks");
+    expect(await useKeys(keys)).toEqual(["", ""]);
+    expect(await revoke(link)).toBe("");
+    expect(await useKeys(keys)).toEqual(["revoked-key", "revoked-key"]);
+    expect(await revoke(link)).toBe("invalid-auth-token");
+    const { answer } = await logInAs(person);
+    const { data } = (await restClient({ url: gateway.url, key: answer.access_token })("/v1/account/audit-log")).body;
+    const revocations = data.filter(({ action }: { action: string }) => action === "api_key.revoke");
+    expect(revocations).toHaveLength(2);
+    expect(await useKeys([gateway.app.developerKey ?? ""])).toEqual([""]);
+  });
+
+  test("has a link that is good for 72 hours, whatever is changed meanwhile", async () => {
+    const [late, inTime] = [await scene(), await scene()];
+    const token = await linkFor(inTime.email, requestPasswordReset);
+    const password = "the phrase of a thief of mailboxes";
+    expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("");
+    gateway.pass(3 * day - minute);
+    expect(await revoke(inTime.link)).toBe("");
+    gateway.pass(minute);
+    expect(await revoke(late.link)).toBe("invalid-auth-token");
+    expect(await useKeys(late.keys)).toEqual(["", ""]);
+  });
+
+  test("has no link where the user has no keys", async () => {
+    const { email } = await gateway.signUp();
+    const token = await linkFor(email, requestPasswordReset);
+    await gateway.call("REST", confirmPasswordReset, { token, password: "the phrase that nobody has seen" });
+    const { links } = await mailAbout(gateway.mailbox, email, "Your password was changed");
+    expect(links.filter((link) => link.includes("#"))).toEqual([]);
+  });
 });
 
 test("a password reset link is good for 30 minutes, and then costs no hash", async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
+import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { CredentialsService } from "../../src/gen/pilothouse/v1/credentials_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
@@ -10,6 +11,7 @@ import { type PeopleGateway, startPeopleGateway } from "../support/people-gatewa
 const { changePassword, requestEmailChange, confirmEmailChange, undoEmailChange } = CredentialsService.method;
 const { signUp, logIn, requestMagicLink, consumeMagicLink, confirmPasswordReset } = AuthService.method;
 const { createInvite, listInvites } = TeamService.method;
+const { create: createKey } = ApiKeyService.method;
 const { getMe } = AccountService.method;
 const newPassword = "four wheels and a steady hand";
 const day = 86_400_000;
@@ -98,11 +100,14 @@ describe.each(doors)("over %s", (door) => {
 
 test("a change of the password has the tries of a login, and makes links that were mailed good for nothing", async () => {
   const person = await gateway.signUp();
+  expect((await call(createKey, { name: "nightly checks" }, person.accessToken)).slug).toBe("");
   await call(requestMagicLink, { email: person.email });
   const link = await tokenTo(person.email);
   const request = { current_password: person.password, password: newPassword };
   expect((await call(changePassword, request, person.accessToken)).slug).toBe("");
   expect((await call(consumeMagicLink, { token: link })).slug).toBe("invalid-auth-token");
+  const { links } = await mailAbout(gateway.mailbox, person.email, "Your password was changed");
+  expect(links.filter((each) => each.includes("/auth/keys#"))).toHaveLength(1);
   const guesses = Array.from({ length: 40 }, (_, index) => {
     const shown = { token: person.accessToken, from: `198.51.${index}.7` };
     return gateway.call("REST", changePassword, { ...request, current_password: "a guess" }, shown);

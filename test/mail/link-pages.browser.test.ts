@@ -63,8 +63,19 @@ test("who signs up presses a button to verify, logs in by a link, and sets anoth
   await resetting.page.getByLabel("New password").fill(password);
   await resetting.page.getByRole("button", { name: "Set the password" }).click();
   await outcome(resetting.page).getByText("The new password is set").waitFor();
-  expect(await rest("/v1/auth/login", { email, password })).toMatchObject({ status: 200 });
-  expect([...verifying.faults, ...loggingIn.faults]).toEqual([]);
+  const { body: login } = await rest("/v1/auth/login", { email, password });
+  const asPerson = restClient({ url: gateway.url, key: login.access_token });
+  const { key } = (await asPerson("/v1/api-keys", { name: "nightly checks" })).body;
+
+  const next = "a third phrase, as long as the others";
+  expect(await asPerson("/v1/auth/password/change", { current_password: password, password: next })).toMatchObject({
+    status: 204,
+  });
+  const revoking = await openLink("keys", email);
+  await revoking.page.getByRole("button", { name: "Revoke my keys" }).click();
+  await outcome(revoking.page).getByText("Your keys are revoked").waitFor();
+  expect(await restClient({ url: gateway.url, key })("/v1/sessions")).toMatchObject({ status: 401 });
+  expect([...verifying.faults, ...loggingIn.faults, ...revoking.faults]).toEqual([]);
 }, 120_000);
 
 test("the page asks for a password where the address was signed up with more than once", async () => {

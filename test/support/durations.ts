@@ -63,6 +63,7 @@ export const durations: readonly DurationRow[] = [
   ["src/auth/mail-tokens.ts", "validFor.password-reset", "30 * minute", "auth/auth.test.ts"],
   ["src/auth/mail-tokens.ts", "validFor.email-change", "1_440 * minute", "credentials/credentials.test.ts"],
   ["src/auth/mail-tokens.ts", "validFor.undo-email-change", "4_320 * minute", "credentials/credentials.test.ts"],
+  ["src/auth/mail-tokens.ts", "validFor.keys", "4_320 * minute", "auth/auth.test.ts"],
   ["src/auth/mail-tokens.ts", "validFor.account-restore", "10_080 * minute", "deletion/deletion.test.ts"],
   ["src/billing/card-sync.ts", "pastDueFor", "14 * day", "billing/billing.test.ts"],
   ["src/billing/order-feature.ts", "quotesKeptFor", "30 * 1_440 * minute", "platform/retention.test.ts"],

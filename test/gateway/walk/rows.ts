@@ -31,6 +31,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "AuthService.ConsumeMagicLink": ["nothing"],
   "AuthService.RequestPasswordReset": ["nothing"],
   "AuthService.ConfirmPasswordReset": ["nothing"],
+  "AuthService.RevokeKeys": ["nothing"],
   "AuthService.Refresh": ["nothing"],
   "MfaService.StepUp": ["a login", "no terms"],
   "MfaService.EnrolTotp": ["a login", "no terms"],

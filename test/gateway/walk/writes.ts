@@ -148,6 +148,13 @@ export const writes: Readonly<Record<string, Prepare>> = {
     await rest("/v1/auth/password-reset/request", { email });
     return { token: await tokenOfMail(mailbox, email), password: goodPassword };
   }),
+  "AuthService.RevokeKeys": bySignedUp("api_key.revoke", async ({ email, rest }, { mailbox }) => {
+    await rest("/v1/api-keys", { name: "walk" });
+    await rest("/v1/auth/password-reset/request", { email });
+    const token = await tokenOfMail(mailbox, email);
+    await rest("/v1/auth/password-reset/confirm", { token, password: goodPassword });
+    return { token: await tokenOfMail(mailbox, email) };
+  }),
   "AuthService.LogOut": byMember("login.end", async () => ({})),
   "LoginService.End": byMember("login.end", async ({ rest, email, password, accountId: account_id }) => {
     await rest("/v1/auth/login", { email, password, account_id });

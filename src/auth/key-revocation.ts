@@ -1,0 +1,29 @@
+import { create } from "@bufbuild/protobuf";
+import { type Empty, EmptySchema } from "@bufbuild/protobuf/wkt";
+import { findUser } from "../accounts/users.ts";
+import { revokeWithEvent } from "../api-keys/revocation.ts";
+import { lockKeysMadeBy } from "../api-keys/store.ts";
+import { userActor } from "../audit/audit-log.ts";
+import type { Call } from "../call.ts";
+import type { RevokeKeysRequest } from "../gen/pilothouse/v1/auth_pb.ts";
+import { invalidMailToken, useMailToken } from "./mail-tokens.ts";
+import type { AuthServiceParts } from "./service.ts";
+
+/** Makes the method that revokes the keys of a user by a link. */
+export function createKeyRevocation(parts: AuthServiceParts) {
+  const { db, clock, audit } = parts;
+  return (call: Call, { token }: RevokeKeysRequest): Promise<Empty> =>
+    db.transaction(async (tx) => {
+      const now = clock.now();
+      const { userId } = await useMailToken(tx, "keys", token, now);
+      const user = await findUser(tx, userId);
+      if (!user) throw invalidMailToken();
+      for (const key of await lockKeysMadeBy(tx, { userId }, new Date(now))) {
+        await revokeWithEvent(parts, tx, key, userId);
+        const { account_id: accountId, id: subject, name } = key;
+        const revoked = { accountId, action: "api_key.revoke", subject, data: { name } };
+        audit.record(tx, { ...revoked, actor: userActor(user), call });
+      }
+      return create(EmptySchema);
+    });
+}

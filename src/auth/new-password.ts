@@ -1,0 +1,39 @@
+import { type UserRow, updatePassword } from "../accounts/users.ts";
+import { prefixOf } from "../api-keys/key-message.ts";
+import { lockKeysMadeBy } from "../api-keys/store.ts";
+import type { Logins } from "../logins/logins.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Tx } from "../platform/postgres/database.ts";
+import { dropMailTokens, makeMailToken } from "./mail-tokens.ts";
+import { createAuthMails } from "./mails.ts";
+
+/** Keys that the mail names: it has 40 lines. */
+const mostNamed = 25;
+
+interface NewPasswordParts {
+  readonly clock: Clock;
+  readonly logins: Logins;
+  readonly mailer: Mailer;
+}
+
+/**
+ * Keeps another password, which ends links and all logins of the user but one. The mail about it lists the API keys that the
+ * user has made, which go on, with a link that revokes them.
+ */
+export async function keepPassword(
+  { clock, logins, mailer }: NewPasswordParts,
+  tx: Tx,
+  user: UserRow,
+  { passwordHash, except }: { readonly passwordHash: string; readonly except?: string },
+): Promise<void> {
+  const { id: userId, email } = user;
+  await updatePassword(tx, userId, passwordHash);
+  await dropMailTokens(tx, userId);
+  await logins.end(tx, { userId, ...(except !== undefined && { except }) });
+  const keys = await lockKeysMadeBy(tx, { userId }, new Date(clock.now()));
+  const named = keys.slice(0, mostNamed).map(({ id, name }) => `${name} (${prefixOf(id)}...)`);
+  if (keys.length > mostNamed) named.push(`and ${keys.length - mostNamed} more`);
+  const token = keys.length > 0 ? await makeMailToken(tx, "keys", { userId, email }, clock.now()) : "";
+  await mailer.send(tx, createAuthMails(mailer).passwordChanged(user, named, token));
+}
