@@ -6,7 +6,6 @@ import type { Call } from "../call.ts";
 import type { ConfirmPasswordResetRequest } from "../gen/pilothouse/v1/auth_pb.ts";
 import { clientOf } from "../logins/client.ts";
 import { noteDevice } from "../logins/store.ts";
-import { assertUncommon } from "../passwords/common-passwords.ts";
 import { findMailToken, useMailToken } from "./mail-tokens.ts";
 import { keepPassword } from "./new-password.ts";
 import type { AuthServiceParts } from "./service.ts";
@@ -20,7 +19,7 @@ export function createPasswordReset(parts: AuthServiceParts) {
     const now = clock.now();
     // Guesses at tokens are to cost no hash.
     const { email } = await findMailToken(db, "password-reset", token, now);
-    assertUncommon(password, email);
+    await passwords.assertStrong(password, email);
     const passwordHash = await passwords.hash(password);
     const { network, family } = clientOf(call);
     await db.transaction(async (tx) => {

@@ -11,7 +11,6 @@ import {
   VerifyEmailResponseSchema,
 } from "../gen/pilothouse/v1/auth_pb.ts";
 import { clientOf } from "../logins/client.ts";
-import { assertUncommon } from "../passwords/common-passwords.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
@@ -48,7 +47,7 @@ export function createSignUp(parts: AuthServiceParts) {
   async function hashNew(token: string, password: string): Promise<string> {
     // Guesses at tokens are to cost no hash.
     const { email } = await findMailToken(db, "verify-email", token, clock.now());
-    assertUncommon(password, email);
+    await passwords.assertStrong(password, email);
     return passwords.hash(password);
   }
 
@@ -58,9 +57,9 @@ export function createSignUp(parts: AuthServiceParts) {
       if (config.signup === "closed" && inviteToken === undefined)
         throw fail("feature-unavailable", {}, { detail: "sign-up takes an invite here" });
       const email = canonicalEmail(request.email);
-      assertUncommon(request.password, email);
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");
+      await passwords.assertStrong(request.password, email);
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);
       if (await findUserByEmail(db, email, clock.now())) return refuseAgain(email);
       const passwordHash = await passwords.hash(request.password);

@@ -5,7 +5,6 @@ import { keepPassword } from "../auth/new-password.ts";
 import { type Call, loginOf } from "../call.ts";
 import type { ChangePasswordRequest, CredentialsService } from "../gen/pilothouse/v1/credentials_pb.ts";
 import { clientOf } from "../logins/client.ts";
-import { assertUncommon } from "../passwords/common-passwords.ts";
 import type { Passwords } from "../passwords/passwords.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { createEmailChange, type EmailChangeParts } from "./email-change.ts";
@@ -23,8 +22,8 @@ export function createCredentialsService(
   async function changePassword(call: Call, { currentPassword, password }: ChangePasswordRequest) {
     const login = loginOf(call);
     const user = await findUserOfLogin(db, login);
-    assertUncommon(password, user.email);
     await provePassword({ user, email: user.email, password: currentPassword, client: clientOf(call) });
+    await passwords.assertStrong(password, user.email);
     const passwordHash = await passwords.hash(password);
     await db.transaction(async (tx) => {
       call.audit(tx, { subject: user.id });

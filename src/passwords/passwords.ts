@@ -1,7 +1,8 @@
 import { hash, verify } from "@node-rs/argon2";
 import { Counter, type Registry } from "prom-client";
-import { fail } from "../platform/errors.ts";
+import { fail, failFields } from "../platform/errors.ts";
 import { randomText } from "../platform/ids.ts";
+import { createStrengthJudge } from "./strength.ts";
 
 /** argon2id with 19 MiB, two passes and one lane: the least that OWASP's cheat sheet on password storage takes; 7 ms. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
@@ -11,8 +12,25 @@ const atOnce = 4;
 /** Those that wait for their turn: the last of them for about a second. */
 const mostWaiting = 250;
 
+/** The score of zxcvbn from which a password stands against guesses at a stolen hash: more than 10^8 of them. */
+const leastScore = 3;
+
+/** Characters that are judged: the time that it takes grows faster than their number. */
+const mostJudged = 64;
+
+/** What zxcvbn warns of, in words. */
+const warnings: Readonly<Record<string, string>> = {
+  ...{ topTen: "it is one of the most common", topHundred: "it is one of the most common", common: "it is common" },
+  ...{ similarToCommon: "it is like a common one", wordByItself: "it is a single word", sequences: "it is a sequence" },
+  ...{ straightRow: "its keys are neighbours", keyPattern: "its keys are neighbours", dates: "it is a date" },
+  ...{ simpleRepeat: "it repeats itself", extendedRepeat: "it repeats itself", recentYears: "it is a year" },
+  userInputs: "it is like your e-mail address",
+};
+
 /** Hashes passwords, a few at a time. Beyond what may wait it throws `rate-limited`. */
 export interface Passwords {
+  /** Throws `validation-failed` for a password that is guessed easily, by one who knows the address. */
+  assertStrong(password: string, email: string): Promise<void>;
   hash(password: string): Promise<string>;
   /** Compares a password. Without a hash that takes as long, and is false. */
   verify(hash: string | null | undefined, password: string): Promise<boolean>;
@@ -52,7 +70,17 @@ export function createPasswords(registry: Registry): Passwords {
   /** Keyboards write the same character in several ways; NFKC has one (NIST SP 800-63B, 3.1.1.2). */
   const canonical = (password: string): string => password.normalize("NFKC");
 
+  const judge = createStrengthJudge();
+
   return {
+    async assertStrong(password, email) {
+      const known = [email, ...email.split(/[^a-z0-9]+/), "pilothouse"];
+      const { score, warning } = await judge({ password: canonical(password).slice(0, mostJudged), known });
+      if (score >= leastScore) return;
+      const reason = warnings[warning] === undefined ? "" : `, since ${warnings[warning]}`;
+      const detail = `is easily guessed${reason}: use four or more uncommon words, or a password manager`;
+      throw failFields("validation-failed", { password: detail });
+    },
     hash: (password) => inTurn(() => hash(canonical(password), cost)),
     async verify(kept, password) {
       decoy ??= hash(randomText(40), cost);

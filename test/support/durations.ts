@@ -110,6 +110,8 @@ export const durations: readonly DurationRow[] = [
   ["src/media/livekit.ts", "leftFor", "20", "short"],
   ["src/media/room-guests.ts", "lookEvery", "5_000", "period"],
   ["src/oauth/feature.ts", "sweepEvery", "600_000", "period"],
+  ["src/passwords/strength.ts", "times.patience", "20_000", "spare"],
+  ["src/passwords/strength.ts", "times.idle", "10_000", none],
   ["src/platform/outgoing/kept-connections.ts", "keepMs", "4_000", none],
   ["src/platform/outgoing/target-resolution.ts", "lookupMs", "10_000", none],
   ["src/platform/outgoing/target-resolution.ts", "ownAddressesMs", "5_000", none],
