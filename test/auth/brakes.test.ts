@@ -54,6 +54,15 @@ test("strangers have 20 tries an hour at an address, known or not, on all doors;
   expect((await gateway.call("REST", consumeMagicLink, { token }, { from: "192.0.2.9" })).slug).toBe("");
   gateway.pass(3_600_000);
   expect((await gateway.call("REST", logIn, right, { from: "198.51.0.8" })).slug).toBe("");
+  // The network of the user is known for 30 days after each login.
+  for (const [days, slug] of [
+    [15, ""],
+    [45, "rate-limited"],
+  ] as const) {
+    gateway.pass(days * 86_400_000);
+    await guess(person.email, 24);
+    expect((await gateway.call("REST", logIn, right, { from: home })).slug).toBe(slug);
+  }
 }, 120_000);
 
 /** Everything that can be guessed by who shows no good bearer, and what a wrong guess is told. */

@@ -1,6 +1,6 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { sql } from "kysely";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import type { Attempt } from "../../src/call.ts";
 import { type Profile, ProfileSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
@@ -125,11 +125,19 @@ test("should not take over what beats, and have the same request wait for it, bu
   clock.advance(1_000);
   await expect.poll(() => isSilent(request.key), { timeout: 10_000, interval: 20 }).toBe(false);
   const again = (to: Idempotency) => to.repeatable(request, ranTwice);
-  await expect(again(hasty)).rejects.toMatchObject({
-    slug: "conflict",
-    detail: expect.stringMatching(/is still running$/),
-  });
+  const stillRuns = { slug: "conflict", detail: expect.stringMatching(/is still running$/) };
+  await expect(again(hasty)).rejects.toMatchObject(stillRuns);
+  const now = performance.now.bind(performance);
+  let elapsed = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now() + elapsed);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const given = again(other);
+  elapsed = 60_000;
+  await expect(given).rejects.toMatchObject(stillRuns);
   const patient = again(other);
+  const lessPatient = again(createIdempotency({ db: database.db, ids, sealer, log: silentLog, wait: 10_000 }));
+  elapsed += 15_000;
+  await expect(lessPatient).rejects.toMatchObject(stillRuns);
   goOn();
   expect(await patient).toEqual(await slow);
   await one.stop();

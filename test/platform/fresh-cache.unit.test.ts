@@ -1,5 +1,20 @@
+import { Registry } from "prom-client";
 import { expect, test } from "vitest";
+import type { BearerKind, Credential } from "../../src/identity/bearer-kind.ts";
+import { createBearers } from "../../src/identity/bearers.ts";
+import { createTerms } from "../../src/legal/terms.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import { fail } from "../../src/platform/errors.ts";
 import { createFreshCache } from "../../src/platform/fresh-cache.ts";
+import { createIds } from "../../src/platform/ids.ts";
+import type { Database } from "../../src/platform/postgres/database.ts";
+import { DatabaseAway } from "../../src/platform/postgres/database-away.ts";
+import { hashSecret } from "../../src/platform/secrets/secrets.ts";
+import { createSessionRoutes } from "../../src/sessions/session-routes.ts";
+import type { Feed } from "../../src/status/feed.ts";
+import { createHistory } from "../../src/status/history.ts";
+import { silentLog } from "../support/database.ts";
 
 function cacheOf(load: (key: string) => Promise<number | undefined>) {
   let time = 0;
@@ -87,3 +102,97 @@ test("should not wait long for a truth that hangs, while an old answer is good",
   hanging.resolve(2);
   await expect.poll(() => cache.peek("a")).toBe(2);
 });
+
+interface Use {
+  readonly freshFor: number;
+  readonly staleFor: number;
+  /** Makes what reads by such a cache; `load` is what it reads. Undefined, or a failure, means that there is no answer. */
+  make(clock: Clock, load: () => Promise<unknown[]>): () => Promise<unknown>;
+}
+
+/** A database whose every query is answered by `load`. */
+function databaseOf(load: () => Promise<unknown[]>): Database {
+  const query: object = new Proxy({}, { get: (_, name) => (name === "execute" ? load : () => query) });
+  // The boundary where a test has of a database what is used.
+  return { named: load, sql: query } as unknown as Database;
+}
+
+const sessionId = createIds(systemClock).next("ses");
+
+const uses: Readonly<Record<string, Use>> = {
+  bearers: {
+    ...{ freshFor: 5_000, staleFor: 60_000 },
+    make(clock, load) {
+      const credential = {
+        principal: {},
+        secretHash: hashSecret("s"),
+        isRevoked: false,
+        expiresAt: null,
+        belongsTo: [],
+      };
+      const kind: BearerKind = {
+        prefix: "phk_",
+        parse: () => undefined,
+        // The boundary where a test has of a principal nothing.
+        find: async () => load().then(() => new Map([["key_1", credential as unknown as Credential]])),
+      };
+      const parts = { kinds: [kind], bus: createLocalBus(), clock, log: silentLog, registry: new Registry() };
+      const bearers = createBearers(parts);
+      return () => bearers.lookUp({ kind, id: "key_1", secret: "s" });
+    },
+  },
+  "routes of sessions": {
+    ...{ freshFor: 5_000, staleFor: 60_000 },
+    make(clock, load) {
+      const row = { account_id: "acc_1", placement_epoch: "1", control_epoch: "1" };
+      const routes = createSessionRoutes({
+        db: databaseOf(() => load().then(() => [row])),
+        bus: createLocalBus(),
+        clock,
+      });
+      return () => routes.find(sessionId, "acc_1");
+    },
+  },
+  "terms of service": {
+    ...{ freshFor: 5_000, staleFor: 60_000 },
+    make(clock, load) {
+      const terms = createTerms({ db: databaseOf(load), clock });
+      return async () => [await terms.outstanding("acc_1")];
+    },
+  },
+  "days of components": {
+    ...{ freshFor: 60_000, staleFor: 1e12 },
+    make(clock, load) {
+      // The boundary where a test has of a feed what is used.
+      const feed = { now: { components: [{ component: "api" }], isAway: false } } as unknown as Feed;
+      const history = createHistory({ db: databaseOf(load), clock, feed });
+      return async () => (await history.read()).get("api");
+    },
+  },
+};
+
+test.each(Object.entries(uses))(
+  "%s are read again when they are old, and known while PostgreSQL is away",
+  async (_, use) => {
+    let now = 0;
+    let loads = 0;
+    let isAway = false;
+    const read = use.make({ ...systemClock, monotonic: () => now }, async () => {
+      loads += 1;
+      if (isAway) throw fail("internal", {}, { cause: new DatabaseAway(undefined) });
+      return [];
+    });
+    await read();
+    now += use.freshFor / 2;
+    await read();
+    expect(loads).toBe(1);
+    now += use.freshFor;
+    await read();
+    expect(loads).toBe(2);
+    isAway = true;
+    now += use.staleFor / 2;
+    expect(await read()).toBeDefined();
+    now += use.staleFor;
+    if (use.staleFor < 1e12) await expect(read()).rejects.toMatchObject({ slug: "internal" });
+  },
+);

@@ -1,11 +1,17 @@
+import { Registry } from "prom-client";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { judge } from "../../src/status/board.ts";
 import type { ComponentName, Health } from "../../src/status/components.ts";
+import { createFeed } from "../../src/status/feed.ts";
 import { insertIncident } from "../../src/status/incident-store.ts";
 import { paceOf } from "../../src/status/judgement.ts";
+import { createSampler } from "../../src/status/sampler.ts";
+import { createSources } from "../../src/status/sources.ts";
 import { readBoard, readSpans } from "../../src/status/store.ts";
-import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -180,4 +186,31 @@ test("a component that nobody measures any more is over", async () => {
   for (const second of [0, 10]) await sample(second);
   await sample(20, { api: "operational" });
   expect(await spans("sessions", 30)).toEqual([["operational", 0, 20]]);
+});
+
+test("an incident is shown for 90 days after its end", async () => {
+  const { db } = database;
+  const now = Date.now();
+  const day = 86_400_000;
+  for (const days of [45, 200]) {
+    const dates = { from: new Date(now - (days + 1) * day), to: new Date(now - days * day) };
+    const incident = {
+      ...dates,
+      origin: "operator",
+      health: "degraded",
+      components: ["api"],
+      text: "It is over.",
+    } as const;
+    const title = `${days} days ago`;
+    await db.transaction(async (tx) => insertIncident(tx, { ...incident, id: ids.next("inc"), title }, dates.to));
+  }
+  const feed = createFeed();
+  const look = async () => ({ components: [], findings: [], outcomes: [] });
+  const sampler = createSampler({
+    ...{ db, ids, feed, bus: createLocalBus(), clock: systemClock, log: silentLog, metrics: new Registry() },
+    ...{ sources: { ...createSources(), look }, pace: paceOf(), countsAbsence: false },
+  });
+  await sampler.start?.();
+  await sampler.stop?.();
+  expect(feed.now.incidents.map(({ title }) => title)).toEqual(["45 days ago"]);
 });

@@ -1,8 +1,16 @@
 import { sql } from "kysely";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
+import { createTurns } from "../../src/platform/turns.ts";
+import { createHeldLanes } from "../../src/work/held-lanes.ts";
+import { runLane } from "../../src/work/lane-run.ts";
+import { claimNamedLanes } from "../../src/work/store.ts";
+import { createWork } from "../../src/work/work.ts";
 import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/work/work-kind.ts";
-import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { clockAt } from "../support/clock-at.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Runners, startRunners } from "./runners.ts";
 
 let database: TestDatabase;
@@ -308,4 +316,34 @@ test("a failure is not noted on a lane that was claimed by another gateway meanw
   await expect.poll(() => attempts, { timeout: 20_000 }).toEqual([1, 1]);
   gates[1]?.resolve();
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+});
+
+test("a lane lets go of its place after ten seconds, although it has more jobs", async () => {
+  const { db } = database;
+  const now = performance.now.bind(performance);
+  let elapsed = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now() + elapsed);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const begun: number[] = [];
+  const work = workOf({
+    async run({ data }) {
+      begun.push(data.number);
+      elapsed += 4_000;
+    },
+  });
+  const jobs = [0, 1, 2, 3, 4].map((number) => ({ lane: "a", data: { number } }));
+  await db.transaction(async (tx) =>
+    createWork({ bus: createLocalBus(), clock: systemClock }).enqueueAll(tx, work, jobs),
+  );
+  const held = createHeldLanes(db, silentLog);
+  const terms = { kind: work.kind, now: new Date(), lanes: ["a"], limit: 1, leaseMs: held.leaseMs };
+  for (const lane of await claimNamedLanes(db, terms)) {
+    const signals = { closing: new AbortController().signal, stopping: new AbortController().signal };
+    const counting = { count: () => undefined, lag: () => undefined, turns: createTurns(1) };
+    const place = { owner: "a", kind: "sound", move: () => true, leave: () => undefined } as const;
+    const mine = { held: held.add(lane, performance.now()), place, work };
+    await runLane(mine, { db, clock: systemClock, log: silentLog, ...signals, ...counting });
+    held.remove(mine.held);
+  }
+  expect(begun).toEqual([0, 1, 2]);
 });
