@@ -8,9 +8,7 @@ import { welcome } from "./banner.ts";
 import { Gateway } from "./gateway.ts";
 import { type Demo, startDemo } from "./pages/demo.ts";
 import { outboxPath } from "./pages/dev-mail.ts";
-
-/** Milliseconds in which a signal may be the one before: a terminal sends Ctrl-C to all, and npm then passes its own on. */
-const echoMs = 2_000;
+import { onStopSignals } from "./stop-signals.ts";
 
 /** Starts what the environment asks for, and stops it on SIGINT or SIGTERM. A later signal does not wait. */
 async function main(): Promise<void> {
@@ -24,7 +22,6 @@ async function main(): Promise<void> {
   const gateway = new Gateway(app);
   let opening: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;
-  let toldAt: number | undefined;
   const stop = (): Promise<void> => {
     stopping ??= (async () => {
       // A port that is closed while it opens would be open afterwards.
@@ -35,13 +32,11 @@ async function main(): Promise<void> {
     })();
     return stopping;
   };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      toldAt ??= performance.now();
-      if (performance.now() - toldAt > echoMs) process.exit(130);
-      void stop();
-    });
-  }
+  onStopSignals(
+    process,
+    () => void stop(),
+    () => process.exit(130),
+  );
   let tryPath = "";
   try {
     await app.start();

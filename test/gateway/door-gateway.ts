@@ -13,7 +13,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { type ServiceImplementation, serve } from "../../src/registry.ts";
 import { bytesOfBody } from "../../src/request-body.ts";
 import { buildContracts } from "../contract/contract-image.ts";
-import { createSharedDatabase, databaseUrl, makeDataDirectory } from "../support/database.ts";
+import { createSharedDatabase, databaseUrl, type EmptyDatabase, makeDataDirectory } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 
 /** A gateway over the service of doors.proto, in this process. */
@@ -34,17 +34,18 @@ export interface DoorGateway extends AsyncDisposable {
 /** The bytes of which GetFile sends two: different, so that an order can be seen. */
 export const bodyParts = [Buffer.alloc(100_000, "a"), Buffer.alloc(100_000, "b")] as const;
 
-/** Starts it, with a database for its one account. */
+/** Starts it, with a database for its one account unless it is given one, which is the caller's. */
 export async function startDoorGateway(
   env: Readonly<Record<string, string>> = {},
   limits: TimeLimits = timeLimits,
+  given?: EmptyDatabase,
 ): Promise<DoorGateway> {
   const dataDir = await makeDataDirectory();
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const config = readConfig({ DATA_DIR: dataDir, ...variables, ...env });
   const logged: string[] = [];
-  const database = await createSharedDatabase();
+  const database = given ?? (await createSharedDatabase());
   const app = createApp(config, {
     log: createLog("error", { write: (line) => logged.push(line) }),
     workerProgram: null,
@@ -66,7 +67,7 @@ export async function startDoorGateway(
     async [Symbol.asyncDispose]() {
       await gateway.stop();
       await app.stop();
-      await database?.[Symbol.asyncDispose]();
+      if (database !== given) await database?.[Symbol.asyncDispose]();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -193,8 +193,15 @@ test("who wants control that another has is told who, and sees how it goes on", 
   const { page } = await steer();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));
   await says(other, "steering", /^Ada steers since \d/);
+  await other.clock.install();
+  await other.clock.pauseAt(new Date(Date.now() + 10_000));
   await other.getByRole("button", { name: "Take control" }).click();
   await says(other, "notice", "Ada steers at the moment.");
+  await other.clock.runFor(3_000);
+  expect(await other.locator("#notice").textContent()).toContain("Ada steers at the moment.");
+  await other.clock.runFor(10_000);
+  await says(other, "notice", /^(?!Ada steers at)/);
+  await other.clock.resume();
   const watching = await openLink(browser, await makeLink({ name: "Cleo" }));
   await says(watching.page, "viewers", "3 watching: Ada, Ben, you");
   expect(await watching.page.getByRole("button", { name: "Take control" }).count()).toBe(0);

@@ -2,7 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { databaseUrl, type TestDatabase } from "./database.ts";
+import { databaseUrl, type EmptyDatabase } from "./database.ts";
+
+/** Where a database is. */
+type DatabasePlace = Pick<EmptyDatabase, "socketDirectory" | "name">;
 
 const socketName = ".s.PGSQL.5432";
 
@@ -22,7 +25,7 @@ export class PostgresBetween {
   #isAway = false;
   readonly #server: Server;
 
-  private constructor(database: TestDatabase, directory: string) {
+  private constructor(database: DatabasePlace, directory: string) {
     this.url = databaseUrl(directory, database.name);
     this.#directory = directory;
     this.#server = createServer((client) => {
@@ -52,7 +55,7 @@ export class PostgresBetween {
     });
   }
 
-  static async start(database: TestDatabase): Promise<PostgresBetween> {
+  static async start(database: DatabasePlace): Promise<PostgresBetween> {
     const between = new PostgresBetween(database, await mkdtemp(join(tmpdir(), "between-")));
     await new Promise<void>((resolve) => between.#server.listen(join(between.#directory, socketName), resolve));
     return between;

@@ -1,0 +1,123 @@
+import { onTestFinished, test, vi } from "vitest";
+import { connect } from "../../gateway/web/live/connection.ts";
+import { createDownloads } from "../../gateway/web/live/downloads.ts";
+import type { Picture } from "../../gateway/web/live/picture.ts";
+import { createVideo, type JoinRoom } from "../../gateway/web/live/video.ts";
+import type { Shown } from "../../gateway/web/live/view.ts";
+import { expectWait, settle, type Wait } from "../support/wait.ts";
+
+const nothing = () => undefined;
+
+/** What a script uses of an element. */
+class StubElement {
+  textContent = "";
+  onload: () => void = nothing;
+  press: () => void = nothing;
+  readonly click = nothing;
+  readonly setAttribute = nothing;
+  readonly replaceChildren = nothing;
+  readonly append = (child?: unknown) => child instanceof StubElement && child.onload();
+  readonly querySelectorAll = () => [];
+  addEventListener(_: string, listener: () => void): void {
+    this.press = listener;
+  }
+}
+
+/** What a script uses of a connection. */
+class StubSocket {
+  static readonly OPEN = 1;
+  static readonly opened: StubSocket[] = [];
+  readonly readyState = 1;
+  onopen: () => void = nothing;
+  readonly send = vi.fn<(text: string) => void>();
+  readonly close = vi.fn();
+
+  constructor() {
+    StubSocket.opened.push(this);
+  }
+}
+
+const made: StubElement[] = [];
+
+/** Gives scripts of the live page as much of a browser as they use. */
+function stubBrowser(): void {
+  const element = () => {
+    const one = new StubElement();
+    made.push(one);
+    return one;
+  };
+  const document = { hidden: false, addEventListener: nothing, createElement: element, getElementById: element };
+  const globals = {
+    ...{ window: globalThis, location: { origin: "http://localhost" }, addEventListener: nothing },
+    ...{ document: { ...document, head: new StubElement() }, HTMLUListElement: StubElement, WebSocket: StubSocket },
+  };
+  for (const [name, value] of Object.entries(globals)) vi.stubGlobal(name, value);
+  onTestFinished(() => void vi.unstubAllGlobals());
+}
+
+/** Opens a connection on which nothing comes. */
+function openConnection(): StubSocket {
+  connect({ token: "t", viewerKey: "k", onTold: nothing, onFrame: nothing, onBreak: nothing, onOver: nothing });
+  const [socket = new StubSocket()] = StubSocket.opened.splice(0);
+  socket.onopen();
+  return socket;
+}
+
+/** Begins to show a video; calls `end` when frames are asked for instead. */
+function beginVideo(end: () => void) {
+  const send = (message: object) => JSON.stringify(message).includes("frames") && end();
+  // The boundary where a test has of a picture what is used.
+  const picture = { paint: nothing } as unknown as Picture;
+  const video = createVideo({ picture, send, onPicture: nothing });
+  video.begin("livekit");
+  return video;
+}
+
+const waits: Readonly<Record<string, Wait>> = {
+  "the second heartbeat of a viewer": {
+    ms: 10_000,
+    begin(end) {
+      const { send } = openConnection();
+      send.mockImplementation(() => end());
+    },
+  },
+  "a connection on which nothing comes": {
+    ms: 30_000,
+    begin: (end) => void openConnection().close.mockImplementation(end),
+  },
+  "the first picture of a video": { ms: 15_000, begin: (end) => void beginVideo(end) },
+  "a picture of a video that stands still": {
+    ms: 5_000,
+    async begin(end) {
+      const painting = Promise.withResolvers<() => void>();
+      const join: JoinRoom = (_url, _token, { onVideo }) => {
+        // The boundary where a test has of a video what is used.
+        onVideo({ requestVideoFrameCallback: painting.resolve } as unknown as HTMLVideoElement);
+        return nothing;
+      };
+      vi.stubGlobal("joinRoom", join);
+      beginVideo(end).join({ url: "", token: "" });
+      (await painting.promise)();
+    },
+  },
+  "a browser that saves a download": {
+    ms: 60_000,
+    async begin(end) {
+      const fetched = Promise.withResolvers<Blob>();
+      const show = createDownloads({ fetch: () => fetched.promise, complain: nothing, leave: nothing });
+      const control = { state: "human_control", holder_client_id: "anna" };
+      const downloads = [{ id: "1", file_name: "a.bin", bytes: 1, status: "finished" }];
+      // The boundary where a test says of a session what is used.
+      show({ own: { client_id: "anna" }, state: { control, downloads } } as unknown as Shown);
+      vi.spyOn(URL, "revokeObjectURL").mockImplementation(end);
+      made.find(({ textContent }) => textContent === "Save")?.press();
+      fetched.resolve(new Blob());
+      await settle(() => vi.getTimerCount() > 0);
+    },
+  },
+};
+
+test.each(Object.entries(waits))("%s is not waited for much shorter or longer", async (_, wait) => {
+  stubBrowser();
+  await expectWait(wait);
+});

@@ -1,0 +1,293 @@
+import { spawn } from "node:child_process";
+import dns from "node:dns/promises";
+import { writeFile } from "node:fs/promises";
+import { createServer, IncomingMessage, type RequestListener } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
+import { createServer as createTcpServer, Socket } from "node:net";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { aliveFrame, openEventStream } from "../../gateway/rest/event-stream.ts";
+import { rawBody } from "../../gateway/rest/raw-body.ts";
+import { createSignsOfLife } from "../../src/control/signs-of-life.ts";
+import { createEmbeddedWorker } from "../../src/fleet/embedded-worker.ts";
+import { asFetch } from "../../src/llm/safe-models-fetch.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
+import { ownAddresses, resolveName } from "../../src/platform/outgoing/target-resolution.ts";
+import type { Database } from "../../src/platform/postgres/database.ts";
+import { isAlive } from "../../src/platform/process-control.ts";
+import { createRedis, type Redis } from "../../src/platform/redis/redis.ts";
+import { createSupervisor } from "../../src/platform/supervisor.ts";
+import { httpTransport } from "../../src/processors/transport.ts";
+import { createSender } from "../../src/webhooks/sender.ts";
+import { createHeldLanes } from "../../src/work/held-lanes.ts";
+import { makeDataDirectory, silentLog } from "../support/database.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { expectWait, fakeTime, pass, restoreTime, settle, type Wait } from "../support/wait.ts";
+import { listen } from "../webhooks/receiver.ts";
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const never = () => new Promise<never>(() => undefined);
+const allow = ["127.0.0.1"];
+
+/** Answers requests on loopback; by default none. */
+async function serve(answer: RequestListener = () => undefined): Promise<string> {
+  const server = createServer(answer);
+  server.keepAliveTimeout = 0;
+  const port = await listen(server);
+  onTestFinished(() => server.closeAllConnections());
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Takes connections, and says nothing on them. */
+async function serveNothing(onConnection: (socket: Socket) => void = () => undefined): Promise<number> {
+  const sockets: Socket[] = [];
+  const server = createTcpServer((socket) => {
+    sockets.push(socket.on("error", () => undefined));
+    onConnection(socket.resume());
+  });
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  return listen(server);
+}
+
+function safeFetch(): SafeFetch {
+  const fetch = new SafeFetch({ allow });
+  onTestFinished(() => fetch[Symbol.dispose]());
+  return fetch;
+}
+
+function deliver(url: string): Promise<unknown> {
+  const sender = createSender({ config: { webhookAllow: allow } });
+  onTestFinished(() => sender.stop());
+  const event = { id: "evt_1", type: "session.completed", createdAt: new Date(), body: "{}" };
+  return sender.send({ url, secrets: ["whsec_AAAA"], event }, new AbortController().signal);
+}
+
+/** Asks a model, and reads all that it says. */
+async function askModel(url: string): Promise<unknown> {
+  const answer = await asFetch(safeFetch())(url, { body: "{}" }).catch(() => undefined);
+  return answer?.text().catch(() => undefined);
+}
+
+/** Connects to a Redis that hangs from then on. */
+async function hangRedis(): Promise<Redis> {
+  const redis = createRedis({ url: server.url, log: silentLog, registry: new Registry() });
+  onTestFinished(() => {
+    redis.stop();
+    server.resume();
+  });
+  await redis.start();
+  server.hang();
+  return redis;
+}
+
+/** Starts a process that only stays. */
+function spawnIdle(): number {
+  const child = spawn("sleep", ["1000"], { stdio: "ignore" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child.pid ?? 0;
+}
+
+const waits: Readonly<Record<string, Wait>> = {
+  "an event stream with no events": {
+    ms: 15_000,
+    async begin(end) {
+      const opening = openEventStream(
+        { next: never },
+        () => ({}),
+        () => ({}),
+      );
+      await pass(250);
+      const frames = (await opening)[Symbol.asyncIterator]();
+      await frames.next();
+      frames.next().then(({ value }) => value === aliveFrame && end());
+    },
+  },
+  "a raw body that stands still": {
+    ms: 60_000,
+    begin: (end) => void rawBody(new IncomingMessage(new Socket()), 100).next().catch(end),
+  },
+  "a delivery to an endpoint that does not answer": {
+    ms: 15_000,
+    begin: async (end) => void deliver(await serve()).then(end),
+  },
+  "a delivery to an endpoint that does not end its answer": {
+    ms: 2_000,
+    async begin(end) {
+      const answered = Promise.withResolvers<void>();
+      deliver(await serve((_, response) => response.write("a", () => answered.resolve()))).then(end);
+      await answered.promise;
+    },
+  },
+  "a request to a model's server that does not agree on TLS": {
+    ms: 10_000,
+    begin: async (end) => void askModel(`https://127.0.0.1:${await serveNothing()}/`).then(end),
+  },
+  "a model that does not answer": { ms: 120_000, begin: async (end) => void askModel(await serve()).then(end) },
+  "a model that falls silent": {
+    ms: 60_000,
+    async begin(end) {
+      const answered = Promise.withResolvers<void>();
+      askModel(await serve((_, response) => response.write("a", () => answered.resolve()))).then(end);
+      await answered.promise;
+    },
+  },
+  "a model that does not come to an end": {
+    ms: 600_000,
+    async begin(end) {
+      const url = await serve((_, response) => void setInterval(() => response.write("a"), 15_000));
+      askModel(url).then(end);
+    },
+  },
+  "a payment processor that does not answer": {
+    ms: 15_000,
+    begin: async (end) =>
+      void httpTransport(await serve())({ method: "GET", path: "/", headers: {}, body: "" }).catch(end),
+  },
+  "a kept connection that is not used": {
+    ms: 4_000,
+    async begin(end) {
+      const times = { connect: 100_000, head: 100_000, silence: 100_000, whole: 100_000 };
+      const url = await serve((request, response) => {
+        request.socket.once("close", end);
+        response.end("a");
+      });
+      const signal = new AbortController().signal;
+      const { body } = await safeFetch().send(url, { method: "GET", signal, times, maxBytes: 100 });
+      await Array.fromAsync(body);
+    },
+  },
+  "a name that the system does not resolve": {
+    ms: 10_000,
+    begin(end) {
+      vi.spyOn(dns, "lookup").mockImplementation(never);
+      syncBuiltinESMExports();
+      onTestFinished(syncBuiltinESMExports);
+      resolveName("silent.example").catch(end);
+    },
+  },
+  "a list of this machine's addresses": {
+    ms: 5_000,
+    begin(end) {
+      const list = ownAddresses();
+      const first = list();
+      setInterval(() => list() !== first && end(), 100);
+    },
+  },
+  "a person's second sign of life": {
+    ms: 5_000,
+    begin(end) {
+      const named = vi.fn(async () => []);
+      // The boundary where a test has of a database what is used.
+      const db = { named } as unknown as Database;
+      const signs = createSignsOfLife({ db, clock: systemClock, log: silentLog });
+      onTestFinished(() => signs.stop());
+      signs.note("ses_1", "anna", true);
+      named.mockImplementation(async () => {
+        end();
+        return [];
+      });
+      signs.note("ses_1", "anna", true);
+    },
+  },
+  "a lease of work that is not renewed": {
+    ms: 7_000,
+    begin(end) {
+      const lane = { kind: "test", lane: "a", owner: null, claim: "1", failures: 0, first: undefined };
+      const held = createHeldLanes({} as Database, silentLog).add(lane, performance.now());
+      held.lease.addEventListener("abort", end);
+    },
+  },
+  "a Redis that takes connections and does not agree on TLS": {
+    ms: 2_000,
+    async begin(end) {
+      const port = await serveNothing((socket) => void socket.once("close", end));
+      const redis = createRedis({ url: `rediss://127.0.0.1:${port}`, log: silentLog, registry: new Registry() });
+      onTestFinished(() => redis.stop());
+      redis.start();
+    },
+  },
+  "a start without Redis": {
+    ms: 2_000,
+    async begin(end) {
+      const url = `redis://127.0.0.1:${await serveNothing()}`;
+      const redis = createRedis({ url, log: silentLog, registry: new Registry() });
+      onTestFinished(() => redis.stop());
+      redis.start().then(end);
+    },
+  },
+  "a Redis that hangs and is asked nothing": {
+    ms: 5_000,
+    async begin(end) {
+      const redis = await hangRedis();
+      setInterval(() => redis.isUp || end(), 50);
+    },
+  },
+  // A connection on which nothing comes for 5 s is made again.
+  "a Redis that was away and answers again": {
+    ...{ ms: 1_000, slack: 500 },
+    async begin(end) {
+      const redis = await hangRedis();
+      while (redis.isUp) await Promise.all([redis.ask("bus", (client) => client.echo("")), pass(50)]);
+      server.resume();
+      setInterval(() => redis.isUp && end(), 50);
+    },
+  },
+  "an embedded worker that does not come up": {
+    ms: 60_000,
+    async begin(end) {
+      const dataDir = await makeDataDirectory();
+      const program = join(dataDir, "idle.js");
+      await writeFile(program, "setInterval(() => undefined, 1_000)");
+      const worker = createEmbeddedWorker({
+        ...{ dataDir, program, workerToken: "", env: {}, leaseMs: 1_000 },
+        ...{ log: createLog("error", { write: end }), heartbeats: () => 0, onDeath: () => undefined },
+      });
+      onTestFinished(() => {
+        vi.useRealTimers();
+        return worker.stop();
+      });
+      await worker.start();
+    },
+  },
+};
+
+test.each(Object.entries(waits))("%s is not waited for much shorter or longer", (_, wait) => expectWait(wait));
+
+test("a process that has run for long is started again at once when it dies, and one that has not is not", async () => {
+  fakeTime();
+  onTestFinished(restoreTime);
+  const launches: number[] = [];
+  const launch = async () => {
+    launches.push(performance.now());
+    return spawnIdle();
+  };
+  const program = { name: "the program", logFile: "", findSurvivor: async () => undefined, launch, endingSteps: [] };
+  const supervisor = createSupervisor(program, silentLog);
+  onTestFinished(() => supervisor.leave());
+  await supervisor.start();
+  /** Ends the process, and gives the milliseconds until there is another one. */
+  async function restart(): Promise<number> {
+    const count = launches.length;
+    const since = performance.now();
+    const { pid = 0 } = supervisor;
+    process.kill(pid, "SIGKILL");
+    await settle(() => !isAlive(pid));
+    while (launches.length === count) await pass(500);
+    return (launches.at(-1) ?? 0) - since;
+  }
+  for (let death = 0; death < 7; death += 1) await restart();
+  await pass(15_000);
+  expect(await restart()).toBeGreaterThan(5_000);
+  await pass(60_000);
+  expect(await restart()).toBeLessThan(2_500);
+});

@@ -1,0 +1,157 @@
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { sql } from "kysely";
+import { afterAll, beforeAll, onTestFinished, test } from "vitest";
+import type { Call } from "../../src/call.ts";
+import { CreateProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import {
+  CreateSessionRequestSchema,
+  DestroySessionRequestSchema,
+  GetSessionStateRequestSchema,
+  NavigateRequestSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { createProfileService } from "../../src/profiles/service.ts";
+import { silentLog } from "../support/database.ts";
+import type { FakeWorker } from "../support/fake-worker.ts";
+import { PostgresBetween } from "../support/postgres-between.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+import { expectWait, type Wait } from "../support/wait.ts";
+
+const blank = create(CreateSessionRequestSchema, {});
+const proxied = create(CreateSessionRequestSchema, { proxy: { server: "socks5://proxy.example:1080" } });
+
+let running: SessionsApp;
+let worker: FakeWorker;
+let call: (changes?: Partial<Call>) => Call;
+let launches: "answered" | "silent" = "answered";
+/** Called when the worker is asked for what it does not answer. */
+let asked = Promise.withResolvers<AbortSignal>();
+
+/** Answers nothing. */
+function stayMute({ signal }: { readonly signal: AbortSignal }): Promise<never> {
+  asked.resolve(signal);
+  return new Promise(() => undefined);
+}
+
+beforeAll(async () => {
+  running = await startSessionsApp();
+  worker = await running.worker({
+    slots: 100,
+    handlers: {
+      async create(from, { context }) {
+        if (launches === "silent") return stayMute(from);
+        worker.held.set(context?.sessionId ?? "", context?.placementEpoch ?? 0n);
+        return create(EmptySchema);
+      },
+      navigate: stayMute,
+      checkProxy: stayMute,
+      async getState() {
+        throw fail("session-destroyed");
+      },
+      async *takeProfile(from) {
+        yield await stayMute(from);
+      },
+    },
+  });
+  call = await running.caller();
+});
+afterAll(() => running[Symbol.asyncDispose]());
+
+/** Begins something, and resolves when the worker has been asked for its part. */
+async function untilAsked(begun: Promise<unknown>, end: () => void): Promise<AbortSignal> {
+  begun.then(end, end);
+  return asked.promise;
+}
+
+async function launch(): Promise<string> {
+  launches = "answered";
+  return (await running.sessions.create(call(), blank)).id;
+}
+
+async function navigate(end: () => void, changes: Partial<Call> = {}): Promise<void> {
+  const id = await launch();
+  await untilAsked(
+    running.sessions.navigate(call(changes), create(NavigateRequestSchema, { id, url: "https://a.example/" })),
+    end,
+  );
+}
+
+const waits: Readonly<Record<string, Wait>> = {
+  "a launch": {
+    ...{ ms: 32_000, slack: 1_000 },
+    async begin(end) {
+      launches = "silent";
+      await untilAsked(running.sessions.create(call(), blank), end);
+    },
+  },
+  "the check of a proxy": {
+    ...{ ms: 12_000, slack: 1_000 },
+    begin: (end) => untilAsked(running.sessions.create(call(), proxied), end),
+  },
+  "a command": { ms: 602_000, begin: (end) => navigate(end) },
+  "a command whose client waits for 100 ms": {
+    ms: 2_100,
+    begin: (end) => navigate(end, { deadline: performance.now() + 100 }),
+  },
+  "a command to a session that its worker says has ended": {
+    ms: 1_500,
+    async begin(end) {
+      const id = await launch();
+      running.sessions.getState(call(), create(GetSessionStateRequestSchema, { id })).catch(end);
+    },
+  },
+  "the save of a profile": {
+    ms: 45_000,
+    async begin(end) {
+      launches = "answered";
+      const { id: profileId } = await createProfileService(running.app).create(
+        call(),
+        create(CreateProfileRequestSchema, { name: "Shop" }),
+      );
+      const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, { profileId }));
+      const ending = running.sessions.destroy(call(), create(DestroySessionRequestSchema, { id }));
+      const signal = await untilAsked(ending, () => undefined);
+      signal.addEventListener("abort", end);
+    },
+  },
+  "a connection to PostgreSQL that is not used": {
+    ms: 600_000,
+    async begin(end) {
+      const socketDirectory = join(running.app.config.dataDir, "postgres", "run");
+      const between = await PostgresBetween.start({ socketDirectory, name: "postgres" });
+      const db = openDatabase({ url: between.url }, silentLog);
+      onTestFinished(async () => {
+        await db.close();
+        await between[Symbol.asyncDispose]();
+      });
+      await sql`select 1`.execute(db.sql);
+      between.connections[0]?.once("close", end);
+    },
+  },
+  "what became of a command whose worker has died": {
+    ms: 10_000,
+    async begin(end) {
+      await navigate(end);
+      worker.die();
+      // Its lease lasts for the rest of the tests.
+      const lease = { lease_until: new Date(Date.now() + 3_600_000) };
+      await running.app.db.sql.updateTable("workers").set(lease).execute();
+    },
+  },
+  "a connection to a worker, for a launch": {
+    ms: 2_000,
+    begin: (end) => void running.sessions.create(call(), blank).catch(end),
+  },
+  "a connection to a worker, for the check of a proxy": {
+    ms: 2_000,
+    begin: (end) => void running.sessions.create(call(), proxied).catch(end),
+  },
+};
+
+test.each(Object.entries(waits))("%s is not waited for much shorter or longer", async (_, wait) => {
+  asked = Promise.withResolvers();
+  await expectWait(wait);
+});
