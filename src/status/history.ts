@@ -21,7 +21,7 @@ export interface HistoryParts {
 }
 
 /** Milliseconds. A page that is a minute old is as good for what was; what is now changes it at once. */
-const times = { freshFor: 60_000, staleFor: Number.POSITIVE_INFINITY, patience: 300 };
+const times = { freshFor: 60_000, patience: 300 };
 
 /** Makes the history: read once a minute at most, and when something changes. */
 export function createHistory({ db, clock, feed }: HistoryParts): History {
@@ -35,6 +35,8 @@ export function createHistory({ db, clock, feed }: HistoryParts): History {
     capacity: 1,
     clock,
     ...times,
+    // While PostgreSQL is away nothing newer can be had.
+    staleFor: Number.POSITIVE_INFINITY,
   });
   let known: Snapshot["components"] | undefined;
   return {

@@ -27,6 +27,7 @@ test("who pays by card has the tier, and who ends the subscription has it no mor
   const { status, body } = await ada.rest("/v1/billing/checkout-session", { tier: "api_builder", interval: "year" });
   expect(status).toBe(201);
   expect(body).toMatchObject({ id: expect.stringMatching(/^cs_test_/), livemode: false });
+  expect(Math.round((Date.parse(body.expires_at) - gateway.now()) / 3_600_000)).toBe(24);
   expect(await (await fetch(body.url)).text()).toContain("490.00 USD a year");
   expect(await press(body.url, "decline")).toContain("Pay by card");
   expect(await tierOf(ada)).toBe("free");
