@@ -5,6 +5,7 @@ import { insertAccount } from "../../src/accounts/store.ts";
 import type { Attempt } from "../../src/call.ts";
 import { type Profile, ProfileSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { createIdempotency, type Idempotency } from "../../src/idempotency/idempotency.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { createSealer } from "../../src/platform/secrets/secrets-sealer.ts";
@@ -135,7 +136,9 @@ test("should not take over what beats, and have the same request wait for it, bu
   elapsed = 60_000;
   await expect(given).rejects.toMatchObject(stillRuns);
   const patient = again(other);
-  const lessPatient = again(createIdempotency({ db: database.db, ids, sealer, log: silentLog, wait: 10_000 }));
+  const lessPatient = again(
+    createIdempotency({ db: database.db, ids, sealer, clock: systemClock, log: silentLog, wait: 10_000 }),
+  );
   elapsed += 15_000;
   await expect(lessPatient).rejects.toMatchObject(stillRuns);
   goOn();

@@ -114,7 +114,8 @@ const waits: Readonly<Record<string, Wait>> = {
   },
   "a raw body that stands still": {
     ms: 60_000,
-    begin: (end) => void rawBody(new IncomingMessage(new Socket()), 100).next().catch(end),
+    begin: (end) =>
+      void rawBody(new IncomingMessage(new Socket()), 100, new AbortController().signal).next().catch(end),
   },
   "a delivery to an endpoint that does not answer": {
     ms: 15_000,
@@ -203,7 +204,10 @@ const waits: Readonly<Record<string, Wait>> = {
     ms: 7_000,
     begin(end) {
       const lane = { kind: "test", lane: "a", owner: null, claim: "1", failures: 0, first: undefined };
-      const held = createHeldLanes({} as Database, silentLog).add(lane, performance.now());
+      const held = createHeldLanes({ db: {} as Database, clock: systemClock, log: silentLog }).add(
+        lane,
+        performance.now(),
+      );
       held.lease.addEventListener("abort", end);
     },
   },

@@ -12,11 +12,8 @@ type DurationReason = "short" | "period" | "pause" | "memory" | "unit" | "spare"
 /** A path below `test/`. */
 type TestFile = `${string}.test.ts`;
 
-/** No test is known to stand there. */
-const none = undefined;
-
 /** What stands on one side of a duration: a test that fails, or why there is none. */
-type DurationSide = TestFile | DurationReason | typeof none;
+type DurationSide = TestFile | DurationReason;
 
 /** What stands where a duration is a tenth, and where it is ten times as long; one thing that stands on both sides alone. */
 type DurationSides = DurationSide | readonly [shorter: DurationSide, longer: DurationSide];

@@ -9,7 +9,6 @@ import { runLane } from "../../src/work/lane-run.ts";
 import { claimNamedLanes } from "../../src/work/store.ts";
 import { createWork } from "../../src/work/work.ts";
 import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/work/work-kind.ts";
-import { clockAt } from "../support/clock-at.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Runners, startRunners } from "./runners.ts";
 
@@ -335,7 +334,7 @@ test("a lane lets go of its place after ten seconds, although it has more jobs",
   await db.transaction(async (tx) =>
     createWork({ bus: createLocalBus(), clock: systemClock }).enqueueAll(tx, work, jobs),
   );
-  const held = createHeldLanes(db, silentLog);
+  const held = createHeldLanes({ db, clock: systemClock, log: silentLog });
   const terms = { kind: work.kind, now: new Date(), lanes: ["a"], limit: 1, leaseMs: held.leaseMs };
   for (const lane of await claimNamedLanes(db, terms)) {
     const signals = { closing: new AbortController().signal, stopping: new AbortController().signal };
