@@ -222,7 +222,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       setLifecycleEventsEnabled`,
     passes: `
       addCompilationCache addScriptToEvaluateOnLoad addScriptToEvaluateOnNewDocument bringToFront
-      clearCompilationCache clearDeviceMetricsOverride clearDeviceOrientationOverride clearGeolocationOverride close
+      clearCompilationCache clearDeviceMetricsOverride clearDeviceOrientationOverride clearGeolocationOverride crash close
       createIsolatedWorld deleteCookie generateTestReport getAdScriptAncestry getAnnotatedPageContent getAppId
       getAppManifest getInstallabilityErrors getManifestIcons getOriginTrials getPermissionsPolicyState
       getResourceContent getResourceTree handleJavaScriptDialog navigateToHistoryEntry printToPDF
@@ -233,7 +233,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       setSPCTransactionMode setTouchEmulationEnabled setWebLifecycleState startScreenRecording startScreencast
       stopLoading stopScreenRecording stopScreencast`,
     passesBy: { navigate: toOpenableAddress, setDownloadBehavior: keptDownloads },
-    refuses: { [sharedPage]: "crash waitForDebugger", [notThisBrowser]: "getSiblingSubApps getSubApps" },
+    refuses: { [sharedPage]: "waitForDebugger", [notThisBrowser]: "getSiblingSubApps getSubApps" },
   },
   Performance: { reads: "disable enable getMetrics", passes: "setTimeDomain" },
   PerformanceTimeline: { passes: "enable" },

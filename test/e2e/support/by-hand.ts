@@ -15,7 +15,7 @@ import type { Answered } from "./described.ts";
 export const doneByHand: readonly string[] = [
   ...["signUp", "verifyEmail", "logIn", "requestMagicLink", "consumeMagicLink", "requestPasswordReset"],
   ...["confirmPasswordReset", "refreshAuth", "tokenOAuth", "enrolTotp", "confirmTotp", "stepUp"],
-  ...["changePassword", "requestEmailChange", "confirmEmailChange", "undoEmailChange"],
+  ...["changePassword", "revokeKeys", "requestEmailChange", "confirmEmailChange", "undoEmailChange"],
   ...["deleteAccount", "restoreAccount"],
   ...["createInvite", "acceptInvite", "updateMember", "leaveTeam", "getCurrentLegal", "acceptLegal"],
   ...["createWebhook", "testWebhook", "replayWebhookDelivery", "replayWebhookFailedDeliveries"],
@@ -71,7 +71,9 @@ export async function carryOutByHand(
   const [before, after] = [freshEmail(), freshEmail()];
   await join(before);
   const { access_token: bearer } = await logIn(before);
+  await perform("createApiKey", { name: "by hand" }, { bearer });
   await perform("changePassword", { current_password: goodPassword, password: goodPassword }, { bearer });
+  await perform("revokeKeys", { token: await mailed(before) });
   await perform("requestEmailChange", { email: after, password: goodPassword }, { bearer });
   await perform("confirmEmailChange", { token: await mailed(after) });
   await perform("undoEmailChange", { token: await mailed(before) });
