@@ -27,7 +27,9 @@ const common: Tier = {
 /** Files of such a tier share a process, and with it the modules: they change nothing that the next one would see. */
 const shared: Tier = { isolate: false };
 
-const browser: Tier = { globalSetup: "test/support/warm-services.ts" };
+const cluster = "test/support/cluster-template.ts";
+
+const browser: Tier = { globalSetup: ["test/support/warm-services.ts", cluster] };
 
 const tiers: readonly Tier[] = [
   { name: "unit", ...shared },
@@ -38,9 +40,9 @@ const tiers: readonly Tier[] = [
     ...shared,
   },
   { ...browser, name: "browser", provide: { runtimes: ["headless-shell"] } },
-  { name: "system" },
+  { name: "system", globalSetup: cluster },
   // Minutes each: `npm run test-long`.
-  { name: "long" },
+  { name: "long", globalSetup: cluster },
   // The files of the tier `browser` whose cases run in each runtime, in the other one: a part of `npm run test-long`.
   { ...browser, name: "chromium", include: filesByRuntime(), provide: { runtimes: ["chromium"] } },
 ];

@@ -105,7 +105,7 @@ export class Gateway {
     await this.#internal.stop();
   }
 
-  /** Makes the documents if nobody has asked for one yet: the first request for them would hold all others. */
+  /** Makes the documents before the first request for one, which would hold up all others. */
   prepareDocuments(): Promise<Documents> {
     this.#documents ??= makeDocuments(this.#services, this.#app.config);
     return this.#documents;

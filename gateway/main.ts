@@ -39,13 +39,13 @@ async function main(): Promise<void> {
   );
   let tryPath = "";
   try {
-    await app.start();
+    // While the database starts: nobody waits yet for what this holds up.
+    await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start()]);
     if (demo && app.developerKey !== undefined)
       tryPath = gateway.offerDemo({ demoUrl: demo.url, key: app.developerKey });
     if (!stopping) {
       opening = gateway.start();
       await opening;
-      if (config.role !== "jobs") void gateway.prepareDocuments();
     }
   } catch (error) {
     const wasTold = stopping !== undefined;

@@ -1,7 +1,9 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import pg from "pg";
 import { inject } from "vitest";
 import { migrations } from "../../src/features.ts";
@@ -20,6 +22,18 @@ export async function makeDataDirectory(): Promise<string> {
   await chmod(directory, 0o711);
   return directory;
 }
+
+/** Makes a data directory in which PostgreSQL has its cluster already, where the run has one to copy. */
+export async function makeClusterDirectory(): Promise<string> {
+  const directory = await makeDataDirectory();
+  const cluster = process.env.VITEST === undefined ? undefined : inject("cluster");
+  // With its owners: PostgreSQL runs as no root.
+  if (cluster !== undefined) await promisify(execFile)("cp", ["-a", join(cluster, "postgres"), directory]);
+  return directory;
+}
+
+/** Settings of a server that need not survive the machine's crash; a killed server loses nothing by them. */
+export const forgetful = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /** Address of a database behind the unix socket in a directory. */
 export const databaseUrl = (socketDirectory: string, name = "postgres"): string =>
@@ -89,7 +103,7 @@ export interface OwnDatabase extends TestDatabase {
 
 /** Starts a server in a directory of its own, and removes both when it is disposed of. */
 export async function startOwnDatabase(): Promise<OwnDatabase> {
-  const directory = await makeDataDirectory();
+  const directory = await makeClusterDirectory();
   const postgres = createEmbeddedPostgres(directory, silentLog);
   await postgres.start();
   const socketDirectory = join(directory, "postgres", "run");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { endProcess } from "../../src/platform/process-control.ts";
 import { admin } from "./admin.ts";
-import { makeDataDirectory, silentLog } from "./database.ts";
+import { forgetful, makeClusterDirectory, silentLog } from "./database.ts";
 import { DeployedProcess } from "./deployed-process.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 import { freePorts } from "./free-port.ts";
@@ -60,7 +60,7 @@ export class Deployment implements AsyncDisposable {
 
   /** Starts all of it, and makes a key of the highest tier with the admin's command. */
   static async start(options: DeploymentOptions = {}): Promise<Deployment> {
-    const dataDir = await makeDataDirectory();
+    const dataDir = await makeClusterDirectory();
     const postgres = new PostgresServer(dataDir);
     const [redis] = await Promise.all([RedisServer.start(), postgres.start()]);
     const deployment = new Deployment(dataDir, redis, postgres);
@@ -194,12 +194,12 @@ class PostgresServer {
     this.#directory = directory;
     const sockets = encodeURIComponent(join(directory, "postgres", "run"));
     this.url = `postgres://localhost/postgres?user=postgres&host=${sockets}`;
-    this.#server = createEmbeddedPostgres(directory, silentLog);
+    this.#server = createEmbeddedPostgres(directory, silentLog, forgetful);
   }
 
   /** Starts it, also again after it was killed. */
   async start(): Promise<void> {
-    this.#server = createEmbeddedPostgres(this.#directory, silentLog);
+    this.#server = createEmbeddedPostgres(this.#directory, silentLog, forgetful);
     await this.#server.start();
   }
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { databaseUrl, makeDataDirectory } from "./database.ts";
+import { databaseUrl, makeClusterDirectory } from "./database.ts";
 import { freePorts } from "./free-port.ts";
 import { recordLog, recordLogFile } from "./logs.ts";
 
@@ -37,7 +37,7 @@ export const serviceEnv = (dataDir: string): Record<string, string | undefined> 
 
 /** Starts a service of its own for a test; `env` adds to its environment, `directory` is where its data is put. */
 export async function startService(env: Record<string, string> = {}, directory?: string): Promise<Service> {
-  const dataDir = directory ?? (await makeDataDirectory());
+  const dataDir = directory ?? (await makeClusterDirectory());
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   return run(dataDir, { ...variables, ...env }, ports);

@@ -5,7 +5,7 @@ import { migrations } from "../../src/features.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
-import { databaseUrl, makeDataDirectory, templateName } from "./database.ts";
+import { databaseUrl, forgetful, makeDataDirectory, templateName } from "./database.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -14,14 +14,11 @@ declare module "vitest" {
   }
 }
 
-/** Settings of a server that need not survive a crash, with connections for the pools of several gateways. */
-const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "200" };
-
 /** Starts the PostgreSQL of a run, with a migrated database to copy. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const directory = await makeDataDirectory();
   const log = createLog("warn");
-  const postgres = createEmbeddedPostgres(directory, log, settings);
+  const postgres = createEmbeddedPostgres(directory, log, { ...forgetful, max_connections: "200" });
   await postgres.start();
   const socketDirectory = join(directory, "postgres", "run");
   const server = openDatabase({ url: databaseUrl(socketDirectory) }, log, 1);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { inject } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { admin } from "./admin.ts";
-import { databaseUrl, makeDataDirectory } from "./database.ts";
+import { databaseUrl, makeClusterDirectory } from "./database.ts";
 import { FixtureSite } from "./fixture-site.ts";
 import { freePorts } from "./free-port.ts";
 import { watchForSecrets } from "./leaks.ts";
@@ -44,7 +44,7 @@ export async function borrowService(): Promise<Borrowed> {
 
 /** Starts a service that outlives this process. */
 async function start(sitePorts: SitePorts): Promise<NotedService> {
-  const dataDir = await makeDataDirectory();
+  const dataDir = await makeClusterDirectory();
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const reachable = sitePorts.flatMap((port) => [`127.0.0.1:${port}`, `localhost:${port}`]);

@@ -147,7 +147,7 @@ const rows: Readonly<Record<string, Begin>> = {
   },
   "lend/lent-client.ts pauseMs": (onOver) => {
     const user = { send: onOver } as unknown as WireUser;
-    new LentClient(user, {} as ConstructorParameters<typeof LentClient>[1]);
+    new LentClient(user, { isHeld: () => false } as ConstructorParameters<typeof LentClient>[1]);
     const members = Buffer.from('"params":{"sessionId":"S","waitingForDebugger":true}');
     user.onevent?.({ method: "Target.attachedToTarget" } as never, members, undefined);
   },
