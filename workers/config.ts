@@ -4,10 +4,10 @@ import { isAbsolute, resolve } from "node:path";
 import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, type Environment, readerOf } from "../src/platform/environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "../src/platform/grpc/fleet-tls.ts";
+import { type IsolationConfig, readIsolation } from "../src/platform/isolation.ts";
 import { type LogLevel, logLevels } from "../src/platform/log.ts";
 import { isAddressException } from "../src/platform/outgoing/address-rules.ts";
 import { readWorkerToken } from "../src/platform/worker-token.ts";
-import type { Isolation } from "./slots/confinement.ts";
 
 /** Memory that one session is reckoned with, half of what it may take, and sessions that a core carries. */
 const sessionBytes = 1024 ** 3;
@@ -15,7 +15,7 @@ const sessionsPerCore = 8;
 const maxSlots = 256;
 
 /** Everything that the environment says to a worker. */
-export interface WorkerConfig {
+export interface WorkerConfig extends IsolationConfig {
   /** The gateway's own worker: it ends when it has no gateway any more. */
   readonly embedded: boolean;
   readonly dataDir: string;
@@ -36,7 +36,6 @@ export interface WorkerConfig {
   readonly scratch: string | undefined;
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
-  readonly isolation: Isolation | undefined;
   /** The media server over which sessions are shown as well, if there is one. */
   readonly livekitUrl: string | undefined;
   /** How long running sessions may go on when the worker is told to end, in seconds. */
@@ -55,7 +54,6 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
   if (gateways.length === 0) throw new ConfigError("GATEWAYS", "accepts at least one `host:port` or `unix:/path`");
   const listen = readAddress(env, "WORKER_LISTEN", undefined);
   const internalPort = read.integer("INTERNAL_PORT", { min: 0, max: 65_535, absent: -1 });
-  const isolation = read.oneOf("ISOLATION", ["auto", "namespace", "flags"], "auto");
   // Only a gateway's own worker is reached through a socket beside it.
   const embedded = gateways.every((gateway) => gateway.startsWith("unix:"));
   return {
@@ -72,7 +70,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     fleetTls: readFleetTls(read),
     scratch: readDirectory(env, "SCRATCH_DIR"),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),
-    isolation: isolation === "auto" ? undefined : isolation,
+    ...readIsolation(read),
     livekitUrl: read.url("LIVEKIT_URL", ["ws:", "wss:"]),
     // Ctrl-C ends all that `npm start` began.
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
+import type { IsolationConfig } from "../src/platform/isolation.ts";
 import { createMetrics } from "../src/platform/metrics.ts";
 import { lendTotals } from "./lend/lend-totals.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
@@ -32,10 +33,11 @@ interface Measured {
   browsers(): BrowserPool;
   readonly slots: SlotPool;
   readonly profiles?: ProfileShelf;
+  readonly isolation: IsolationConfig;
 }
 
 /** Makes a worker's metrics. */
-export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Measured): WorkerMetrics {
+export function createWorkerMetrics({ sessions, browsers, slots, profiles, isolation }: Measured): WorkerMetrics {
   const registry = createMetrics();
   const registers = [registry];
   gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().running.length);
@@ -49,6 +51,7 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Mea
       return (await profiles.pending()).length;
     });
   }
+  showIsolation(registry, isolation);
   countEgress(registry, slots);
   countPipes(registry);
   countUnjudgedCommands(registry);
@@ -77,6 +80,15 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles }: Mea
     }),
     tellPressure: (watch) => tellPressure(registry, watch),
   };
+}
+
+function showIsolation(registry: Registry, { isolation, browserSandbox }: IsolationConfig): void {
+  new Gauge({
+    name: "pilothouse_worker_isolation",
+    help: "1, labelled with what keeps pages in (`namespace` or `flags`) and whether browsers have their sandbox.",
+    labelNames: ["isolation", "browser_sandbox"],
+    registers: [registry],
+  }).set({ isolation, browser_sandbox: browserSandbox }, 1);
 }
 
 function happeningCounter(registers: Registry[]): (event: Happening) => void {

@@ -6,6 +6,7 @@ import { findBrowsers, realDisk } from "../src/platform/browsers/browser-paths.t
 import { makePassableDirectory } from "../src/platform/data-directory.ts";
 import type { Environment } from "../src/platform/environment.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
+import { describeWeakness } from "../src/platform/isolation.ts";
 import type { Log } from "../src/platform/log.ts";
 import { BoundsWatchdog } from "./bounds/bounds-watchdog.ts";
 import type { WorkerConfig } from "./config.ts";
@@ -26,6 +27,7 @@ import { Reports } from "./reports/reports.ts";
 import { probeRuntimes } from "./runtimes.ts";
 import { WorkerServer } from "./server.ts";
 import { SessionTable } from "./session/session-table.ts";
+import { ConfinementError } from "./slots/confinement-error.ts";
 import { sessionBounds } from "./slots/session-bounds.ts";
 import { SlotPool } from "./slots/slot-pool.ts";
 
@@ -53,13 +55,17 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { runtimes, slots } = ground;
   const sessionParts = makeSessions(options, ground, () => void link.sayNow());
   const { sessions, browsers, metrics } = sessionParts;
+  await probeBrowsers(browsers, slots);
   const link: FleetLink = await makeLink(options, ground, sessions);
   const server = new WorkerServer({ ...ground, sessions, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, link, log });
   metrics.tellPressure(pressure);
   const isReady = () => link.isRegistered && !sessions.isDraining;
-  const internal = config.internal && createInternalServer({ ...config.internal, isReady, metrics: metrics.registry });
+  const { isolation, browserSandbox } = config;
+  const about = `isolation ${isolation}\nbrowser sandbox ${browserSandbox}\n`;
+  const internal =
+    config.internal && createInternalServer({ ...config.internal, isReady, metrics: metrics.registry, about });
   await internal?.start();
   pressure.start();
   browsers.start();
@@ -67,7 +73,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const sender = new ReportSender(ground.reports, link);
   sender.start();
   log.info(
-    { slots: config.slots, runtimes: [...runtimes.keys()], isolation: slots.isolation },
+    { slots: config.slots, runtimes: [...runtimes.keys()], isolation, browserSandbox },
     "the worker has started",
   );
   return {
@@ -99,11 +105,14 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
     allow: config.egressAllow,
     showRemedy: config.embedded,
     salvage: (directory, launchRecord) => salvageProfile(directory, launchRecord, log),
-    ...(config.isolation && { isolation: config.isolation }),
+    isolation: config.isolation,
+    browserSandbox: config.browserSandbox,
     scratch: config.scratch,
     storage,
     mediaServer,
   });
+  const weakness = describeWeakness(config);
+  if (weakness !== undefined) log.warn({}, weakness);
   const profiles = new ProfileShelf(config.dataDir, config.index);
   for (const path of [config.dataDir, storage]) await makePassableDirectory(path);
   await profiles.start();
@@ -111,10 +120,30 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   return { runtimes, slots, mediaServer, profiles, reports: new Reports() };
 }
 
+/** Tries a browser before the worker registers: a worker whose browsers have no sandbox takes no session. */
+async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<void> {
+  try {
+    await browsers.probe();
+  } catch (error) {
+    await browsers.stop();
+    await slots.stop();
+    if (slots.sandbox === "none") throw error;
+    const complaint = error instanceof Error ? error.message : String(error);
+    const what = "the first browser could not be launched in its sandbox";
+    throw new ConfinementError({ what, complaint, isRoot: false, optOut: "BROWSER_SANDBOX=off" });
+  }
+}
+
 /** Makes what holds the sessions; `onRoom` hears that a worker that was full has room again. */
 function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
   const { runtimes, slots, mediaServer, profiles, reports } = ground;
-  const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots, profiles });
+  const metrics = createWorkerMetrics({
+    sessions: () => sessions,
+    browsers: () => browsers,
+    slots,
+    profiles,
+    isolation: config,
+  });
   const watchdog = new BoundsWatchdog({
     bounds: sessionBounds,
     onOver: (bound) => metrics.sessionsOverBound.inc({ bound }),
@@ -146,7 +175,7 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
 
 async function makeLink(options: WorkerOptions, ground: Ground, sessions: SessionTable): Promise<FleetLink> {
   const { config, log, onFate } = options;
-  const { runtimes, slots, profiles } = ground;
+  const { runtimes, profiles } = ground;
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
   return new FleetLink({
@@ -157,7 +186,8 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
       address: config.address,
       runtimes: [...runtimes.keys()],
       slots: config.slots,
-      isolation: slots.isolation === "namespace" ? Isolation.NAMESPACE : Isolation.FLAGS,
+      isolation: config.isolation === "namespace" ? Isolation.NAMESPACE : Isolation.FLAGS,
+      unsandboxed: config.browserSandbox === "off",
     }),
     sessions,
     profiles,

@@ -16,6 +16,7 @@ export interface WorkerRegistration {
   readonly runtimes: readonly string[];
   readonly slots: number;
   readonly isolation: string;
+  readonly unsandboxed: boolean;
   readonly bootId: string;
   readonly incarnation: bigint;
 }
@@ -52,6 +53,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     runtimes: [...worker.runtimes],
     slots: worker.slots,
     isolation: worker.isolation,
+    unsandboxed: worker.unsandboxed,
     boot_id: worker.bootId,
     incarnation: worker.incarnation,
     draining: true,

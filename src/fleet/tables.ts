@@ -8,7 +8,10 @@ export interface WorkersTable {
   address: string;
   runtimes: string[];
   slots: number;
+  /** `namespace`, or `flags` where the operator does without. */
   isolation: string;
+  /** Its browsers run without Chromium's sandbox. */
+  unsandboxed: Generated<boolean>;
   boot_id: string;
   incarnation: BigInteger;
   draining: Generated<boolean>;
@@ -43,4 +46,5 @@ export const fleetMigrations: Migrations = {
   "012-present-workers": ["create index workers_present on workers (id) where lost_at is null"],
   "023-worker-heartbeats": ["alter table workers add column heard_at timestamptz"],
   "085-worker-launches": ["alter table workers add column launches_fail boolean not null default false"],
+  "097-worker-sandbox": ["alter table workers add column unsandboxed boolean not null default false"],
 };

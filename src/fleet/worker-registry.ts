@@ -242,9 +242,10 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       assertSound(request);
       const admission = await db.transaction(async (tx) => {
         const admitted = await admit(tx, request);
-        const { address, runtimes, slots, bootId, isolation } = request;
+        const { address, runtimes, slots, bootId, isolation, unsandboxed } = request;
         const isolationName = isolationNames[isolation] ?? "unknown";
-        await saveWorker(tx, { ...admitted, address, runtimes, slots, bootId, isolation: isolationName });
+        const described = { address, runtimes, slots, bootId, isolation: isolationName, unsandboxed };
+        await saveWorker(tx, { ...admitted, ...described });
         if (admitted.restarted) {
           const end = { reason: "worker_lost", detail: "the worker was started again" } as const;
           await keeper.endAllOf(tx, [admitted.id], end);

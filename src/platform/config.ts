@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "./grpc/fleet-tls.ts";
+import { type IsolationConfig, readIsolation } from "./isolation.ts";
 import { type BundledLlmConfig, type LlmAddresses, readBundledLlm, readLlmAddresses } from "./llm-config.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
@@ -103,6 +104,8 @@ export interface Config {
   readonly btcPay: BtcPayConfig | undefined;
   /** How much of the time the service is promised to be up, in per cent. */
   readonly slaTarget: number;
+  /** How the worker that this process starts confines its browsers. */
+  readonly isolation: IsolationConfig;
   readonly logLevel: LogLevel;
 }
 
@@ -283,6 +286,7 @@ export function readConfig(
     stripe: readStripe(read),
     btcPay: readBtcPay(read),
     slaTarget: readSlaTarget(read),
+    isolation: readIsolation(read),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
 }

@@ -10,6 +10,8 @@ export interface InternalServerOptions {
   /** Says whether requests, or sessions, may be sent here. */
   isReady(): boolean | Promise<boolean>;
   readonly metrics: Registry;
+  /** Lines that `/healthz` adds to its `ok`. */
+  readonly about?: string;
 }
 
 /** Serves `/healthz` (the process answers), `/readyz` (send it work) and `/metrics` (Prometheus text format). */
@@ -26,9 +28,15 @@ interface Answer {
 }
 
 /** Makes the server; it listens when it is started. */
-export function createInternalServer({ host, port, isReady, metrics }: InternalServerOptions): InternalServer {
+export function createInternalServer({
+  host,
+  port,
+  isReady,
+  metrics,
+  about = "",
+}: InternalServerOptions): InternalServer {
   const answers: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
-    "/healthz": () => ({ status: 200, body: "ok\n" }),
+    "/healthz": () => ({ status: 200, body: `ok\n${about}` }),
     "/readyz": async () =>
       (await isReady()) ? { status: 200, body: "ready\n" } : { status: 503, body: "not ready\n" },
     "/metrics": async () => ({ status: 200, type: metrics.contentType, body: await metrics.metrics() }),

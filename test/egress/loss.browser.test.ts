@@ -75,7 +75,12 @@ test("a proxy that refuses one site is not lost, and the page's driver hears who
 test("what leaves through all sessions is counted, those that have ended among them", async () => {
   if (!worker) throw new Error("there is no worker");
   const { sessions, browsers, slots } = worker;
-  const metrics = createWorkerMetrics({ sessions: () => sessions, browsers: () => browsers, slots });
+  const metrics = createWorkerMetrics({
+    sessions: () => sessions,
+    browsers: () => browsers,
+    slots,
+    isolation: { isolation: "namespace", browserSandbox: "on" },
+  });
   const proxy = await startTinyproxy();
   onTestFinished(() => proxy.stop());
   const session = await openThrough(proxy.port);

@@ -1,8 +1,7 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { readProcess } from "../../workers/slots/processes.ts";
 import { SlotPool } from "../../workers/slots/slot-pool.ts";
@@ -65,20 +64,4 @@ test("a living worker's browsers are let alone by another that starts", async ()
   expect(pids.every((pid) => readProcess(pid))).toBe(true);
   await kill();
   await expect.poll(() => pids.filter((pid) => readProcess(pid)), { timeout: 10_000 }).toEqual([]);
-});
-
-test("where the kernel refuses namespaces, a pool says so and does with flags and without the sandbox", async () => {
-  const refuse = 'echo 0 > /proc/sys/user/max_net_namespaces; echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"';
-  const own = isRoot ? ["--user", "--map-current-user"] : ["--user", "--map-current-user", "--keep-caps"];
-  const script = new URL("refused-pool.ts", import.meta.url).pathname;
-  const node = [process.execPath, "--no-warnings", script];
-  const { stdout } = await promisify(execFile)("unshare", [...own, "sh", "-c", refuse, "sh", ...node]);
-  expect(JSON.parse(stdout)).toEqual({
-    isolation: "flags",
-    sandbox: "none",
-    complaints: [
-      "the kernel refuses network namespaces: only the browser's flags keep pages in",
-      "the kernel refuses user namespaces: browsers run without their sandbox (--no-sandbox)",
-    ],
-  });
 });

@@ -17,6 +17,18 @@ export const runtimes = ["headless-shell", "chromium"] as const;
 /** Whether this test runs as root; what is built must do the same for both. */
 export const isRoot = process.getuid?.() === 0;
 
+/** Begins a command that runs in a user namespace in which no further namespaces can be made. */
+export const withoutNamespaces: readonly string[] = [
+  ...["unshare", "--user", "--map-current-user", ...(isRoot ? [] : ["--keep-caps"]), "sh", "-c"],
+  'echo 0 > /proc/sys/user/max_net_namespaces; echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"',
+  "sh",
+];
+
+/** Begins a command of root that runs without a capability, such as `sys_admin`. */
+export const withoutCapability = (name: string): readonly string[] => [
+  ...["setpriv", `--bounding-set=-${name}`, `--inh-caps=-${name}`],
+];
+
 /** A log that keeps what it is told. */
 export function keepingLog(): Log & { readonly complaints: string[] } {
   const complaints: string[] = [];

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import { readConfig } from "../../src/platform/config.ts";
+import { readerOf } from "../../src/platform/environment.ts";
+import { readIsolation } from "../../src/platform/isolation.ts";
 
 const user = { uid: 1000, home: "/home/ada" };
 const secrets = { SECRETS_KEYS: `one:${"A".repeat(43)}=`, WORKER_TOKEN: "0123456789abcdef" };
@@ -74,6 +76,8 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["CORS_ORIGINS", "https://a.example/path", /origins/],
   ["EMBED_ORIGINS", "https://a.example/path", /origins/],
   ["EGRESS_ALLOW", "localhost", /host:port/],
+  ["ISOLATION", "auto", /`namespace`, `flags`/],
+  ["BROWSER_SANDBOX", "no", /`on`, `off`/],
   ["LIVEKIT_URL", "https://media.example.com", /`ws:\/\/` or `wss:\/\/`/],
   ["WEBHOOK_ALLOW", "localhost", /host:port/],
   ["LLM_ALLOW", "localhost", /host:port/],
@@ -144,4 +148,16 @@ test("should ask for the same SECRETS_KEYS on all gateways, and make one by itse
   expect(() => readConfig({ ...external, SECRETS_KEYS: "" }, user)).toThrow(
     /^SECRETS_KEYS is needed beside DATABASE_URL: `id:key`/,
   );
+});
+
+test.each([
+  ["linux", {}, { isolation: "namespace", browserSandbox: "on" }],
+  ["linux", { ISOLATION: "flags", BROWSER_SANDBOX: "off" }, { isolation: "flags", browserSandbox: "off" }],
+  ["darwin", {}, { isolation: "flags", browserSandbox: "on" }],
+] as const)("reads the isolation on %s of %j", (platform, env, expected) => {
+  expect(readIsolation(readerOf(env), platform)).toEqual(expected);
+});
+
+test("refuses network namespaces where the system has none", () => {
+  expect(() => readIsolation(readerOf({ ISOLATION: "namespace" }), "darwin")).toThrow(/ISOLATION .* on Linux only/);
 });

@@ -40,7 +40,14 @@ describe("a pool of browsers", () => {
 
   afterAll(() => rm(directory, { recursive: true }));
 
-  async function setUp(size: number, warm = 1): Promise<void> {
+  async function setUpPool({
+    size,
+    ...options
+  }: {
+    size: number;
+    most?: number;
+    extraFlags?: string[];
+  }): Promise<void> {
     slots = new SlotPool({ size, executables, log });
     await slots.start();
     pool = new BrowserPool({
@@ -50,7 +57,12 @@ describe("a pool of browsers", () => {
       most: 8,
       isOpen: () => isOpen,
       onReady: (how) => ready.push(how),
+      ...options,
     });
+  }
+
+  async function setUp(size: number, warm = 1): Promise<void> {
+    await setUpPool({ size });
     pool.start();
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(warm);
   }
@@ -69,6 +81,28 @@ describe("a pool of browsers", () => {
     const { result } = await pages.active.cdp.send("Runtime.evaluate", { expression: "screen.width" });
     return result.value;
   };
+
+  test.each([
+    ["its sandbox", "--no-sandbox"],
+    ["the seccomp filters of its renderers", "--disable-seccomp-filter-sandbox"],
+  ])("the probe rejects a browser without %s", async (_what, flag) => {
+    await setUpPool({ size: 1, extraFlags: [flag] });
+    await expect(pool.probe()).rejects.toThrow(/none of its [1-9]\d* renderers has a seccomp filter/);
+    expect(pool.warm).toBe(0);
+  });
+
+  test("the browser of the probe is the first session's, or is ended where none is kept", async () => {
+    await setUpPool({ size: 1 });
+    await pool.probe();
+    const browser = await take("desktop-chrome");
+    expect(ready).toEqual(["adopted"]);
+    await browser.dispose();
+    await pool.stop();
+    await slots.stop();
+    await setUpPool({ size: 1, most: 0 });
+    await pool.probe();
+    expect([pool.warm, slots.free]).toEqual([0, 1]);
+  });
 
   test("gives the browser that it has launched ahead, and launches the next one", async () => {
     await setUp(3);

@@ -298,7 +298,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/session/session-table.ts", "longestLifetimeMs", "86_400_000", "unit"],
   ["workers/slots/browser-process.ts", "exitMs", "5_000", "spare"],
   ["workers/slots/browser-process.ts", "explainMs", "500", "short"],
-  ["workers/slots/confinement.ts", "probeMs", "5_000", "spare"],
+  ["workers/slots/confinement.ts", "probeMs", "15_000", "spare"],
   ["workers/slots/namespace.ts", "createMs", "15_000", "spare"],
   ["workers/slots/processes.ts", "pollMs", "5", "short"],
   ["workers/slots/processes.ts", "strokeMs", "5_000", "spare"],

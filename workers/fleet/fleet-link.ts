@@ -26,6 +26,7 @@ export interface WorkerDescription {
   readonly runtimes: readonly string[];
   readonly slots: number;
   readonly isolation: Isolation;
+  readonly unsandboxed: boolean;
 }
 
 /**

@@ -108,6 +108,24 @@ export class BrowserPool {
     return this.#launchFails;
   }
 
+  /** Launches the first browser, which the first session has; rejects where it does not come up in its sandbox. */
+  async probe(): Promise<void> {
+    const { slots, most } = this.#options;
+    const [runtime = defaultRuntime] = this.#demand.keys();
+    const slot = slots.acquire();
+    if (!slot) throw new Error("the worker has no free slot");
+    const signal = AbortSignal.timeout(launchMs);
+    const warm = await this.#launchIn(slot, { runtime, device: this.#device, signal });
+    try {
+      await raceSignal(warm.probe(), signal);
+    } catch (error) {
+      this.#dispose(warm);
+      throw error;
+    }
+    if (most > 0) this.#keep(warm);
+    else await this.#dispose(warm);
+  }
+
   /** Begins to launch ahead. */
   start(): void {
     this.#timer ??= setInterval(() => this.#fit(), tickMs);

@@ -4,7 +4,8 @@ import { raceSignal } from "../../src/platform/deadline.ts";
 import type { Device } from "../device/device.ts";
 import type { MediaServer } from "../egress/media-server.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import { beforeExit, launchBrowser } from "../slots/browser-process.ts";
+import { type BrowserProcess, beforeExit, launchBrowser } from "../slots/browser-process.ts";
+import { probeRenderers } from "../slots/confinement.ts";
 import type { Slot } from "../slots/slot.ts";
 import { SessionBrowser } from "./session-browser.ts";
 
@@ -29,12 +30,14 @@ export interface WarmLaunch {
 export class WarmBrowser {
   readonly runtime: BrowserRuntime;
   readonly #browser: SessionBrowser;
+  readonly #process: BrowserProcess;
   #device: Device;
 
-  private constructor({ runtime, device }: WarmLaunch, browser: SessionBrowser) {
+  private constructor({ runtime, device }: WarmLaunch, browser: SessionBrowser, process: BrowserProcess) {
     this.runtime = runtime;
     this.#device = device;
     this.#browser = browser;
+    this.#process = process;
   }
 
   /** Launches one and opens its page; what a failure leaves in the slot is the caller's to clear. */
@@ -49,7 +52,7 @@ export class WarmBrowser {
     const browser = new SessionBrowser(slot, process, device, { profile, mediaServer });
     const prepared = Promise.all([profile?.attach(process), browser.start()]);
     await raceSignal(beforeExit(process, prepared), launch.signal);
-    return new WarmBrowser(launch, browser);
+    return new WarmBrowser(launch, browser, process);
   }
 
   /** Resolves when the browser has died although nobody ended it. */
@@ -63,6 +66,18 @@ export class WarmBrowser {
     else await this.#browser.wear(device);
     this.#device = device;
     return this.#browser;
+  }
+
+  /** Rejects if the browser should have its sandbox and its renderers have no seccomp filter. */
+  async probe(): Promise<void> {
+    const { slot, pages } = this.#browser;
+    if (process.platform !== "linux" || slot.sandbox === "none") return;
+    // A renderer that answers has its filter already.
+    const evaluated = pages.active.cdp.send("Runtime.evaluate", { expression: "0" });
+    await beforeExit(
+      this.#process,
+      evaluated.then(() => probeRenderers(this.#process.wire)),
+    );
   }
 
   /** Ends it; resolves when its slot is free again. */

@@ -20,7 +20,7 @@ export interface FlagWish {
 const featuresFlag = /^--(enable|disable)-features=(.*)$/;
 
 /**
- * The second layer behind the network namespace, and the only one where the kernel refuses namespaces.
+ * The second layer behind the network namespace, and the only one where the operator does without namespaces.
  * Without `<-loopback>` pages reach loopback beside the proxy. Each runtime obeys only one of the two spellings of the
  * WebRTC policy: headless shell 156 the first, full Chromium 156 the second. QUIC would leave over UDP.
  */

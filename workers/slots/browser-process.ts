@@ -12,6 +12,7 @@ import { writeBrowserFiles } from "./browser-files.ts";
 import { browserFlags } from "./browser-flags.ts";
 import { type CaptureExtension, writeCaptureExtension } from "./capture-extension.ts";
 import { HiddenPage } from "./hidden-page.ts";
+import { systemPath } from "./namespace.ts";
 import { mostTasks } from "./session-bounds.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { profileDirectory, temporaryDirectory } from "./slot-block.ts";
@@ -219,7 +220,7 @@ function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {
 function browserEnvironment(directory: string): Record<string, string> {
   const { LANG = "C.UTF-8", TZ } = process.env;
   return {
-    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    PATH: systemPath,
     LANG,
     ...(TZ === undefined ? {} : { TZ }),
     HOME: directory,

@@ -1,15 +1,16 @@
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
-
-/** What keeps a page of a session inside: a network namespace, or only the browser's flags where the kernel refuses one. */
-export type Isolation = "namespace" | "flags";
+import type { Wire } from "../wire/wire.ts";
+import { ConfinementError } from "./confinement-error.ts";
+import { readKernelFile } from "./kernel-file.ts";
+import { systemPath } from "./namespace.ts";
 
 /** How Chromium's own sandbox is made: of user namespaces, by its setuid helper, or not at all. */
 export type Sandbox = "namespaces" | "setuid" | "none";
 
-/** How long the kernel's answer to a probe may take. */
-const probeMs = 5_000;
+/** How long the kernel's answer to a probe may take; it takes 5 to 20 ms on a quiet machine. */
+const probeMs = 15_000;
 
 /** Gives the command that turns a process into one of the slot's, to be followed by a program and its arguments. */
 export function confineCommand(enter: readonly string[], uid: number | undefined, sandbox: Sandbox): string[] {
@@ -23,9 +24,17 @@ export function confineCommand(enter: readonly string[], uid: number | undefined
   return [...enter, "setpriv", ...identity, ...noNewPrivileges];
 }
 
+/** Throws where this process may not enter a slot's namespace and confine another process there. */
+export function probeConfinement(confine: readonly string[]): void {
+  if (process.platform !== "linux") return;
+  const complaint = run([...confine, "true"]);
+  if (complaint !== undefined)
+    throw new ConfinementError({ what: "browsers cannot be confined", complaint, isRoot: true });
+}
+
 /**
- * Finds out which sandbox Chromium can have in a slot, by doing what it does first: namespaces for user and network.
- * Throws where this process may not even confine another.
+ * Finds out which sandbox Chromium can have in a slot, by doing what it does first: namespaces for user and network, and a
+ * root directory of its own. Throws where it can have none.
  */
 export function probeSandbox(
   confine: readonly string[],
@@ -33,17 +42,33 @@ export function probeSandbox(
   executables: readonly string[],
 ): Sandbox {
   if (process.platform !== "linux") return "namespaces";
-  const refusal = run([...confine, "true"]);
-  if (refusal !== undefined) {
-    throw new Error(
-      `browsers cannot be confined here (as root this takes CAP_SETUID, CAP_SETGID and CAP_SETPCAP): ${refusal}`,
-    );
-  }
-  // Chromium does not start with its sandbox as uid 0.
-  if (uid === undefined && process.getuid?.() === 0) return "none";
-  if (run([...confine, "unshare", "--user", "--map-current-user", "--net", "true"]) === undefined) return "namespaces";
-  return executables.length > 0 && executables.every(hasSetuidHelper) ? "setuid" : "none";
+  const isRoot = uid === undefined && process.getuid?.() === 0;
+  const namespaces = ["unshare", "--user", "--map-root-user", "--net", "chroot", "/", "true"];
+  const complaint = isRoot
+    ? "as uid 0 Chromium has none, and this user namespace has no uids for slots"
+    : run([...confine, ...namespaces]);
+  if (complaint === undefined) return "namespaces";
+  if (!isRoot && executables.length > 0 && executables.every(hasSetuidHelper)) return "setuid";
+  const what = "browsers cannot have their sandbox";
+  throw new ConfinementError({ what, complaint, isRoot: false, optOut: "BROWSER_SANDBOX=off" });
 }
+
+/** Throws where no renderer of a browser has a seccomp filter of its own. */
+export async function probeRenderers({ root }: Wire): Promise<void> {
+  const { processInfo } = await root.send("SystemInfo.getProcessInfo");
+  const renderers = processInfo.filter(({ type }) => type === "renderer");
+  const own = seccompFilters(process.pid) ?? 0;
+  if (renderers.some(({ id }) => (seccompFilters(id) ?? Number(isFiltered(id))) > own)) return;
+  throw new Error(`none of its ${renderers.length} renderers has a seccomp filter of its own`);
+}
+
+/** Counts the seccomp filters of a process, the worker's own among them; kernels before 5.9 do not tell. */
+function seccompFilters(pid: number): number | undefined {
+  const [, count] = /^Seccomp_filters:\t(\d+)/m.exec(readKernelFile(`/proc/${pid}/status`)) ?? [];
+  return count === undefined ? undefined : Number(count);
+}
+
+const isFiltered = (pid: number): boolean => /^Seccomp:\t2/m.test(readKernelFile(`/proc/${pid}/status`));
 
 /** Throws where a slot cannot reach and write its directory. */
 export function probeDirectory(confine: readonly string[], directory: string): void {
@@ -53,7 +78,12 @@ export function probeDirectory(confine: readonly string[], directory: string): v
 
 /** Runs a command and gives undefined when it succeeds, else what it says. */
 function run([command = "", ...parameters]: readonly string[]): string | undefined {
-  const { status, stderr, error } = spawnSync(command, parameters, { encoding: "utf8", timeout: probeMs, cwd: "/" });
+  const { status, stderr, error } = spawnSync(command, parameters, {
+    encoding: "utf8",
+    timeout: probeMs,
+    cwd: "/",
+    env: { PATH: systemPath },
+  });
   return status === 0 ? undefined : (error?.message ?? stderr.trim());
 }
 

@@ -6,6 +6,9 @@ import { Server } from "node:net";
 /** How long a namespace may take to be made; it takes 35 to 75 ms on a quiet machine. */
 const createMs = 15_000;
 
+/** Where the system's own commands are, whatever the worker was started with. */
+export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /** Where the relay of a slot listens inside the slot's namespace. */
 export const relayPort = 3128;
 
@@ -44,7 +47,7 @@ export async function createNamespace(isRoot: boolean): Promise<Namespace> {
   const script = 'ip link set lo up && exec "$0" --eval "$1"';
   const child = spawn("unshare", [...own, "--net", "sh", "-c", script, process.execPath, listen], {
     stdio: ["ignore", "ignore", "pipe", "ipc"],
-    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+    env: { PATH: systemPath },
   });
   const timer = setTimeout(() => child.kill("SIGKILL"), createMs);
   const descriptors: number[] = [];
@@ -91,8 +94,6 @@ function receiveListener(child: ChildProcess): Promise<Server> {
       else reject(new Error("a new network namespace handed over no socket"));
     });
     child.once("error", reject);
-    child.once("close", () =>
-      reject(new Error(`no network namespace can be made: ${complaint.trim() || "no reason given"}`)),
-    );
+    child.once("close", () => reject(new Error(complaint.trim() || "a new network namespace ended without a reason")));
   });
 }

@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
+import type { Isolation } from "../../src/platform/isolation.ts";
 import type { Relay } from "../egress/relay.ts";
 import type { Log } from "../log.ts";
-import { confineCommand, type Isolation, type Sandbox } from "./confinement.ts";
+import { confineCommand, type Sandbox } from "./confinement.ts";
 import { readLaunchRecord } from "./launch-record.ts";
 import { createNamespace, relayPort } from "./namespace.ts";
 import { killProcesses, killUid, networkNamespaceOf, type ProcessEntry } from "./processes.ts";

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
+import type { Isolation } from "../../src/platform/isolation.ts";
 import { type AddressRules, makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
 import { ownAddresses, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { MediaServer } from "../egress/media-server.ts";
@@ -7,8 +8,9 @@ import { Relay } from "../egress/relay.ts";
 import { type EgressGuard, takeTurns } from "../egress/resolver.ts";
 import type { EgressBytes } from "../egress/socket-tally.ts";
 import type { Log } from "../log.ts";
-import { confineCommand, type Isolation, probeDirectory, probeSandbox, type Sandbox } from "./confinement.ts";
-import { createNamespace } from "./namespace.ts";
+import { confineCommand, probeConfinement, probeDirectory, probeSandbox, type Sandbox } from "./confinement.ts";
+import { ConfinementError } from "./confinement-error.ts";
+import { createNamespace, type Namespace } from "./namespace.ts";
 import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";
 import { makeSlotDirectories, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
@@ -31,8 +33,10 @@ export interface SlotPoolOptions {
   allow?: readonly string[];
   /** Refusal pages name the operator's remedy. */
   showRemedy?: boolean;
-  /** "flags" does without namespaces; otherwise they are used wherever the kernel grants them. */
+  /** "flags" does without namespaces; on Linux they are needed otherwise. */
   isolation?: Isolation;
+  /** "off" does without Chromium's sandbox; it is needed otherwise. */
+  browserSandbox?: "on" | "off";
   /** Saves what dead workers' sessions have left before it is cleared. */
   salvage?: Salvage;
   /** Where the files of running sessions lie; by `findScratch` unless given. */
@@ -59,8 +63,9 @@ export class SlotPool {
   readonly #leased = new Set<Slot>();
   readonly #released: EgressTotals = { sent: 0, received: 0, refused: 0 };
   readonly #stopping = new AbortController();
-  #isolation: Isolation;
-  #sandbox: Sandbox = "namespaces";
+  /** What keeps pages in. */
+  readonly isolation: Isolation;
+  #sandbox: Sandbox = "none";
   #places: readonly SlotPlace[] = [];
   #block: SlotBlock | undefined;
   #preparing: Promise<unknown> = Promise.resolve();
@@ -70,7 +75,7 @@ export class SlotPool {
     if (!(options.size >= 1 && options.size <= blockSize)) throw new Error(`a worker has 1 to ${blockSize} slots`);
     this.#options = options;
     this.size = options.size;
-    this.#isolation = options.isolation ?? (process.platform === "linux" ? "namespace" : "flags");
+    this.isolation = options.isolation ?? (process.platform === "linux" ? "namespace" : "flags");
     this.#rules = makeAddressRules({ allow: options.allow ?? [], ownAddresses: ownAddresses() });
   }
 
@@ -91,17 +96,12 @@ export class SlotPool {
     return totals;
   }
 
-  /** What keeps pages in, known after `start`. */
-  get isolation(): Isolation {
-    return this.#isolation;
-  }
-
   /** Which sandbox Chromium has, known after `start`. */
   get sandbox(): Sandbox {
     return this.#sandbox;
   }
 
-  /** Takes a block of slots, clears what dead workers left, and finds out what the kernel grants. */
+  /** Takes a block of slots, clears what dead workers left, and throws where the kernel does not grant what they need. */
   async start(): Promise<void> {
     if (this.#block) return;
     const uidBase = findUidBase();
@@ -150,7 +150,7 @@ export class SlotPool {
       directory: place.directory,
       storage: place.storage,
       relay,
-      isolation: this.#isolation,
+      isolation: this.isolation,
       sandbox: this.#sandbox,
       executables: this.#options.executables,
       ready,
@@ -232,31 +232,34 @@ export class SlotPool {
 
   /** Tries everything on the first slot: what it shows holds for all of this worker's. */
   async #probe(block: SlotBlock): Promise<void> {
-    const { log, executables } = this.#options;
-    let enter: readonly string[] = [];
-    let close = () => {};
-    if (this.#isolation === "namespace") {
-      try {
-        ({ enter, close } = await createNamespace(block.uidOf(0) !== undefined));
-      } catch (error) {
-        this.#isolation = "flags";
-        log.warn({ err: error }, "the kernel refuses network namespaces: only the browser's flags keep pages in");
-      }
-    }
-    const confine = confineCommand(enter, block.uidOf(0), "namespaces");
-    this.#sandbox = probeSandbox(confine, block.uidOf(0), Object.values(executables));
-    const directories = { directory: block.directoryOf(0), storage: block.storageOf(0), uid: block.uidOf(0) };
-    makeSlotDirectories(directories);
-    for (const path of [directories.directory, directories.storage]) probeDirectory(confine, path);
-    close();
-    if (this.#sandbox === "none") {
-      log.warn({}, "the kernel refuses user namespaces: browsers run without their sandbox (--no-sandbox)");
+    const { executables, browserSandbox = "on" } = this.#options;
+    const uid = block.uidOf(0);
+    const namespace = this.isolation === "namespace" ? await probeNamespace(uid !== undefined) : undefined;
+    try {
+      const confine = confineCommand(namespace?.enter ?? [], uid, "namespaces");
+      probeConfinement(confine);
+      if (browserSandbox === "on") this.#sandbox = probeSandbox(confine, uid, Object.values(executables));
+      const directories = { directory: block.directoryOf(0), storage: block.storageOf(0), uid };
+      makeSlotDirectories(directories);
+      for (const path of [directories.directory, directories.storage]) probeDirectory(confine, path);
+    } finally {
+      namespace?.close();
     }
   }
 
   #makePlaces(block: SlotBlock): SlotPlace[] {
-    const options = { block, isolation: this.#isolation, sandbox: this.#sandbox, log: this.#options.log };
+    const options = { block, isolation: this.isolation, sandbox: this.#sandbox, log: this.#options.log };
     return Array.from({ length: this.size }, (_, index) => new SlotPlace(index, options));
+  }
+}
+
+async function probeNamespace(isRoot: boolean): Promise<Namespace> {
+  try {
+    return await createNamespace(isRoot);
+  } catch (error) {
+    const complaint = error instanceof Error ? error.message : String(error);
+    const what = "no network namespace can be made";
+    throw new ConfinementError({ what, complaint, isRoot, optOut: "ISOLATION=flags" });
   }
 }
 

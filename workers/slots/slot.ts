@@ -1,6 +1,7 @@
 import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
+import type { Isolation } from "../../src/platform/isolation.ts";
 import type { Relay } from "../egress/relay.ts";
-import type { Isolation, Sandbox } from "./confinement.ts";
+import type { Sandbox } from "./confinement.ts";
 
 /** A place for one session's browser: held from `acquire` to the end of `release`. */
 export interface Slot {

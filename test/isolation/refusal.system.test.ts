@@ -1,0 +1,49 @@
+import { execFile } from "node:child_process";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { makeDataDirectory } from "../support/database.ts";
+import { isRoot, withoutCapability, withoutNamespaces } from "./world.ts";
+
+/** Milliseconds in which a worker has tried all that it needs; it takes 2 s on a quiet machine. */
+const patience = 60_000;
+
+/** Runs a worker behind a command until it ends; without a gateway it would go on for ever. */
+async function runWorker(behind: readonly string[], env: Record<string, string> = {}) {
+  const dataDir = await makeDataDirectory();
+  onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+  const socket = `unix:${join(dataDir, "worker.sock")}`;
+  const own = {
+    ...{ DATA_DIR: dataDir, GATEWAYS: `unix:${join(dataDir, "fleet.sock")}`, WORKER_LISTEN: socket },
+    ...{ WORKER_TOKEN: "0123456789abcdef", WORKER_SLOTS: "1" },
+  };
+  const [command = "", ...parameters] = [...behind, process.execPath, "workers/main.ts"];
+  const options = { env: { ...process.env, ...own, ...env }, timeout: patience };
+  const { promise, resolve } = Promise.withResolvers<{ status: unknown; said: string }>();
+  execFile(command, parameters, options, (error, _output, said) => resolve({ status: error?.code, said }));
+  return promise;
+}
+
+const refusals = [
+  ["network namespaces", withoutNamespaces, {}, /no network namespace can be made.*\nMissing: .*`unshare`/],
+  ["user namespaces", withoutNamespaces, { ISOLATION: "flags" }, /browsers cannot have their sandbox .*\nMissing: /],
+] as const;
+
+const refusalsOfRoot = [
+  ["CAP_SYS_ADMIN", withoutCapability("sys_admin"), {}, /no network namespace can be made.*\nMissing: .*CAP_SYS_ADMIN/],
+  ["CAP_NET_ADMIN", withoutCapability("net_admin"), {}, /no network namespace can be made.*\nMissing: .*CAP_NET_ADMIN/],
+  ["CAP_SETUID", withoutCapability("setuid"), {}, /browsers cannot be confined .*\nMissing: .*CAP_SETUID/],
+] as const;
+
+test.each(isRoot ? [...refusals, ...refusalsOfRoot] : refusals)(
+  "a worker without %s exits with 1 and a message that names what is missing and the remedies",
+  async (_what, behind, env, expected) => {
+    const { status, said } = await runWorker(behind, env);
+    expect(status).toBe(1);
+    expect(said).toMatch(expected);
+    expect(said).toContain("uid 1000");
+    expect(said).toContain("CAP_SYS_CHROOT");
+    expect(said.match(/does not start/g)).toHaveLength(1);
+  },
+  patience,
+);

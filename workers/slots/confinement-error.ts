@@ -1,0 +1,45 @@
+/** What each command of the probes says first when it is refused, and what root then lacks. */
+const lacks: readonly (readonly [complaint: RegExp, missing: string])[] = [
+  [/no uids for slots/, "the uids 32768 to 49151 in the user namespace, or an ordinary user in place of root"],
+  [/RTNETLINK/, "the capability CAP_NET_ADMIN"],
+  [/nsenter:/, "the capability CAP_SYS_ADMIN, or the seccomp rule `setns`"],
+  [/setpriv:/, "the capabilities CAP_SETUID, CAP_SETGID and CAP_SETPCAP"],
+  [/chroot:/, "the seccomp rule `chroot`, which most runtimes grant with the capability CAP_SYS_CHROOT"],
+];
+
+const noNamespace = "the capability CAP_SYS_ADMIN, or the seccomp rules `clone` and `unshare`";
+
+const noUserNamespace =
+  "user namespaces (sysctl user.max_user_namespaces; kernel.apparmor_restrict_unprivileged_userns on Ubuntu), or the " +
+  "seccomp rules `clone`, `clone3` and `unshare`";
+
+const grants =
+  "An ordinary user (such as uid 1000) needs no capabilities and may have no-new-privileges, beside the " +
+  "container runtime's default seccomp profile plus `clone`, `clone3`, `unshare`, `setns` and `chroot`. Root needs " +
+  "CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_NET_ADMIN, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, " +
+  "CAP_SYS_ADMIN and CAP_SYS_CHROOT.";
+
+/** What was refused. */
+interface Refusal {
+  /** What cannot be done, such as "no network namespace can be made". */
+  readonly what: string;
+  /** What the refused command said. */
+  readonly complaint: string;
+  /** Whether root itself was refused, in the namespaces that it was started in. */
+  readonly isRoot: boolean;
+  /** The variable with which an operator does without. */
+  readonly optOut?: "ISOLATION=flags" | "BROWSER_SANDBOX=off";
+}
+
+/** The worker cannot confine browsers as it is to. The message names what is missing, and the remedies. */
+export class ConfinementError extends Error {
+  override readonly name = "ConfinementError";
+
+  constructor({ what, complaint, isRoot, optOut }: Refusal) {
+    const missing = lacks.find(([pattern]) => pattern.test(complaint))?.[1] ?? (isRoot ? noNamespace : noUserNamespace);
+    const doWithout = optOut
+      ? `\nOr set ${optOut}, which lets pages get closer to this machine's network and files.`
+      : "";
+    super(`the worker does not start: ${what} (${complaint}).\nMissing: ${missing}.\n${grants}${doWithout}`);
+  }
+}
