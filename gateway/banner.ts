@@ -8,17 +8,19 @@ export interface Welcome {
   readonly tryUrl: string;
   /** Where mails are read that nobody sends. */
   readonly mailsUrl: string | undefined;
+  /** Which of its layers of isolation the operator does without. */
+  readonly weakness: string | undefined;
 }
 
 /** Writes what `npm start` prints: where everything is, and a first session to paste into another terminal. */
-export function welcome({ url, grpcAddress, keyFile, demoUrl, tryUrl, mailsUrl }: Welcome): string {
+export function welcome({ url, grpcAddress, keyFile, demoUrl, tryUrl, mailsUrl, weakness }: Welcome): string {
   return `
 Pilothouse is ready.
 
   REST, Connect, gRPC, WebSocket   ${url}
   gRPC                             ${grpcAddress}
   Reference                        ${url}/docs
-  Your API key                     ${keyFile}${mailsUrl ? `\n  Mails of this service            ${mailsUrl}` : ""}
+  Your API key                     ${keyFile}${mailsUrl ? `\n  Mails of this service            ${mailsUrl}` : ""}${weakness ? `\n  Weaker isolation                 ${weakness}` : ""}
 
 Open this, watch a session of your own, and take control:
 

@@ -2,6 +2,7 @@ import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import { type App, createApp } from "../src/app.ts";
 import { type Config, readConfig } from "../src/platform/config.ts";
 import { ConfigError } from "../src/platform/environment.ts";
+import { describeWeakness } from "../src/platform/isolation.ts";
 import { keepRunning } from "../src/platform/last-resort.ts";
 import { StartRefused } from "../src/platform/start-refused.ts";
 import { welcome } from "./banner.ts";
@@ -46,6 +47,7 @@ async function main(): Promise<void> {
     if (!stopping) {
       opening = gateway.start();
       await opening;
+      await app.fleet.workerUp();
     }
   } catch (error) {
     const wasTold = stopping !== undefined;
@@ -56,11 +58,13 @@ async function main(): Promise<void> {
 }
 
 function firstLines({ config, mailer: { outbox } }: App, { url }: Demo, tryPath: string): string {
-  const { publicUrl, grpcPort, dataDir } = config;
+  const { publicUrl, grpcPort, dataDir, isolation } = config;
+  const weakness = describeWeakness(isolation);
   const keyFile = `${dataDir}/dev-api-key`;
   const mailsUrl = outbox && `${publicUrl}${outboxPath(outbox.key)}`;
   const tryUrl = `${publicUrl}${tryPath}`;
-  return welcome({ url: publicUrl, grpcAddress: `localhost:${grpcPort}`, keyFile, demoUrl: url, tryUrl, mailsUrl });
+  const grpcAddress = `localhost:${grpcPort}`;
+  return welcome({ url: publicUrl, grpcAddress, keyFile, demoUrl: url, tryUrl, mailsUrl, weakness });
 }
 
 /** Names the variable of a port that something else listens on; grpc-js tells of it in the text of its error alone. */

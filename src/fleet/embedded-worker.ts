@@ -3,6 +3,7 @@ import { type FileHandle, open, readFile, rm, stat, writeFile } from "node:fs/pr
 import { join } from "node:path";
 import type { Log } from "../platform/log.ts";
 import { commandLine, type EndingStep, isAlive } from "../platform/process-control.ts";
+import { StartRefused } from "../platform/start-refused.ts";
 import { createSupervisor } from "../platform/supervisor.ts";
 
 /** Milliseconds. */
@@ -24,7 +25,7 @@ const longestLog = 10 * 2 ** 20;
 
 /** A worker runs hostile pages: of our environment it gets what is named here, and so no credentials. */
 const passedOn =
-  /^(PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|XDG_.*|NODE_EXTRA_CA_CERTS|NODE_COMPILE_CACHE|OTEL_.*|LOG_LEVEL|CHROMIUM_PATH|HEADLESS_SHELL_PATH|PLAYWRIGHT_BROWSERS_PATH|WORKER_SLOTS|WARM_BROWSERS|CLOSE_AT_.*|SCRATCH_DIR|EGRESS_ALLOW|ISOLATION|LIVEKIT_URL)$/;
+  /^(PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|XDG_.*|NODE_EXTRA_CA_CERTS|NODE_COMPILE_CACHE|OTEL_.*|LOG_LEVEL|CHROMIUM_PATH|HEADLESS_SHELL_PATH|PLAYWRIGHT_BROWSERS_PATH|WORKER_SLOTS|WARM_BROWSERS|CLOSE_AT_.*|SCRATCH_DIR|EGRESS_ALLOW|ISOLATION|BROWSER_SANDBOX|LIVEKIT_URL)$/;
 
 /** The one worker of embedded mode. */
 export interface EmbeddedWorker {
@@ -32,6 +33,11 @@ export interface EmbeddedWorker {
   start(): Promise<void>;
   /** Ends the worker with all that it runs. */
   stop(): Promise<void>;
+  /**
+   * Resolves at its first heartbeat, or when it is stopped. Rejects when it has ended by itself before: then it cannot run
+   * here, and is not started again.
+   */
+  readonly up: Promise<void>;
   /** Its process, while there is one. */
   readonly pid: number | undefined;
 }
@@ -105,14 +111,23 @@ async function openLog(path: string): Promise<FileHandle> {
   return open(path, size > longestLog ? "w" : "a", 0o600);
 }
 
+/** Reads what a worker that cannot run has said last, in words: its other lines are JSON, or Node's. */
+async function lastWords(logFile: string): Promise<string> {
+  const lines = (await readFile(logFile, "utf8")).trimEnd().split("\n");
+  return lines.slice(lines.findLastIndex((line) => /^[{(]/.test(line)) + 1).join("\n");
+}
+
 /** Makes what looks after the worker; nothing is started yet. */
 export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWorker {
-  const { dataDir, program, workerToken, log, env, onDeath } = options;
+  const { dataDir, program, workerToken, log, env, onDeath, heartbeats } = options;
+  const up = Promise.withResolvers<void>();
+  // Tests and tools start an app without awaiting it.
+  up.promise.catch(() => undefined);
   const pidFile = join(dataDir, "worker.pid");
   const logFile = join(dataDir, "worker.log");
   /** Shows in the command line whose worker it is, for the gateway that finds it by its pid. */
   const mark = `--data-dir=${dataDir}`;
-  const silence = createSilence(options.heartbeats, options.leaseMs);
+  const silence = createSilence(heartbeats, options.leaseMs);
 
   /** Finds the worker of the gateway before. A pid alone proves nothing: it may long be another process's. */
   async function findSurvivor(): Promise<number | undefined> {
@@ -153,19 +168,34 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
       // A file and not a pipe: the worker may outlive who reads it.
       stdio: ["ignore", output.fd, output.fd],
     });
+    child.once("exit", (status) => void refuse(status ?? 0));
     child.once("error", (error) => log.error({ err: error }, "the worker could not be run"));
     child.unref();
     return child;
   }
 
-  const isStuck = silence.isTooLong;
+  /** Gives up a worker that has never come up and that ends with a failure: the next one would, too. */
+  async function refuse(status: number): Promise<void> {
+    if (status === 0 || heartbeats() > 0) return;
+    supervisor.leave();
+    const message = await lastWords(logFile).catch(() => "");
+    log.error({ log: logFile }, "the worker cannot run here and is not started again");
+    up.reject(new StartRefused(message || `the worker cannot run here: ${logFile} has the reason`));
+  }
+
+  const isStuck = () => {
+    if (heartbeats() > 0) up.resolve();
+    return silence.isTooLong();
+  };
   const supervisor = createSupervisor({ name: "the worker", logFile, findSurvivor, launch, endingSteps, isStuck }, log);
   return {
     get pid() {
       return supervisor.pid;
     },
+    up: up.promise,
     start: supervisor.start,
     async stop() {
+      up.resolve();
       await supervisor.stop();
       await rm(pidFile, { force: true });
     },

@@ -21,6 +21,8 @@ export interface Fleet {
   stop(): Promise<void>;
   /** The TCP port on which workers register; 0 on a unix socket. */
   readonly port: number;
+  /** Resolves when the worker of embedded mode has come up; rejects with a StartRefused when it cannot. */
+  workerUp(): Promise<void>;
   /** The process of the embedded worker, while there is one. */
   readonly embeddedWorkerPid: number | undefined;
 }
@@ -59,6 +61,7 @@ export function createFleet(parts: FleetParts): Fleet {
     get embeddedWorkerPid() {
       return worker?.pid;
     },
+    workerUp: async () => worker?.up,
     async start() {
       if (server) return;
       const workerToken = config.workerToken ?? (await ensureWorkerToken(dataDir));

@@ -7,6 +7,9 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 
+const idleWorker = new URL("./idle-worker.ts", import.meta.url);
+const refusingWorker = new URL("./refusing-worker.ts", import.meta.url);
+
 let dataDir: string;
 let workers: EmbeddedWorker[];
 let deaths: number;
@@ -24,10 +27,10 @@ afterEach(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-function supervise({ leaseMs = 1_000 } = {}): EmbeddedWorker {
+function supervise({ leaseMs = 1_000, program = idleWorker } = {}): EmbeddedWorker {
   const worker = createEmbeddedWorker({
     dataDir,
-    program: fileURLToPath(new URL("./idle-worker.ts", import.meta.url)),
+    program: fileURLToPath(program),
     workerToken: "token",
     log: silentLog,
     heartbeats: () => heartbeats,
@@ -122,4 +125,23 @@ test("should not take another process for its worker because of its pid", async 
   const worker = supervise();
   await worker.start();
   expect(worker.pid).not.toBe(process.pid);
+});
+
+test("gives up a worker that ends before it has come up, with what that said last", async () => {
+  const worker = supervise({ program: refusingWorker });
+  await worker.start();
+  await expect(worker.up).rejects.toThrow(/^the worker does not start: no network.\nMissing: everything.$/);
+  // Longer than the supervisor waits before it starts one again.
+  await sleep(1_000);
+  expect(await starts()).toHaveLength(1);
+});
+
+test("resolves `up` at the first heartbeat, and starts a worker again that dies later", async () => {
+  const worker = supervise();
+  await worker.start();
+  await eventually(async () => (await starts()).length).toBe(1);
+  heartbeats += 1;
+  await worker.up;
+  process.kill(worker.pid ?? 0, "SIGKILL");
+  await eventually(async () => (await starts()).length).toBe(2);
 });

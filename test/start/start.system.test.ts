@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { isRoot, withoutCapability, withoutNamespaces } from "../isolation/world.ts";
 import { describeProcess, isStillThere, type ListedProcess } from "../support/process-list.ts";
 import { clearGround, type Ground, makeGround, StartedProject } from "./started-project.ts";
 
@@ -121,6 +122,7 @@ test("a wrong value stops the start with the name of the variable and what it ac
     PORT: "eighty",
     WORKER_SLOTS: "257",
     EGRESS_ALLOW: "localhost",
+    ISOLATION: "auto",
     LOG_LEVEL: "loud",
     DATA_DIR: "/x".repeat(60),
   };
@@ -131,6 +133,25 @@ test("a wrong value stops the start with the name of the variable and what it ac
   });
   await Promise.all(ends);
 }, 60_000);
+
+test("a start without namespaces ends with the worker's message, and is not tried again", async () => {
+  const without = isRoot ? withoutCapability("sys_admin") : withoutNamespaces;
+  const project = start(await groundOfTest(), [...without, ...gateway], { LOG_LEVEL: "fatal" });
+  expect(await project.ended()).toBe(1);
+  expect(project.printed).toMatch(/^pilothouse: the worker does not start: no network namespace can be made/);
+  expect(project.printed).toContain("ISOLATION=flags");
+  expect(project.leftovers()).toEqual([]);
+}, 120_000);
+
+test("a start with opt-outs from isolation says so, and passes them to its worker", async () => {
+  const ground = await groundOfTest();
+  const project = start(ground, gateway, { ISOLATION: "flags", BROWSER_SANDBOX: "off" });
+  await project.pasteLines();
+  expect(project.printed).toMatch(/Weaker isolation .*\(ISOLATION=flags\).*\(BROWSER_SANDBOX=off\)\n/);
+  const workerLog = readFileSync(join(ground.dataDir, "worker.log"), "utf8");
+  expect(workerLog).toContain('"isolation":"flags","browserSandbox":"off"');
+  expect(workerLog).toContain("pages are kept in by the browser's flags alone (ISOLATION=flags)");
+}, 120_000);
 
 test.for([
   ["PostgreSQL makes its cluster", "postgres/data.new"],

@@ -1,0 +1,7 @@
+// Stands for a worker that cannot run on this machine: notes that it was started, says why, and ends.
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
+
+appendFileSync(join(process.env.DATA_DIR ?? "", "starts.jsonl"), `${JSON.stringify({ pid: process.pid })}\n`);
+process.stderr.write('{"msg":"a line of the log"}\nthe worker does not start: no network.\nMissing: everything.\n');
+process.exit(1);
