@@ -19,14 +19,17 @@ export interface PlacementWish {
 }
 
 /**
- * Chooses the least loaded live worker with a free slot, and locks it until the transaction ends, so that the session's
+ * Chooses the least loaded live worker with a free slot, not one whose launches fail while there are others, and locks it until the transaction ends, so that the session's
  * row, inserted in the same transaction, takes that slot. One worker is locked per transaction: two could deadlock.
  */
 export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise<Placement> {
   const alive = await findCandidates(tx);
   const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (alive.length > 0 && able.length === 0) return { kind: "not-integrated" };
-  const candidate = able.find(({ id, open, held, slots }) => open && id !== except && held < slots);
+  const open = able.filter((worker) => worker.open && worker.id !== except);
+  // Where all launches fail, one is tried all the same: it says why.
+  const sound = open.filter((worker) => !worker.launches_fail);
+  const candidate = (sound.length > 0 ? sound : open).find(({ held, slots }) => held < slots);
   if (!candidate) return { kind: "full" };
   const locked = await lockCandidate(tx, candidate.id);
   if (!locked || locked.held >= locked.slots) return { kind: "raced" };

@@ -151,7 +151,7 @@ const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_
 export async function findCandidates(db: Queryable) {
   return db.sql
     .selectFrom("workers")
-    .select(["id", "runtimes", "slots"])
+    .select(["id", "runtimes", "slots", "launches_fail"])
     .select(sql<boolean>`${takesSessions}`.as("open"))
     .select(heldSlots)
     .where(isAlive)

@@ -17,7 +17,7 @@ export interface WorkersTable {
   draining: Generated<boolean>;
   /** What closes it to new sessions (`memory`, `memory_stall`, `cpu`); null while it is open. */
   closed_by: string | null;
-  /** The last browser that it has launched ahead did not come up. */
+  /** The last browser that it has launched ahead did not come up: placement avoids it. */
   launches_fail: Generated<boolean>;
   lease_until: Stamp;
   /** When its last heartbeat was accepted. */

@@ -247,6 +247,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     } catch (error) {
       const failure = statusToFailure(error);
       if (failure.slug === "capacity-unavailable") return { elsewhere: noCapacity(failure.detail ?? failure.message) };
+      if (failure.extensions.launch_failed === true && placed.row.profile_id === null) return { elsewhere: failure };
       if (brokeOnTheWay(error)) return { elsewhere: noCapacity("the worker was lost during the launch") };
       return giveUp(order, placed, failure);
     }
@@ -263,9 +264,12 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     let outcome = await launchOn(order, first);
     if ("elsewhere" in outcome) {
       const second = await placeElsewhere(order, first);
-      if (!second) return giveUp(order, first, outcome.elsewhere);
+      const { elsewhere: failure } = outcome;
+      if (!second) return giveUp(order, first, failure);
       outcome = await launchOn(order, second);
-      if ("elsewhere" in outcome) return giveUp(order, second, outcome.elsewhere);
+      // A browser that did not come up is the better reason than a worker that was lost or full.
+      if ("elsewhere" in outcome)
+        return giveUp(order, second, failure.slug === "driver-error" ? failure : outcome.elsewhere);
     }
     sessionMetrics.launch.observe((performance.now() - began) / 1_000);
     return outcome;

@@ -52,3 +52,20 @@ test("puts each session on the worker with the smallest share of its slots taken
     await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
   expect([large.held.size, small.held.size]).toEqual([3, 1]);
 });
+
+test("puts no session on a worker whose launches fail, while there are others", async () => {
+  await using running = await startSessionsApp({ QUEUE_MS: "0" });
+  const [failing, sound] = [await running.worker({ slots: 4 }), await running.worker({ slots: 1 })];
+  failing.launchesFail = true;
+  await failing.heartbeat();
+  const call = await running.caller();
+  const begin = () => running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
+  await begin();
+  expect([failing.held.size, sound.held.size]).toEqual([0, 1]);
+  // It waits for the sound one rather than fail.
+  await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
+  sound.fallSilent();
+  await sound.heartbeat({ draining: true });
+  await begin();
+  expect([failing.held.size, sound.held.size]).toEqual([1, 1]);
+});

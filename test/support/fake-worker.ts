@@ -53,6 +53,8 @@ export class FakeWorker {
   id = "";
   secret = "";
   incarnation = 0n;
+  /** The browsers that it launches ahead do not come up. */
+  launchesFail = false;
   readonly #options: FakeWorkerOptions;
   readonly #server = new Server();
   readonly #gateway: Client;
@@ -106,7 +108,9 @@ export class FakeWorker {
   async heartbeat(changes: MessageInitShape<typeof HeartbeatRequestSchema> = {}): Promise<void> {
     const sessions = [...this.held].map(([sessionId, placementEpoch]) => ({ sessionId, placementEpoch }));
     const profiles = [...this.shelved].map(([sessionId, profile]) => ({ sessionId, ...profile }));
-    const request = create(HeartbeatRequestSchema, { incarnation: this.incarnation, sessions, profiles, ...changes });
+    const { incarnation, launchesFail } = this;
+    const told = { incarnation, launchesFail, sessions, profiles };
+    const request = create(HeartbeatRequestSchema, { ...told, ...changes });
     const options = { metadata: this.metadata(), timeoutMs: 2_000 };
     const { unwanted, settledProfiles } = await callUnary(
       this.#gateway,

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -30,4 +31,12 @@ test.each(["headless-shell", "chromium"])("a session ends with the death of its 
   const { sessionId } = session.placement;
   const ends = worker.happenings.filter((happening) => happening.sessionId === sessionId).map(({ event }) => event);
   expect(ends).toMatchObject([{ case: "ended", value: { reason: SessionEndedReason.CRASHED } }]);
+});
+
+test("a create does not blame the launch when it fails after the browser has answered", async () => {
+  const start = vi.spyOn(SessionBrowser.prototype, "start").mockRejectedValueOnce(new Error("no such device"));
+  onTestFinished(() => start.mockRestore());
+  const failure = await worker.open().catch((error: unknown) => error);
+  expect(failure).toMatchObject({ slug: "driver-error" });
+  expect(failure).not.toHaveProperty("extensions.launch_failed");
 });

@@ -12,6 +12,7 @@ import type { ProfileShelf } from "../profiles/profile-shelf.ts";
 import { SessionProfile } from "../profiles/session-profile.ts";
 import type { Placement } from "../reports/placement.ts";
 import type { Happening } from "../reports/reports.ts";
+import { LaunchFailure } from "../slots/browser-process.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { Session } from "./session.ts";
 
@@ -177,7 +178,9 @@ export class SessionTable {
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
       this.#options.log.error({ err: thrown, runtime: wish.runtime }, "a browser could not be launched");
       const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
-      throw fail("driver-error", { launch_failed: true }, { detail, cause: thrown });
+      // What goes wrong later may be the profile's doing, or the plan's: another worker would not do better.
+      const isWorkers = signal.aborted || thrown instanceof LaunchFailure;
+      throw fail("driver-error", isWorkers ? { launch_failed: true } : {}, { detail, cause: thrown });
     }
   }
 

@@ -66,8 +66,25 @@ export interface BrowserProcess {
   kill(): Promise<void>;
 }
 
-/** Launches a browser in a slot; a launch that fails or is aborted leaves no process behind. */
+/** A browser ended, or could not be started, before it answered. */
+export class LaunchFailure extends Error {
+  override readonly name = "LaunchFailure";
+}
+
+/**
+ * Launches a browser in a slot; a launch that fails or is aborted leaves no process behind. Rejects with a LaunchFailure
+ * unless it is aborted.
+ */
 export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
+  try {
+    return await launchOnce(slot, launch);
+  } catch (error) {
+    launch.signal.throwIfAborted();
+    throw new LaunchFailure(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+async function launchOnce(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
   const { signal } = launch;
   const entrance = await slot.ready;
   const executable = slot.executables[launch.runtime];
