@@ -61,7 +61,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, link, log });
   metrics.tellPressure(pressure);
-  const isReady = () => link.isRegistered && !sessions.isDraining;
+  const isUseful = () => !browsers.launchFails || sessions.running.length > 0;
+  const isReady = () => link.isRegistered && !sessions.isDraining && isUseful();
   const { isolation, browserSandbox } = config;
   const about = `isolation ${isolation}\nbrowser sandbox ${browserSandbox}\n`;
   const internal =
