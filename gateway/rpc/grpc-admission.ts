@@ -1,5 +1,3 @@
-import type { ServerHttp2Stream } from "node:http2";
-import { Duplex } from "node:stream";
 import {
   Metadata,
   ServerInterceptingCall,
@@ -12,15 +10,18 @@ import type { ServedMethod } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
 import { longestMessage } from "../message-size.ts";
-import { lingerMs } from "../slow-bodies.ts";
+import { boundMessages, forgetRequest, peerOfCall } from "./grpc-call.ts";
+import { openCalls } from "./open-calls.ts";
 
 /** How calls are let in. */
 export interface GrpcAdmissionOptions {
   readonly door: Door;
-  /** The methods of the registry by path; what else the server has (health, reflection) is open to all. */
+  /** The methods of the registry by path; what else the server has (health, reflection) needs no key. */
   readonly methods: ReadonlyMap<string, ServedMethod>;
   /** The message of a call that takes one has to come within so many milliseconds. */
   readonly messageMs: number;
+  /** The request of a call outside the registry has to be complete within so many milliseconds. */
+  readonly openMs: number;
   statusOf(thrown: unknown, requestId: string): StatusObject;
 }
 
@@ -37,10 +38,12 @@ export function callOf(metadata: Metadata): GatewayCall {
  * Runs the policies when the headers of a call have come: nobody without a key makes the service read a message. The
  * headers that every answer has go out when the answer begins, so that they show what became of the call.
  */
-export function admission({ door, methods, messageMs, statusOf }: GrpcAdmissionOptions): ServerInterceptor {
+export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
+  const { door, methods, messageMs, statusOf } = options;
+  const admitOpen = openCalls(options);
   return ({ path, requestStream }, inner) => {
     const served = methods.get(path);
-    if (!served) return new ServerInterceptingCall(inner);
+    if (!served) return admitOpen(inner);
     boundMessages(inner, longestMessage(served));
     let call: GatewayCall | undefined;
     let lateness: NodeJS.Timeout | undefined;
@@ -98,41 +101,7 @@ function arrive(
   inner: ServerInterceptingCallInterface,
   door: Door,
 ): GatewayCall {
-  const header = (name: string): string | undefined => metadata.get(name).map(String).join(", ") || undefined;
-  const peer = door.resolvePeer(inner.getConnectionInfo().remoteAddress, header);
+  const peer = peerOfCall(inner, metadata, door);
   const remaining = Number(inner.getDeadline()) - Date.now();
   return new GatewayCall(served, peer, Number.isFinite(remaining) ? remaining : undefined);
-}
-
-/**
- * Bounds the messages of a call, packed and unpacked: the server has one bound for all methods. It is set from inside; a
- * test tells when that has moved.
- */
-function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {
-  const decoder: unknown = Reflect.get(inner, "decoder");
-  if (!(decoder instanceof Object && "maxReadMessageLength" in decoder && "maxReceiveMessageSize" in inner)) {
-    throw new Error("grpc-js keeps the bound of messages elsewhere");
-  }
-  decoder.maxReadMessageLength = bytes;
-  inner.maxReceiveMessageSize = bytes;
-}
-
-/**
- * Ends the stream of a call that has its status, and its connection, when the client still has not ended its request: it
- * would keep both for ever. grpc-js shows no stream, so it is taken from inside; a test tells when that has moved.
- */
-function forgetRequest(inner: ServerInterceptingCallInterface): void {
-  const stream: unknown = Reflect.get(inner, "stream");
-  if (!isHttp2Stream(stream)) throw new Error("grpc-js keeps the stream of a call elsewhere");
-  const end = (): void => {
-    if (!stream.closed) {
-      stream.session?.close();
-      stream.close();
-    }
-  };
-  setTimeout(end, lingerMs).unref();
-}
-
-function isHttp2Stream(value: unknown): value is ServerHttp2Stream {
-  return value instanceof Duplex && "session" in value && "close" in value;
 }

@@ -57,7 +57,9 @@ export class GrpcServer {
       // A ping finds a client that has left unnoticed, such as after GOAWAY, when Node may read no more.
       "grpc.keepalive_time_ms": 10_000,
       "grpc.keepalive_timeout_ms": limits.silence,
-      interceptors: [admission({ door, methods: byPath(services), messageMs: limits.request, statusOf })],
+      interceptors: [
+        admission({ door, methods: byPath(services), messageMs: limits.request, openMs: limits.open, statusOf }),
+      ],
     });
     const toStatus: ToStatus = (thrown, { metadata }) => statusOf(thrown, callOf(metadata).requestId);
     for (const { service, methods } of services) {

@@ -14,7 +14,7 @@ import { makeSelfSigned } from "../support/self-signed.ts";
 import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
 
 // Idle is far above what a request lingers after its answer: each ends connections, and tests tell them apart.
-const limits = { silence: 500, request: 1_500, idle: 5_000, keepAlive: 75_000 };
+const limits = { silence: 500, request: 1_500, open: 1_000, idle: 5_000, keepAlive: 75_000 };
 
 let gateway: DoorGateway;
 let directory: string;

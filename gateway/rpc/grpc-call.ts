@@ -1,0 +1,51 @@
+import type { ServerHttp2Stream } from "node:http2";
+import { Duplex } from "node:stream";
+import type { Metadata, ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import type { Door } from "../door.ts";
+import type { Peer } from "../peer.ts";
+import { lingerMs } from "../slow-bodies.ts";
+
+/** Names the peer of a call. */
+export function peerOfCall(inner: ServerInterceptingCallInterface, metadata: Metadata, { resolvePeer }: Door): Peer {
+  const header = (name: string): string | undefined => metadata.get(name).map(String).join(", ") || undefined;
+  return resolvePeer(inner.getConnectionInfo().remoteAddress, header);
+}
+
+/**
+ * Bounds the messages of a call, packed and unpacked: the server has one bound for all methods. It is set from inside; a
+ * test tells when that has moved.
+ */
+export function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {
+  const decoder: unknown = Reflect.get(inner, "decoder");
+  if (!(decoder instanceof Object && "maxReadMessageLength" in decoder && "maxReceiveMessageSize" in inner)) {
+    throw new Error("grpc-js keeps the bound of messages elsewhere");
+  }
+  decoder.maxReadMessageLength = bytes;
+  inner.maxReceiveMessageSize = bytes;
+}
+
+/**
+ * Ends the stream of a call that has its status, and its connection, when the client still has not ended its request: it
+ * would keep both for ever.
+ */
+export function forgetRequest(inner: ServerInterceptingCallInterface): void {
+  const stream = streamOf(inner);
+  const end = (): void => {
+    if (!stream.closed) {
+      stream.session?.close();
+      stream.close();
+    }
+  };
+  setTimeout(end, lingerMs).unref();
+}
+
+/** Returns the HTTP/2 stream of a call. grpc-js does not show it, so it is taken from inside; a test tells when it has moved. */
+export function streamOf(inner: ServerInterceptingCallInterface): ServerHttp2Stream {
+  const stream: unknown = Reflect.get(inner, "stream");
+  if (!isHttp2Stream(stream)) throw new Error("grpc-js keeps the stream of a call elsewhere");
+  return stream;
+}
+
+function isHttp2Stream(value: unknown): value is ServerHttp2Stream {
+  return value instanceof Duplex && "session" in value && "close" in value;
+}

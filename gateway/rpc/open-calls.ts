@@ -1,0 +1,89 @@
+import { once } from "node:events";
+import { ServerInterceptingCall, type ServerInterceptingCallInterface, type StatusObject } from "@grpc/grpc-js";
+import { createSeats } from "../../src/limits/seats.ts";
+import { networkOf } from "../../src/platform/client-network.ts";
+import { fail, failFields } from "../../src/platform/errors.ts";
+import type { Door } from "../door.ts";
+import { refuseEmpty } from "../policies/address-bucket.ts";
+import { boundMessages, forgetRequest, peerOfCall, streamOf } from "./grpc-call.ts";
+
+/** What one call may send: no question of reflection or health is longer, and clients ask one for each file. */
+const longestMessage = 4 * 1024;
+const mostMessages = 100;
+
+/** Open calls of a client address: a call holds up to one answer, of 300 kB at most, that its client has not read. */
+const mostOfAddress = 32;
+
+interface OpenCallOptions {
+  readonly door: Door;
+  readonly openMs: number;
+  statusOf(thrown: unknown, requestId: string): StatusObject;
+}
+
+/**
+ * Creates what admits calls of methods outside the registry (health, reflection). Each draws a token like a request that
+ * reaches no method. A message is read only when the client has taken the answer to the one before it.
+ */
+export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
+  const seats = createSeats();
+
+  return (inner: ServerInterceptingCallInterface): ServerInterceptingCall => {
+    boundMessages(inner, longestMessage);
+    const stream = streamOf(inner);
+    let requestId = "";
+    let messages = 0;
+    let isRefused = false;
+    const refuse = (thrown: unknown): void => {
+      isRefused = true;
+      outer.sendStatus(statusOf(thrown, requestId));
+      forgetRequest(inner);
+    };
+    const late = setTimeout(() => refuse(failFields("bad-request", { message: "did not come in time" })), openMs);
+    stream.once("close", () => clearTimeout(late));
+    const outer = new ServerInterceptingCall(inner, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, deliver) => {
+            const peer = peerOfCall(inner, metadata, door);
+            requestId = peer.requestId;
+            const seat = seats.take(networkOf(peer.clientAddress, { v4: 32, v6: 64 }), mostOfAddress);
+            if (!seat.isGranted) {
+              refuse(rateLimited(`your address has ${seat.taken} such calls open`));
+              return;
+            }
+            stream.once("close", seat.release);
+            door.gate
+              .drawForNoMethod(peer)
+              .then(({ state, whose }) => {
+                refuseEmpty(state, whose);
+                deliver(metadata);
+              })
+              .catch(refuse);
+          },
+          onReceiveMessage: (message, deliver) => {
+            messages += 1;
+            if (messages > mostMessages) refuse(rateLimited(`a call takes ${mostMessages} messages; open another`));
+            else if (stream.writableNeedDrain)
+              once(stream, "drain").then(
+                () => deliver(message),
+                () => undefined,
+              );
+            else deliver(message);
+          },
+          onReceiveHalfClose: (next) => {
+            clearTimeout(late);
+            next();
+          },
+        }),
+      // After the status, grpc-js would write the answers that its handler still has, which breaks the stream.
+      sendMessage: (message, next) => {
+        if (!isRefused) next(message);
+      },
+    });
+    return outer;
+  };
+}
+
+function rateLimited(detail: string): Error {
+  return fail("rate-limited", { retry_after_seconds: 1 }, { detail, retryAfter: 1 });
+}
