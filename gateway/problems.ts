@@ -54,8 +54,6 @@ function fromFastify(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string")) return undefined;
   const { code, statusCode, message } = thrown as FastifyError;
   switch (code) {
-    case "FST_ERR_CTP_BODY_TOO_LARGE":
-      return failFields("validation-failed", { body: "is larger than 1 MiB" });
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return failFields("bad-request", { "Content-Type": "must be application/json" });
     case "FST_ERR_BAD_URL":

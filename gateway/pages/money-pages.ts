@@ -46,17 +46,19 @@ function mountReturnPages(fastify: FastifyInstance): void {
 async function mountNotices(fastify: FastifyInstance, { receive }: Processors): Promise<void> {
   await fastify.register(async (scope) => {
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: longestNotice }, (_, body, done) =>
-      done(null, body),
-    );
+    scope.addContentTypeParser("*", { parseAs: "buffer" }, (_, body, done) => done(null, body));
     for (const processor of ["stripe", "btcpay"] as const)
-      scope.post<{ Body: Buffer | undefined }>(noticePath(processor), async ({ headers: shown, body }, reply) => {
-        const isTaken = await receive(processor, { headers: shown, body: body ?? Buffer.alloc(0) });
-        return reply
-          .code(isTaken ? 200 : 400)
-          .headers({ "content-type": "application/json" })
-          .send("{}");
-      });
+      scope.post<{ Body: Buffer | undefined }>(
+        noticePath(processor),
+        { bodyLimit: longestNotice },
+        async ({ headers: shown, body }, reply) => {
+          const isTaken = await receive(processor, { headers: shown, body: body ?? Buffer.alloc(0) });
+          return reply
+            .code(isTaken ? 200 : 400)
+            .headers({ "content-type": "application/json" })
+            .send("{}");
+        },
+      );
   });
 }
 

@@ -10,6 +10,7 @@ import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, peerOf } from "../door.ts";
 import type { Gate } from "../gate.ts";
+import { longestBody } from "../message-size.ts";
 import { showingInPath } from "../peer.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
@@ -20,9 +21,6 @@ import { compileRequestReader } from "./request-reader.ts";
 import { SharedStream } from "./shared-stream.ts";
 import { type PathTemplate, parseTemplate, tokenVariable } from "./template.ts";
 import { timeoutOf } from "./timeout.ts";
-
-// What a REST body may have, where its method says nothing else.
-export const bodyLimit = 1024 * 1024;
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -83,10 +81,11 @@ function mountRoute(
   const ids = new Set(template.variables.filter((name) => name === "id" || name.endsWith("_id")));
   const { resumesAfter } = served;
   const { rawBody: rawField } = route;
-  const maxBytes = served.rules.maxBodyBytes || bodyLimit;
+  const maxBytes = longestBody(served);
   fastify.route({
     method: route.verb,
     url: template.route,
+    bodyLimit: maxBytes,
     exposeHeadRoute: route.hasHead,
     // Before the body is read: nobody without a key makes the service parse a mebibyte.
     onRequest: async (request, reply) => {

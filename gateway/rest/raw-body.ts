@@ -3,8 +3,8 @@ import { create, type Message } from "@bufbuild/protobuf";
 import { HttpBodySchema } from "../../src/gen/google/api/httpbody_pb.ts";
 import { raceSignal, unlessLate } from "../../src/platform/deadline.ts";
 import { type Failure, failFields } from "../../src/platform/errors.ts";
+import { sizeText } from "../message-size.ts";
 
-const mebibyte = 1024 * 1024;
 // An upload may last, but not stand still.
 const stillMs = 60_000;
 
@@ -49,7 +49,7 @@ export function describeBody({ headers }: IncomingMessage): Message {
   return create(HttpBodySchema, { contentType: headers["content-type"] ?? "application/octet-stream" });
 }
 
-function tooLarge(maxBytes: number): Failure {
-  const size = maxBytes % mebibyte === 0 ? `${maxBytes / mebibyte} MiB` : `${maxBytes} bytes`;
-  return failFields("validation-failed", { body: `is larger than ${size}` });
+/** Creates the failure of a request whose body has more than so many bytes. */
+export function tooLarge(maxBytes: number): Failure {
+  return failFields("validation-failed", { body: `is larger than ${sizeText(maxBytes)}` });
 }

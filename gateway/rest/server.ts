@@ -4,9 +4,11 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { ServedService } from "../../src/registry.ts";
 import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
+import { longestPublicBody } from "../message-size.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
-import { bodyLimit, mountRest, type RestRoute } from "./mount.ts";
+import { mountRest, type RestRoute } from "./mount.ts";
+import { tooLarge } from "./raw-body.ts";
 
 // How long a client that sends more may go on before it is answered, in milliseconds.
 const lingerMs = 1_000;
@@ -16,7 +18,7 @@ const longestPathVariable = 65_536;
 /** Builds the REST server; it is handed requests and listens on nothing itself. */
 export function createRestServer(services: readonly ServedService[], door: Door): FastifyInstance {
   const app = fastify({
-    bodyLimit,
+    bodyLimit: longestPublicBody,
     genReqId: (raw) => peerOf(raw, door).requestId,
     forceCloseConnections: false,
     routerOptions: {
@@ -35,9 +37,11 @@ export function createRestServer(services: readonly ServedService[], door: Door)
     done(null, payload);
   });
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
-    if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") await discardRest(request.raw);
-    if (request.call) await door.gate.refuse(request.call, error);
-    return sendProblem(error, request, reply, door);
+    const isTooLarge = error.code === "FST_ERR_CTP_BODY_TOO_LARGE";
+    if (isTooLarge) await discardRest(request.raw);
+    const thrown = isTooLarge ? tooLarge(request.routeOptions.bodyLimit) : error;
+    if (request.call) await door.gate.refuse(request.call, thrown);
+    return sendProblem(thrown, request, reply, door);
   });
   // Before the body is read, and whatever the method: Fastify has rules of its own for bodies of unknown methods.
   app.addHook("onRequest", (request, reply, done) => {
@@ -71,11 +75,7 @@ function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   const asBuffer = (_request: FastifyRequest, body: Buffer, done: (error: null, body: Buffer) => void): void =>
     done(null, body);
-  app.addContentTypeParser(
-    ["application/json", "application/x-www-form-urlencoded"],
-    { parseAs: "buffer", bodyLimit },
-    asBuffer,
-  );
+  app.addContentTypeParser(["application/json", "application/x-www-form-urlencoded"], { parseAs: "buffer" }, asBuffer);
 }
 
 /**

@@ -25,6 +25,7 @@ export interface Endpoint {
   readonly isForPeople: boolean;
   /** Its body is a form, and not JSON. */
   readonly takesForm: boolean;
+  readonly isPublic: boolean;
   /** Its body is taken as it comes. */
   readonly takesRaw: boolean;
   /** Its headers alone may be asked for: of a GET that changes nothing. */
@@ -35,13 +36,15 @@ export interface Endpoint {
 
 /** Every endpoint that is built. */
 export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }) =>
-  methods.flatMap(({ route, method, rules: { scope, loginOnly: isForPeople, formBody: takesForm } }) => {
-    if (!route) return [];
-    const { verb, template: path, hasBody, hasHead, rawBody } = route;
-    const body = hasBody && { body: requestExample(method.input, new Set(["id"])) };
-    const takesRaw = rawBody !== undefined;
-    return [{ verb, path, scope, isForPeople, takesForm, takesRaw, hasHead, ...body }];
-  }),
+  methods.flatMap(
+    ({ route, method, rules: { scope, public: isPublic, loginOnly: isForPeople, formBody: takesForm } }) => {
+      if (!route) return [];
+      const { verb, template: path, hasBody, hasHead, rawBody } = route;
+      const body = hasBody && { body: requestExample(method.input, new Set(["id"])) };
+      const takesRaw = rawBody !== undefined;
+      return [{ verb, path, scope, isPublic, isForPeople, takesForm, takesRaw, hasHead, ...body }];
+    },
+  ),
 );
 
 /** Chooses of endpoints, or of paths, those that something is tried at. */

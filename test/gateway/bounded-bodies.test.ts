@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+
+let door: FrontDoor;
+beforeAll(async () => {
+  door = await startFrontDoor();
+});
+afterAll(() => door?.[Symbol.asyncDispose]());
+
+const kibibyte = 1024;
+
+async function post(path: string, body: string): Promise<{ status: number; detail?: string; text: string }> {
+  const headers = { "content-type": "application/json", authorization: `Bearer ${door.running.app.developerKey}` };
+  const response = await fetch(`${door.url}${path}`, { method: "POST", headers, body });
+  const text = await response.text();
+  return { status: response.status, detail: JSON.parse(text).detail, text };
+}
+
+const objectOf = (keys: number): string =>
+  `{${Array.from({ length: keys }, (_, index) => `"k${index}":${index}`).join(",")}}`;
+
+describe("a REST body", () => {
+  test.each([
+    ["5,001 keys", objectOf(5_001), "body: has more than 5000 keys"],
+    ["20,001 elements", `{"steps":[${"0,".repeat(20_000)}0]}`, "body: has more than 20000 elements"],
+  ])("of %s is refused", async (_, body, detail) => {
+    expect(await post("/v1/recipes", body)).toMatchObject({ status: 400, detail });
+  });
+
+  test("of 5,000 keys is read", async () => {
+    expect((await post("/v1/recipes", objectOf(5_000))).detail).toMatch(/k0: is not a known field/);
+  });
+});
+
+describe("a body of a public method", () => {
+  const logIn = (length: number): string => JSON.stringify({ email: "a@b.example", password: "x".repeat(length) });
+
+  test.each(["/v1/auth/login", "/pilothouse.v1.AuthService/LogIn"])("over 16 KiB is refused at %s", async (path) => {
+    const { status, text } = await post(path, logIn(16 * kibibyte));
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(text).toMatch(/is larger than 16 KiB|is larger than configured/);
+  });
+
+  test("of 16 KiB is read", async () => {
+    const body = logIn(16 * kibibyte - logIn(0).length);
+    expect((await post("/v1/auth/login", body)).detail).toMatch(/password: must have 1 to 256/);
+  });
+
+  test("may be a notice of 256 KiB of a payment processor", async () => {
+    const notice = await post("/processors/stripe", " ".repeat(256 * kibibyte));
+    expect(notice).toMatchObject({ status: 400, text: "{}" });
+    const larger = await post("/processors/stripe", " ".repeat(256 * kibibyte + 1));
+    expect(larger).toMatchObject({ status: 400, detail: "body: is larger than 256 KiB" });
+  });
+});
