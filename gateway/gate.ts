@@ -8,7 +8,7 @@ import type { ServedMethod, ServedService } from "../src/registry.ts";
 import type { GatewayCall } from "./call.ts";
 import { createCallMetrics } from "./call-metrics.ts";
 import type { Peer } from "./peer.ts";
-import { createAddressBucket } from "./policies/address-bucket.ts";
+import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
 import { converse, type Received, relayed } from "./policies/conversation.ts";
 import { createIdempotency } from "./policies/idempotency.ts";
@@ -23,6 +23,8 @@ export interface Gate {
   lookAtAddress(clientAddress: string): BucketState;
   /** Draws for a request that reaches no method, from its caller's account or its address; says whose bucket that was. */
   drawForNoMethod(peer: Peer): Promise<{ state: BucketState; whose: string }>;
+  /** Draws for a document of the service from the `documents` bucket of a client address. */
+  drawForDocument: DrawForDocument;
   /** Runs every policy that needs no message. Throws the failure of the first that refuses. */
   admit(call: GatewayCall): Promise<void>;
   /** Runs a unary method. What reads the message is run here, so that what is wrong with it is counted as the call's. */
@@ -124,6 +126,7 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
   return {
     lookAtAddress: (address) => parts.addresses.look(address),
     drawForNoMethod: (peer) => drawForNoMethod(peer, parts),
+    drawForDocument: createDocumentBucket(app),
     async admit(call) {
       const { admissions, judgements } = wayOf(call.served);
       try {

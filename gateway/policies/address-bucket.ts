@@ -1,5 +1,5 @@
 import type { App } from "../../src/app.ts";
-import type { BucketState } from "../../src/limits/buckets.ts";
+import { type BucketState, createBuckets } from "../../src/limits/buckets.ts";
 import { tiers } from "../../src/limits/tiers.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
 import { fail } from "../../src/platform/errors.ts";
@@ -18,10 +18,26 @@ export interface AddressBucket {
   refund(address: string): Promise<void>;
 }
 
+/** Draws a token for a document of the service, such as a page or the OpenAPI document, and reads what is left. */
+export type DrawForDocument = (address: string) => BucketState;
+
+const documentWish = { bucket: "documents", capacity: 300, refillPerSecond: 60 };
+
+// An IPv6 customer has a /64 of his own, and with it any number of addresses.
+const ownerOf = (address: string): string => `address ${networkOf(address, { v4: 32, v6: 64 })}`;
+
+/** Creates the `documents` buckets of client addresses. Each gateway has its own: they keep its thread and memory free. */
+export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocument {
+  const buckets = createBuckets();
+  return (address) => {
+    const [state] = buckets.take(ownerOf(address), [documentWish], clock.now());
+    if (!state) throw new Error("a bucket that was drawn from has no state");
+    return state.allowed ? state : { ...state, resetAt: Math.ceil(clock.now() / 1_000) + state.retryAfterSeconds };
+  };
+}
+
 /** Makes the buckets of client addresses. */
 export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "clock">): AddressBucket {
-  // An IPv6 customer has a /64 of his own, and with it any number of addresses.
-  const ownerOf = (address: string): string => `address ${networkOf(address, { v4: 32, v6: 64 })}`;
   return {
     look: (address) => buckets.look(ownerOf(address), wish, clock.now()),
     async draw(address) {

@@ -27,6 +27,11 @@ declare module "fastify" {
     /** The request on its way through the policies; absent where no method is called. */
     call?: GatewayCall;
   }
+
+  interface FastifyContextConfig {
+    /** The route is that of a method, whose policies admit its requests. */
+    isMethod?: boolean;
+  }
 }
 
 /** One REST route of the registry. */
@@ -86,6 +91,7 @@ function mountRoute(
     method: route.verb,
     url: template.route,
     bodyLimit: maxBytes,
+    config: { isMethod: true },
     exposeHeadRoute: route.hasHead,
     // Before the body is read: nobody without a key makes the service parse a mebibyte.
     onRequest: async (request, reply) => {
@@ -232,7 +238,7 @@ function broadcastAnswer(door: Door, shared: SharedStream, headers: Record<strin
 }
 
 /** Returns whether the client of a response has left. Node's response of HTTP/2 has no `destroyed`, but its stream has. */
-function isClosed(response: ServerResponse): boolean {
+export function isClosed(response: ServerResponse): boolean {
   return response instanceof Http2ServerResponse ? response.stream.destroyed : response.destroyed;
 }
 

@@ -7,6 +7,7 @@ import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
 import { longestPublicBody } from "../message-size.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
+import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
 import { tooLarge } from "./raw-body.ts";
 
@@ -32,7 +33,7 @@ export function createRestServer(services: readonly ServedService[], door: Door)
   const routes = mountRest(app, services, door);
   app.addHook("onSend", (request, reply, payload, done) => {
     // A request that reaches no method has shown what it has drawn from.
-    if (request.is404) reply.header("x-request-id", request.id);
+    if (request.is404 || reply.hasHeader("x-ratelimit-bucket")) reply.header("x-request-id", request.id);
     else reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
     done(null, payload);
   });
@@ -44,10 +45,11 @@ export function createRestServer(services: readonly ServedService[], door: Door)
     return sendProblem(thrown, request, reply, door);
   });
   // Before the body is read, and whatever the method: Fastify has rules of its own for bodies of unknown methods.
+  const admitDocument = documentAdmission(door);
   app.addHook("onRequest", (request, reply, done) => {
     if (request.is404) {
       refuseUnknown(request, reply, routes, door).catch(done);
-    } else {
+    } else if (request.routeOptions.config.isMethod || admitDocument(request, reply)) {
       done();
     }
   });

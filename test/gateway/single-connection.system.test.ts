@@ -37,7 +37,7 @@ async function metric(name: RegExp): Promise<number> {
 
 /** Expects that the same process answers within a second, and that no error has escaped its handler. */
 async function expectUnharmed(): Promise<void> {
-  // A document draws from no rate limit.
+  // A document draws from no rate limit of an account.
   const answer = await fetch(`${service.url}/v1/openapi.json`, { method: "HEAD", signal: AbortSignal.timeout(1_000) });
   expect(answer.status).toBe(200);
   const health = await fetch(`${service.internalUrl}/readyz`, { signal: AbortSignal.timeout(1_000) });

@@ -1,0 +1,39 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { createSeats } from "../../src/limits/seats.ts";
+import { networkOf } from "../../src/platform/client-network.ts";
+import { type Door, peerOf } from "../door.ts";
+import { refuseEmpty } from "../policies/address-bucket.ts";
+import { rateLimitHeaders } from "../rate-limit-headers.ts";
+import { isClosed } from "./mount.ts";
+
+/** Documents that a client address has asked for and not read. Each holds a stream, of some 20 kB, and no copy. */
+const mostUnread = 256;
+
+/**
+ * Creates what admits GET requests for documents of the service: each draws from the `documents` bucket of its address, and
+ * throws `rate-limited` when that is empty. It returns false if the client has left, or its address reads no answers: then
+ * the stream, over HTTP/1.1 the connection, is ended without an answer, which would not be read either.
+ */
+export function documentAdmission(door: Door): (request: FastifyRequest, reply: FastifyReply) => boolean {
+  const unread = createSeats();
+  return ({ raw, method }, reply) => {
+    if (method !== "GET" && method !== "HEAD") return true;
+    const { clientAddress } = peerOf(raw, door);
+    if (isClosed(reply.raw)) return false;
+    const seat = unread.take(networkOf(clientAddress, { v4: 32, v6: 64 }), mostUnread);
+    if (!seat.isGranted) {
+      reply.hijack();
+      raw.socket.destroy();
+      return false;
+    }
+    reply.raw.once("close", seat.release);
+    const state = door.gate.drawForDocument(clientAddress);
+    if (!state.allowed) {
+      // The interface names four buckets, and `documents` is none of them.
+      const { capacity } = door.gate.lookAtAddress(clientAddress);
+      reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
+    }
+    refuseEmpty(state, "your address");
+    return true;
+  };
+}

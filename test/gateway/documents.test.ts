@@ -1,0 +1,83 @@
+import { type ClientHttp2Session, connect } from "node:http2";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+
+let gateway: PeopleGateway;
+beforeAll(async () => {
+  gateway = await startPeopleGateway();
+}, 60_000);
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+let last = 0;
+let address: string;
+beforeEach(() => {
+  last += 1;
+  address = `203.0.113.${last}`;
+});
+
+const get = (path: string, from = address): Promise<Response> =>
+  fetch(`${gateway.url}${path}`, { headers: { "x-forwarded-for": from } });
+
+test("documents draw from a bucket of 300 of their address that refills by 60 a second", async () => {
+  const paths = ["/docs", "/v1/openapi.json", "/errors/not-found", "/status", "/live", "/docs/webhooks.md"];
+  const before = (await get("/v1/archetypes")).headers.get("x-ratelimit-remaining");
+  const since = performance.now();
+  const statuses: string[] = [];
+  let refused: Response | undefined;
+  for (let asked = 0; !refused; asked += 30) {
+    const some = Array.from({ length: 30 }, (_, index) => get(paths[(asked + index) % paths.length] ?? ""));
+    for (const response of await Promise.all(some)) {
+      if (response.status === 429) refused = response;
+      else statuses.push(`${response.status} ${response.headers.get("x-ratelimit-bucket")}`);
+    }
+  }
+  const refilled = ((performance.now() - since) / 1_000) * 60;
+  expect(new Set(statuses)).toEqual(new Set(["200 global"]));
+  expect(statuses.length).toBeGreaterThanOrEqual(300);
+  expect(statuses.length).toBeLessThanOrEqual(301 + refilled);
+  expect(Object.fromEntries(refused.headers)).toMatchObject({
+    "retry-after": "1",
+    "x-ratelimit-bucket": "global",
+    "x-ratelimit-limit": "60",
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": expect.stringMatching(/^\d+$/),
+  });
+  const reset = Number(refused.headers.get("x-ratelimit-reset"));
+  expect(Math.abs(reset - gateway.now() / 1_000 - 1)).toBeLessThan(3);
+  expect((await refused.json()).detail).toBe("bucket documents of your address is empty; wait 1 s");
+  expect((await get("/v1/archetypes")).headers.get("x-ratelimit-remaining")).toBe(before);
+  expect((await get("/docs", "203.0.113.200")).status).toBe(200);
+  gateway.pass(1_000);
+  const again = await Promise.all(Array.from({ length: 60 }, async () => (await get("/errors/not-found")).status));
+  expect(new Set(again)).toEqual(new Set([200]));
+});
+
+test("a client address has at most 256 documents that it does not read", async () => {
+  const sessions: ClientHttp2Session[] = [];
+  const closed: number[] = [];
+  const ask = (count: number): void => {
+    const session = connect(gateway.url, { settings: { initialWindowSize: 0 } }).on("error", () => undefined);
+    sessions.push(session);
+    for (let asked = 0; asked < count; asked += 1) {
+      const stream = session.request({ ":path": "/errors/not-found", "x-forwarded-for": address });
+      stream.on("error", () => undefined).on("close", () => closed.push(stream.rstCode));
+    }
+  };
+  try {
+    ask(200);
+    ask(86);
+    expect(await waitUntil(() => closed.length >= 30, { timeout: 20_000, every: 10 })).toBe(true);
+    expect(closed, JSON.stringify(closed)).toHaveLength(30);
+    // Those that have gone make room.
+    for (const session of sessions) session.destroy();
+    const isBack = async (): Promise<boolean> =>
+      get("/docs").then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    expect(await waitUntil(isBack, { timeout: 20_000, every: 50 })).toBe(true);
+  } finally {
+    for (const session of sessions) session.destroy();
+  }
+});
