@@ -10,7 +10,7 @@ import { createCallMetrics } from "./call-metrics.ts";
 import type { Peer } from "./peer.ts";
 import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
-import { converse, type Received, relayed } from "./policies/conversation.ts";
+import { converse, createStreamAllowances, type Received, relayed } from "./policies/conversation.ts";
 import { createIdempotency } from "./policies/idempotency.ts";
 import { assertEnforced, policiesOf } from "./policies/index.ts";
 import { createOpenStreams, untilAborted } from "./policies/open-streams.ts";
@@ -91,6 +91,7 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
   const ways = new Map(services.flatMap(({ methods }) => methods.map((served) => [served, createWay(served, parts)])));
   const metrics = createCallMetrics(app);
   const streams = createOpenStreams(parts, app.metrics);
+  const withAllowance = createStreamAllowances();
 
   function wayOf(served: ServedMethod): Way {
     const way = ways.get(served);
@@ -183,19 +184,20 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
     bidiStream(call, requests) {
       const { served } = call;
       if (served.kind !== "bidi_streaming") throw new Error(`${served.name} is not bidirectional`);
-      async function admit(received: Received): Promise<Message> {
-        await drawForMessage(call, parts);
-        if ("broken" in received) throw received.broken;
-        wayOf(call.served).check(received);
-        return received;
-      }
       const { errorsBase } = app.config;
       return stream(call, () =>
         streams.run(call, (noMore) => {
           const read = untilAborted(requests, noMore);
           return served.rules.relay || served.rules.duplex
-            ? relayed(call, served, read)
-            : converse({ call, served, requests: read, admit, errorsBase });
+            ? withAllowance(call.principal.accountId, (allowance) => relayed(call, served, read, allowance))
+            : converse({
+                call,
+                served,
+                requests: read,
+                draw: (tokens) => drawForMessage(call, parts, tokens),
+                check: wayOf(served).check,
+                errorsBase,
+              });
         }),
       );
     },

@@ -34,15 +34,24 @@ function settle(call: GatewayCall, states: readonly BucketState[]): void {
 /** Milliseconds after which a stream that is held asks again: the smallest bucket has a token every 11 ms. */
 const holdMs = 20;
 
-/** Draws one token for one message of a stream. A stream that has a bucket of its own is held while that is empty. */
-export async function drawForMessage(call: GatewayCall, parts: PolicyParts): Promise<void> {
+/**
+ * Draws tokens for one message of a stream. A stream that has a bucket of its own is held while that is empty; of another
+ * stream the message is refused, and what was drawn for it is given back.
+ */
+export async function drawForMessage(call: GatewayCall, parts: PolicyParts, tokens: number): Promise<void> {
   const own = call.served.rules.buckets.at(-1);
-  for (;;) {
-    const [state] = await change("take", call, parts, [own ?? "global"]);
-    if (!state || state.allowed) return;
-    if (own === undefined) refuseEmpty(state, `tier ${call.principal.tier}`);
-    await sleep(holdMs, call.signal);
-    call.signal.throwIfAborted();
+  const names = [own ?? "global"];
+  for (let drawn = 0; drawn < tokens; ) {
+    const [state] = await change("take", call, parts, names);
+    if (!state || state.allowed) {
+      drawn += 1;
+    } else if (own === undefined) {
+      for (; drawn > 0; drawn -= 1) await change("refund", call, parts, names);
+      refuseEmpty(state, `tier ${call.principal.tier}`);
+    } else {
+      await sleep(holdMs, call.signal);
+      call.signal.throwIfAborted();
+    }
   }
 }
 

@@ -1,10 +1,11 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, type DescService, toBinary } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import {
   type ConnectionInjector,
   Metadata,
   type Server,
   ServerCredentials,
+  type ServiceDefinition,
   type StatusObject,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
@@ -20,6 +21,7 @@ import type { Door } from "../door.ts";
 import { type Certificate, Listener } from "../listener.ts";
 import { longestMessage } from "../message-size.ts";
 import type { TimeLimits } from "../time-limits.ts";
+import { unread } from "../unread-messages.ts";
 import { errorDetails } from "./error-details.ts";
 import { admission, callOf } from "./grpc-admission.ts";
 import { addReflection } from "./reflection.ts";
@@ -66,7 +68,7 @@ export class GrpcServer {
       const handlers = Object.fromEntries(
         methods.map((served) => [served.method.localName, handlerOf(served, door, toStatus)]),
       );
-      this.#server.addService(toServiceDefinition(service), handlers);
+      this.#server.addService(withUnreadStreams(service), handlers);
       this.#health.setStatus(service.typeName, "SERVING");
     }
     this.#health.addToServer(this.#server);
@@ -104,14 +106,27 @@ function byPath(services: readonly ServedService[]): Map<string, ServedMethod> {
   return new Map(methods.map((served) => [`/${served.method.parent.typeName}/${served.method.name}`, served]));
 }
 
-function handlerOf({ kind }: ServedMethod, { gate }: Door, toStatus: ToStatus): UntypedHandleCall {
+/** The definition of a service whose client streams reach their handlers as bytes. */
+function withUnreadStreams(service: DescService): ServiceDefinition {
+  const definition = toServiceDefinition(service);
+  const entries = Object.entries(definition).map(([name, method]) => [
+    name,
+    method.requestStream ? { ...method, requestDeserialize: (bytes: Buffer) => bytes } : method,
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function handlerOf({ kind, method }: ServedMethod, { gate }: Door, toStatus: ToStatus): UntypedHandleCall {
   switch (kind) {
     case "unary":
       return grpcHandler[kind](({ metadata }, request) => gate.unary(callOf(metadata), request), toStatus);
     case "server_streaming":
       return grpcHandler[kind](({ metadata }, request) => gate.serverStream(callOf(metadata), request), toStatus);
     case "bidi_streaming":
-      return grpcHandler[kind](({ metadata }, requests) => gate.bidiStream(callOf(metadata), requests), toStatus);
+      return grpcHandler[kind](
+        ({ metadata }, requests) => gate.bidiStream(callOf(metadata), unread(requests, method.input)),
+        toStatus,
+      );
   }
 }
 

@@ -1,9 +1,10 @@
-import { type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { type FieldFault, failFaults } from "../../src/platform/errors.ts";
-import { parseJson } from "../../src/platform/rest-json/parse.ts";
+import { messageBounds, parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod } from "../../src/registry.ts";
+import { readMessage } from "../unread-messages.ts";
 
 /** One frame of a WebSocket. */
 export interface Frame {
@@ -43,11 +44,11 @@ export function compileFrames(
   return {
     read({ data, isBinary }) {
       if (isBinary) {
-        const message = websocketBinary.length > 0 ? attempt(() => fromBinary(input, data)) : undefined;
+        const message = websocketBinary.length > 0 ? attempt(() => readMessage(input, data)) : undefined;
         return message ? { kind: "message", message: Object.assign(message, bound) } : { kind: "nonsense" };
       }
       const faults: FieldFault[] = [];
-      const json = attempt(() => parseJson(data, faults));
+      const json = attempt(() => parseJson(data, faults, messageBounds));
       if (json === undefined) return { kind: "nonsense" };
       if (memberOf(json, "end") === true) return { kind: "end" };
       const message = readJson(json, faults);
@@ -57,6 +58,11 @@ export function compileFrames(
     },
     write: (message) => (isBinary(message) ? toBinary(output, message) : JSON.stringify(writeJson(message))),
   };
+}
+
+/** Returns whether a frame is short and may be the half-close, which draws no token and so is read before one is drawn. */
+export function mayBeEnd({ data, isBinary }: Frame): boolean {
+  return !isBinary && data.length <= 64 && data.includes('"end"');
 }
 
 /** Compiles whether a message has one of some fields set. */

@@ -3,8 +3,8 @@ import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import type { GatewayCall } from "../call.ts";
 import type { Door } from "../door.ts";
-import type { Received } from "../policies/conversation.ts";
-import { compileFrames, type Frame } from "./frames.ts";
+import type { UnreadMessage } from "../policies/conversation.ts";
+import { compileFrames, type Frame, mayBeEnd } from "./frames.ts";
 
 // How far a client may be ahead of its method before its socket is no longer read.
 const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: Frame) => data.length };
@@ -39,23 +39,24 @@ export function serveStream(
   // The WebSocket closes itself after an error; without a listener that would end the process.
   client.on("error", () => undefined);
 
-  async function* requests(): AsyncGenerator<Received> {
+  async function* requests(): AsyncGenerator<UnreadMessage> {
     for await (const frame of frames) {
-      const received = codec.read(frame);
-      switch (received.kind) {
-        case "message":
-          yield received.message;
-          break;
-        case "fault":
-          yield { broken: received.failure, id: received.id };
-          break;
-        case "nonsense":
-          isNonsense = true;
-          return;
-        case "end":
-          return;
+      if (!mayBeEnd(frame)) {
+        yield { bytes: frame.data.length, read: () => read(frame) };
+        continue;
       }
+      const message = read(frame);
+      if (!message) return;
+      yield { bytes: frame.data.length, read: () => message };
     }
+  }
+
+  function read(frame: Frame): ReturnType<UnreadMessage["read"]> {
+    const received = codec.read(frame);
+    if (received.kind === "message") return received.message;
+    if (received.kind === "fault") return { broken: received.failure, id: received.id };
+    if (received.kind === "nonsense") isNonsense = true;
+    return undefined;
   }
 
   async function run(): Promise<void> {

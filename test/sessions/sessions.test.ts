@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { converse, type Received } from "../../gateway/policies/conversation.ts";
+import { converse } from "../../gateway/policies/conversation.ts";
 import type { Call } from "../../src/call.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
@@ -501,13 +501,10 @@ function drive(
 ): AsyncIterable<DriveResponse> {
   const served = serve(SessionService, sessions).methods.find(({ kind }) => kind === "bidi_streaming");
   if (served?.kind !== "bidi_streaming") throw new Error("there is no Drive");
-  const admit = async (received: Received): Promise<Message> => {
-    if ("broken" in received) throw received.broken;
-    validate(DriveRequestSchema, received);
-    return received;
-  };
+  const draw = async (): Promise<void> => undefined;
+  const check = (message: Message): void => validate(DriveRequestSchema, message);
   // The boundary at which a served method's messages have their types again.
-  return converse({ call, served, requests, admit, errorsBase: "" }) as AsyncIterable<DriveResponse>;
+  return converse({ call, served, requests, draw, check, errorsBase: "" }) as AsyncIterable<DriveResponse>;
 }
 
 /** Reads a stream to its end; `begun` resolves with its first item. */

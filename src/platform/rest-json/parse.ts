@@ -12,6 +12,9 @@ export interface JsonBounds {
   readonly elements: number;
 }
 
+/** The bounds of a message on a stream. */
+export const messageBounds: JsonBounds = { keys: 1_000, elements: 1_000 };
+
 /** The bounds of a REST body. */
 const bodyBounds: JsonBounds = { keys: 5_000, elements: 20_000 };
 

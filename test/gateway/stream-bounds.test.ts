@@ -1,0 +1,102 @@
+import { once } from "node:events";
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+
+const kibibyte = 1024;
+
+let door: FrontDoor;
+beforeAll(async () => {
+  door = await startFrontDoor();
+  await door.running.worker({ slots: 10 });
+});
+afterAll(() => door?.[Symbol.asyncDispose]());
+
+interface Drive extends AsyncDisposable {
+  readonly socket: WebSocket;
+  /** Sends a frame, and returns the answer with that id. */
+  ask(frame: object): Promise<{ error?: { type: string; detail: string; retry_after_seconds?: number } }>;
+}
+
+/** Drives a session of its own by a WebSocket. */
+async function openDrive(key: string): Promise<Drive> {
+  const { body } = await door.as(key)("/v1/sessions", {});
+  const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
+  const socket = new WebSocket(url, ["pilothouse.v1"], { headers: { authorization: `Bearer ${key}` } });
+  socket.on("error", () => undefined);
+  await once(socket, "open");
+  const ask: Drive["ask"] = async (frame) => {
+    const answered = once(socket, "message");
+    socket.send(JSON.stringify(frame));
+    return JSON.parse(String((await answered)[0]));
+  };
+  return {
+    socket,
+    ask,
+    async [Symbol.asyncDispose]() {
+      socket.terminate();
+    },
+  };
+}
+
+/** Tokens that are left in the `global` bucket, after the one that this asks for. */
+async function tokensLeft(key: string): Promise<number> {
+  return Number((await door.as(key)("/v1/api-keys")).headers.get("x-ratelimit-remaining"));
+}
+
+const typed = (id: string, text: string): object => ({ id, interact: { action: { kind: "type", text } } });
+
+test("a text of 100,000 characters is typed by a stream", async () => {
+  await using drive = await openDrive(await door.addAccount());
+  expect(await drive.ask(typed("a", "\u{1}".repeat(100_000)))).toMatchObject({ id: "a", interact: {} });
+});
+
+test("a message of a stream draws a token for each 64 KiB", async () => {
+  const key = await door.addAccount({ tier: "free" });
+  await using drive = await openDrive(key);
+  const before = await tokensLeft(key);
+  await drive.ask(typed("a", "x".repeat(99_000)));
+  await drive.ask({ id: "b", nope: "x".repeat(950 * kibibyte) });
+  const drawn = before - (await tokensLeft(key));
+  // 2 and 15 tokens, and that of the request that asks, less those that have come back, one a second.
+  expect(drawn).toBeGreaterThan(12);
+  expect(drawn).toBeLessThanOrEqual(18);
+});
+
+test("a message that finds an empty bucket is refused under its id, and holds its stream for Retry-After", async () => {
+  const key = await door.addAccount({ tier: "free" });
+  await using drive = await openDrive(key);
+  // 15 tokens each, of 60 that come back one a second.
+  const large = (id: string): object => ({ id, nope: "x".repeat(950 * kibibyte) });
+  const errors = [];
+  for (const id of ["a", "b", "c"]) errors.push((await drive.ask(large(id))).error?.type.split("/").at(-1));
+  expect(errors).toEqual(["validation-failed", "validation-failed", "validation-failed"]);
+  const refused = await drive.ask(large("d"));
+  expect(refused).toMatchObject({ id: "d", error: { detail: expect.stringMatching(/bucket global .* is empty/) } });
+  const left = await tokensLeft(key);
+  expect(left).toBeGreaterThan(0);
+  const since = performance.now();
+  expect(await drive.ask({ id: "e", state: {} })).toMatchObject({ id: "e", state: {} });
+  expect(performance.now() - since).toBeGreaterThan(800 * (refused.error?.retry_after_seconds ?? 0));
+});
+
+test("a frame with more than 1,000 keys ends its stream unparsed", async () => {
+  await using drive = await openDrive(await door.addAccount());
+  const keys = Array.from({ length: 1_001 }, (_, index) => [`k${index}`, index]);
+  drive.socket.send(JSON.stringify({ id: "a", ...Object.fromEntries(keys) }));
+  expect((await once(drive.socket, "close"))[0]).toBe(1008);
+});
+
+test("a gRPC message with more than 2,000 fields ends its stream unparsed", async () => {
+  const client = new Client(door.grpcAddress, credentials.createInsecure());
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${await door.addAccount()}`);
+  const same = (bytes: Buffer): Buffer => bytes;
+  const stream = client.makeBidiStreamRequest("/pilothouse.v1.SessionService/Drive", same, same, metadata);
+  // Field 1000, a varint of 0.
+  stream.write(Buffer.from("c03e00".repeat(2_001), "hex"));
+  const [error] = await new Promise<unknown[]>((resolve) => stream.resume().on("error", (...all) => resolve(all)));
+  expect(error).toMatchObject({ code: 3, details: "message: has more than 2000 fields" });
+  client.close();
+});
