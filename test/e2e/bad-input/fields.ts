@@ -209,8 +209,8 @@ export function fieldTests(scene: GetScene): void {
     ]);
   });
 
-  test("of 50,000 faults the first 50 are listed", async () => {
-    const body = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`f${index}`, 0]));
+  test("of 5,000 faults the first 50 are listed", async () => {
+    const body = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 0]));
     const answer = await send(scene().service, { path: "/v1/sessions", body });
     expect(JSON.parse(answer.text).errors).toHaveLength(50);
   });
