@@ -46,9 +46,10 @@ test("documents draw from a bucket of 300 of their address that refills by 60 a 
   const reset = Number(refused.headers.get("x-ratelimit-reset"));
   expect(Math.abs(reset - gateway.now() / 1_000 - 1)).toBeLessThan(3);
   expect((await refused.json()).detail).toBe("bucket documents of your address is empty; wait 1 s");
-  expect((await get("/v1/archetypes")).headers.get("x-ratelimit-remaining")).toBe(before);
   expect((await get("/docs", "203.0.113.200")).status).toBe(200);
   gateway.pass(1_000);
+  // What the first request has drawn from the bucket of all others is there again by now.
+  expect((await get("/v1/archetypes")).headers.get("x-ratelimit-remaining")).toBe(before);
   const again = await Promise.all(Array.from({ length: 60 }, async () => (await get("/errors/not-found")).status));
   expect(new Set(again)).toEqual(new Set([200]));
 });
