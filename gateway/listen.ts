@@ -226,7 +226,7 @@ function responseOn(socket: Socket, request: IncomingMessage): ServerResponse {
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
   response.once("finish", () => {
-    // What the client has sent behind its request is read away: before it, the end of the connection is never seen.
+    // Discards what the client has sent after its request: unread, it would hide the end of the connection.
     socket.resume().end();
     setTimeout(() => socket.destroy(), lingerMs).unref();
   });

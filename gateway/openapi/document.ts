@@ -27,7 +27,8 @@ const about = `A remote browser that programs, agents and people can share.
 
 Keys are snake_case. Times are ISO 8601 in UTC. Durations are whole numbers named \`*_ms\` or \`*_seconds\`. A field that
 is null counts as absent, except in PATCH, where a null clears it. Unknown fields and parameters are refused. Bodies are
-JSON up to 1 MiB (16 KiB where no bearer is needed), with at most 5,000 keys and 20,000 list elements. A value with \`kind\` is one of several shapes; the fields of the shape stand beside \`kind\`.
+JSON up to 1 MiB (16 KiB where no bearer is needed), with at most 5,000 keys and 20,000 list elements. A value with
+\`kind\` is one of several shapes; the fields of the shape stand beside \`kind\`.
 
 Every error is a problem document (RFC 9457): decide by its \`type\`, which is also the address of a page that explains it.`;
 

@@ -60,7 +60,7 @@ function serve(text: string): Served {
   return { body, gzipped: gzipSync(body), etag };
 }
 
-/** Answers with a document that is made for the first request, and with 304 to who has it. */
+/** Answers with a document that is made for the first request, and with 304 if the client has it already. */
 export function revalidated(
   read: () => string | Promise<string>,
   headers: Readonly<Record<string, string>>,

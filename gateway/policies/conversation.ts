@@ -8,7 +8,7 @@ import { toProblem } from "../../src/platform/problem.ts";
 import { validate } from "../../src/platform/validation.ts";
 import type { Conversation, ServedMethod } from "../../src/registry.ts";
 
-/** What the relayed and duplex streams of an account may take together, in a second and at once, of one gateway. */
+/** Limits of all relayed and duplex streams of an account at one gateway, per second and as a burst. */
 const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
 
 /** The allowance of an account for its relayed and duplex streams. */
@@ -109,7 +109,7 @@ export async function* relayed(
 ): AsyncGenerator<Message> {
   const { input } = served.method;
   const { duplex } = served.rules;
-  // What a door relays in parts, unparsed, has an allowance of its connection there.
+  // Messages that a door relays unparsed are limited there, per connection.
   const heldFor = (received: Received): number =>
     isUnread(received) ? allowance.use(received.bytes) : duplex ? allowance.use(0) : 0;
   const messages = messagesOf(requests, heldFor, call.signal);

@@ -6,7 +6,7 @@ import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { isClosed } from "./mount.ts";
 
-/** Documents that a client address has asked for and not read. Each holds a stream, of some 20 kB, and no copy. */
+/** How many unread documents a client address may have open. Each costs the memory of a stream, about 20 kB. */
 const mostUnread = 256;
 
 /**
@@ -29,7 +29,7 @@ export function documentAdmission(door: Door): (request: FastifyRequest, reply: 
     reply.raw.once("close", seat.release);
     const state = door.gate.drawForDocument(clientAddress);
     if (!state.allowed) {
-      // The interface names four buckets, and `documents` is none of them.
+      // The header names one of the interface's four buckets, and `documents` is none of them.
       const { capacity } = door.gate.lookAtAddress(clientAddress);
       reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
     }

@@ -7,7 +7,7 @@ import type { Door } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { boundMessages, forgetRequest, peerOfCall, streamOf } from "./grpc-call.ts";
 
-/** What one call may send: no question of reflection or health is longer, and clients ask one for each file. */
+/** The longest message in bytes, and the most messages, of one call: reflection clients send a short one for each file. */
 const longestMessage = 4 * 1024;
 const mostMessages = 100;
 
@@ -34,6 +34,7 @@ export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
     let messages = 0;
     let isRefused = false;
     const refuse = (thrown: unknown): void => {
+      if (isRefused) return;
       isRefused = true;
       outer.sendStatus(statusOf(thrown, requestId));
       forgetRequest(inner);

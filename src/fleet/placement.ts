@@ -19,8 +19,8 @@ export interface PlacementWish {
 }
 
 /**
- * Chooses the least loaded live worker with a free slot, not one whose launches fail while there are others, and locks it until the transaction ends, so that the session's
- * row, inserted in the same transaction, takes that slot. One worker is locked per transaction: two could deadlock.
+ * Chooses the least loaded live worker with a free slot, and one whose launches fail only where there is no other. Locks
+ * it until the transaction ends, so that the session's row, inserted in the same transaction, takes that slot. One worker is locked per transaction: two could deadlock.
  */
 export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise<Placement> {
   const alive = await findCandidates(tx);
