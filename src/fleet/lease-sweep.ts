@@ -10,7 +10,7 @@ import {
   endAllLeases,
   loseOverdueWorkers,
   noteSweep,
-  releaseAllSlots,
+  releaseLostSlots,
   renewAllLeases,
   takeSweepTurn,
 } from "./store.ts";
@@ -50,11 +50,10 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
 
   async function endLost(tx: Tx, end: WorkerEnd): Promise<number> {
     const lost = await loseOverdueWorkers(tx);
-    if (lost.length === 0) return 0;
-    const ended = await keeper.endAllOf(tx, lost, end);
-    await releaseAllSlots(tx, lost);
+    const ended = await keeper.endOrphaned(tx, end);
+    await releaseLostSlots(tx);
     // Workers that are stopped without sessions are no news.
-    log[ended > 0 ? "warn" : "info"]({ worker_ids: lost, sessions: ended }, end.detail);
+    if (lost.length + ended > 0) log[ended > 0 ? "warn" : "info"]({ worker_ids: lost, sessions: ended }, end.detail);
     return lost.length;
   }
 

@@ -15,8 +15,10 @@ export interface WorkerEnd {
 
 /** What the fleet needs of those who keep the sessions. */
 export interface SessionKeeper {
-  /** Ends all running sessions of workers that are gone, with their events; says how many those were. */
-  endAllOf(tx: Tx, workerIds: readonly string[], end: WorkerEnd): Promise<number>;
+  /** Ends all running sessions of a worker that was started again, with their events; says how many those were. */
+  endAllOf(tx: Tx, workerId: string, end: WorkerEnd): Promise<number>;
+  /** The same for workers that were lost a short time ago. Sessions that a transaction holds are left for the next time. */
+  endOrphaned(tx: Tx, end: WorkerEnd): Promise<number>;
   /** Ends sessions that are still provisioning after their deadline, and those that run although their time is up. */
   endOverdue(tx: Tx): Promise<number>;
   /** Applies a worker's event, which happened so many milliseconds ago, once; one that is stale or was applied before changes nothing. */

@@ -34,11 +34,12 @@ const inMilliseconds = (ms: number) =>
 export async function lockRegistered(tx: Tx, id: string, bootId: string) {
   return tx.sql
     .selectFrom("workers")
+    .innerJoin("worker_leases", "worker_id", "id")
     .select(["id", "secret_hash", "boot_id", "incarnation"])
     .where((where) => where.or([where("id", "=", id), where("boot_id", "=", bootId)]))
     .orderBy((order) => order("id", "=", id), "desc")
     .limit(1)
-    .forUpdate()
+    .forUpdate("workers")
     .executeTakeFirst();
 }
 
@@ -55,18 +56,25 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     isolation: worker.isolation,
     unsandboxed: worker.unsandboxed,
     boot_id: worker.bootId,
-    incarnation: worker.incarnation,
-    draining: true,
-    closed_by: null,
-    launches_fail: false,
-    lease_until: inMilliseconds(leaseMs),
-    lost_at: null,
     registered_at: sql<Date>`app_now()`,
   };
   await tx.sql
     .insertInto("workers")
     .values({ id: worker.id, ...values })
     .onConflict((conflict) => conflict.column("id").doUpdateSet(values))
+    .execute();
+  const lease = {
+    incarnation: worker.incarnation,
+    lease_until: inMilliseconds(leaseMs),
+    draining: true,
+    closed_by: null,
+    launches_fail: false,
+    lost_at: null,
+  };
+  await tx.sql
+    .insertInto("worker_leases")
+    .values({ worker_id: worker.id, ...lease })
+    .onConflict((conflict) => conflict.column("worker_id").doUpdateSet(lease))
     .execute();
 }
 
@@ -86,11 +94,14 @@ export interface LeaseRenewal {
   readonly launchesFail: boolean;
 }
 
-/** Renews a lease; false when the worker has been started again since. One that was lost comes back, without sessions. */
-export async function renewLease(tx: Tx, renewal: LeaseRenewal): Promise<boolean> {
+/**
+ * Renews a lease; false when the worker has been started again since. One that was lost comes back, without sessions.
+ * A statement of its own: only registrations and sweeps, which are short and of the same process, lock the row.
+ */
+export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<boolean> {
   const { id, incarnation, draining, closedBy, launchesFail } = renewal;
-  const row = await tx.sql
-    .updateTable("workers")
+  const row = await db.sql
+    .updateTable("worker_leases")
     .set({
       lease_until: inMilliseconds(leaseMs),
       heard_at: inMilliseconds(0),
@@ -99,44 +110,72 @@ export async function renewLease(tx: Tx, renewal: LeaseRenewal): Promise<boolean
       launches_fail: launchesFail,
       lost_at: null,
     })
-    .where("id", "=", id)
+    .where("worker_id", "=", id)
     .where("incarnation", "=", String(incarnation))
-    .returning("id")
+    .returning("worker_id")
     .executeTakeFirst();
   return row !== undefined;
 }
 
-/** Says whether a worker's row is that of an incarnation, and keeps it so until the transaction ends. */
+/**
+ * Says whether a worker is of an incarnation, and keeps it so until the transaction ends: registrations lock its row of
+ * `workers` for that. The lease is not locked, since a report may have to wait for a session.
+ */
 export async function holdIncarnation(tx: Tx, id: string, incarnation: bigint): Promise<boolean> {
-  const row = await tx.sql
-    .selectFrom("workers")
-    .select("id")
-    .where("id", "=", id)
+  tx.send(tx.sql.selectFrom("workers").select("id").where("id", "=", id).forKeyShare());
+  return isIncarnation(tx, id, incarnation);
+}
+
+async function isIncarnation(db: Queryable, id: string, incarnation: bigint): Promise<boolean> {
+  const row = await db.sql
+    .selectFrom("worker_leases")
+    .select("worker_id")
+    .where("worker_id", "=", id)
     .where("incarnation", "=", String(incarnation))
-    .forShare()
     .executeTakeFirst();
   return row !== undefined;
 }
 
-/** Frees the slots of ended sessions that their worker no longer has; says how many those were. */
-export async function releaseSlots(tx: Tx, workerId: string, held: readonly string[]): Promise<number> {
-  const result = await tx.sql
-    .updateTable("sessions")
-    .set({ slot_held: false })
-    .where("worker_id", "=", workerId)
+/** Ended sessions that still have a slot. Those that a transaction holds are left for the next time. */
+const endedWithSlot = (db: Queryable) =>
+  db.sql
+    .selectFrom("sessions")
+    .select("id")
     .where("slot_held", "=", true)
     .where("status", "in", ["destroyed", "errored"])
-    .where("id", "not in", held.length > 0 ? [...held] : [""])
+    .forUpdate()
+    .skipLocked();
+
+/** Frees the slots of ended sessions that an incarnation of a worker no longer has; says how many those were. */
+export async function releaseSlots(
+  db: Queryable,
+  { id, incarnation }: Pick<LeaseRenewal, "id" | "incarnation">,
+  held: readonly string[],
+): Promise<number> {
+  const left = endedWithSlot(db)
+    .where("worker_id", "=", id)
+    .where(sql<SqlBool>`exists (select from worker_leases where worker_id = ${id} and incarnation = ${incarnation})`)
+    .where("id", "not in", held.length > 0 ? [...held] : [""]);
+  const result = await db.sql
+    .updateTable("sessions")
+    .set({ slot_held: false })
+    .where("id", "in", left)
     .executeTakeFirst();
   return Number(result.numUpdatedRows);
 }
 
-/** Frees the slots of workers that are gone. */
-export async function releaseAllSlots(tx: Tx, workerIds: readonly string[]): Promise<void> {
+/** Frees the slots of workers that were lost in the last minute. */
+export async function releaseLostSlots(tx: Tx): Promise<void> {
+  const left = endedWithSlot(tx).where("worker_id", "in", lostOfLate(tx));
+  await tx.sql.updateTable("sessions").set({ slot_held: false }).where("id", "in", left).execute();
+}
+
+/** Frees the slots of a worker that was started again. */
+export async function releaseAllSlots(tx: Tx, workerId: string): Promise<void> {
   await tx.sql
     .updateTable("sessions")
     .set({ slot_held: false })
-    .where("worker_id", "in", workerIds)
+    .where("worker_id", "=", workerId)
     .where("slot_held", "=", true)
     .where("status", "in", ["destroyed", "errored"])
     .execute();
@@ -151,6 +190,7 @@ const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_
 export async function findCandidates(db: Queryable) {
   return db.sql
     .selectFrom("workers")
+    .innerJoin("worker_leases", "worker_id", "id")
     .select(["id", "runtimes", "slots", "launches_fail"])
     .select(sql<boolean>`${takesSessions}`.as("open"))
     .select(heldSlots)
@@ -181,6 +221,7 @@ export async function lockCandidate(tx: Tx, id: string) {
   // A statement of its own: only it sees what was committed while the lock was waited for.
   return tx.sql
     .selectFrom("workers")
+    .innerJoin("worker_leases", "worker_id", "id")
     .select(["id", "address", "secret_hash", "slots"])
     .select(heldSlots)
     .where("id", "=", id)
@@ -210,28 +251,35 @@ export async function noteSweep(tx: Tx): Promise<void> {
 /** Gives every worker that is not lost a fresh lease. */
 export async function renewAllLeases(tx: Tx): Promise<void> {
   await tx.sql
-    .updateTable("workers")
+    .updateTable("worker_leases")
     .set({ lease_until: inMilliseconds(leaseMs) })
     .where("lost_at", "is", null)
     .execute();
 }
 
-/** Marks the workers whose lease has run out as lost, and frees their slots. */
+/** How long the sweep goes on to look for what it had to leave of a worker that was lost, in milliseconds. */
+const lostOfLateMs = 60_000;
+
+/** The workers that were lost a short time ago. */
+export const lostOfLate = (db: Queryable) =>
+  db.sql.selectFrom("worker_leases").select("worker_id").where("lost_at", ">", inMilliseconds(-lostOfLateMs));
+
+/** Marks the workers whose lease has run out as lost. */
 export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
   const rows = await tx.sql
-    .updateTable("workers")
+    .updateTable("worker_leases")
     .set({ lost_at: sql<Date>`app_now()` })
     .where("lost_at", "is", null)
     .where("lease_until", "<", sql<Date>`app_now()`)
-    .returning("id")
+    .returning("worker_id")
     .execute();
-  return rows.map(({ id }) => id);
+  return rows.map(({ worker_id }) => worker_id);
 }
 
 /** Ends the lease of every worker, for a gateway that has just ended its own. */
 export async function endAllLeases(tx: Tx): Promise<void> {
   await tx.sql
-    .updateTable("workers")
+    .updateTable("worker_leases")
     .set({ lease_until: sql<Date>`app_now() - interval '1 s'` })
     .where("lost_at", "is", null)
     .execute();
@@ -242,6 +290,7 @@ export async function countSlots(db: Queryable): Promise<{ held: number; free: n
   const left = sql`greatest(slots - ${heldCount}, 0)`;
   const row = await db.sql
     .selectFrom("workers")
+    .innerJoin("worker_leases", "worker_id", "id")
     .select(sql<number>`coalesce(sum(${heldCount}), 0)::int`.as("held"))
     .select(sql<number>`coalesce(sum(${left}) filter (where ${takesSessions}), 0)::int`.as("free"))
     .select(sql<number>`coalesce(sum(${left}) filter (where not (${takesSessions})), 0)::int`.as("closed"))
@@ -253,7 +302,7 @@ export async function countSlots(db: Queryable): Promise<{ held: number; free: n
 /** Counts the live workers that are to take sessions, and those of them whose browsers do not come up. */
 export async function countLaunchers(db: Queryable): Promise<{ workers: number; failing: number; hasBegun: boolean }> {
   return await db.sql
-    .selectFrom("workers")
+    .selectFrom("worker_leases")
     .select(sql<number>`count(*)::int`.as("workers"))
     .select(sql<number>`(count(*) filter (where launches_fail))::int`.as("failing"))
     .select(sql<boolean>`exists (select from workers)`.as("hasBegun"))

@@ -13,6 +13,15 @@ export interface WorkersTable {
   /** Its browsers run without Chromium's sandbox. */
   unsandboxed: Generated<boolean>;
   boot_id: string;
+  registered_at: Stamp;
+}
+
+/**
+ * What heartbeats write, apart from `workers`: placement locks a worker's row there, and a gateway that is stopped in that
+ * transaction must not keep a lease from being renewed. Gateways only read this table.
+ */
+export interface WorkerLeasesTable {
+  worker_id: string;
   incarnation: BigInteger;
   draining: Generated<boolean>;
   /** What closes it to new sessions (`memory`, `memory_stall`, `cpu`); null while it is open. */
@@ -24,7 +33,6 @@ export interface WorkersTable {
   heard_at: Date | null;
   /** Its lease was missed and its sessions were ended. */
   lost_at: Date | null;
-  registered_at: Stamp;
 }
 
 /** One row: when any gateway last looked for missed leases. */
@@ -36,6 +44,7 @@ export interface LeaseSweepTable {
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
     workers: WorkersTable;
+    worker_leases: WorkerLeasesTable;
     lease_sweep: LeaseSweepTable;
   }
 }
@@ -47,4 +56,22 @@ export const fleetMigrations: Migrations = {
   "023-worker-heartbeats": ["alter table workers add column heard_at timestamptz"],
   "085-worker-launches": ["alter table workers add column launches_fail boolean not null default false"],
   "097-worker-sandbox": ["alter table workers add column unsandboxed boolean not null default false"],
+  "098-worker-leases": [
+    `create table worker_leases (
+      worker_id text primary key references workers (id) on delete cascade,
+      incarnation bigint not null,
+      draining boolean not null default false,
+      closed_by text,
+      launches_fail boolean not null default false,
+      lease_until timestamptz not null,
+      heard_at timestamptz,
+      lost_at timestamptz
+    )`,
+    `insert into worker_leases
+      select id, incarnation, draining, closed_by, launches_fail, lease_until, heard_at, lost_at from workers`,
+    // The rows of workers that are gone stay, since those of their sessions name them: placement must not read them all.
+    "create index worker_leases_present on worker_leases (worker_id) where lost_at is null",
+    `alter table workers drop column incarnation, drop column draining, drop column closed_by,
+      drop column launches_fail, drop column lease_until, drop column heard_at, drop column lost_at`,
+  ],
 };

@@ -157,16 +157,11 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     const { id } = caller;
     const { incarnation, draining, closedBy, launchesFail, sessions } = request;
     const isFirst = caller.heard !== incarnation;
-    await db.transaction(async (tx) => {
-      if (!(await renewLease(tx, { id, incarnation, draining, closedBy, launchesFail }))) throw superseded();
-      const freed = await releaseSlots(
-        tx,
-        id,
-        sessions.map(({ sessionId }) => sessionId),
-      );
-      // Whoever waits for a slot hears of it.
-      if (freed > 0 || isFirst) tx.afterCommit(() => bus.publish("capacity", ""));
-    });
+    if (!(await renewLease(db, { id, incarnation, draining, closedBy, launchesFail }))) throw superseded();
+    const held = sessions.map(({ sessionId }) => sessionId);
+    const freed = await releaseSlots(db, { id, incarnation }, held);
+    // Wakes those that wait for a slot.
+    if (freed > 0 || isFirst) bus.publish("capacity", "");
     caller.heard = incarnation;
   }
 
@@ -248,8 +243,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         await saveWorker(tx, { ...admitted, ...described });
         if (admitted.restarted) {
           const end = { reason: "worker_lost", detail: "the worker was started again" } as const;
-          await keeper.endAllOf(tx, [admitted.id], end);
-          await releaseAllSlots(tx, [admitted.id]);
+          await keeper.endAllOf(tx, admitted.id, end);
+          await releaseAllSlots(tx, admitted.id);
         }
         return admitted;
       });

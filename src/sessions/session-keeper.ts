@@ -84,13 +84,17 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     const overdue = running.filter((id) => now - (missing.get(id) ?? now) > missingFor);
     if (overdue.length === 0) return;
     const detail = `worker ${workerId} no longer had the session`;
-    await db.transaction((tx) => endSessions(parts, tx, overdue, { reason: "crashed", detail }));
-    for (const id of overdue) missing.delete(id);
+    await db.transaction(async (tx) => {
+      await endSessions(parts, tx, await lockRunning(tx, { ids: overdue }), { reason: "crashed", detail });
+    });
   }
 
   return {
-    async endAllOf(tx, workerIds, end) {
-      return endSessions(parts, tx, await lockRunning(tx, { workerIds }), { ...end, isWorkerGone: true });
+    async endAllOf(tx, workerId, end) {
+      return endSessions(parts, tx, await lockRunning(tx, { workerId }), { ...end, isWorkerGone: true });
+    },
+    async endOrphaned(tx, end) {
+      return endSessions(parts, tx, await lockRunning(tx, "orphaned"), { ...end, isWorkerGone: true });
     },
     async endOverdue(tx) {
       const late = { reason: "failed_to_start", detail: "the browser was not ready in time" } as const;

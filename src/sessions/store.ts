@@ -1,4 +1,5 @@
 import { type Selectable, sql } from "kysely";
+import { lostOfLate } from "../fleet/store.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import {
   runningStatuses,
@@ -155,7 +156,7 @@ export async function transitionAll(
 export const livePatch = () => ({ live_at: rightNow() });
 
 /** When the worker of a session was heard last: nobody knows how long a session went on whose worker is lost. */
-const lastHeard = sql<Date | null>`(select heard_at from workers where workers.id = worker_id)`;
+const lastHeard = sql<Date | null>`(select heard_at from worker_leases where worker_leases.worker_id = sessions.worker_id)`;
 
 /** What a session that ends gets, or has ended so many milliseconds ago. */
 export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
@@ -165,19 +166,35 @@ export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
   pause_reason: null,
 });
 
-/** Which running sessions to end: those of workers, those that are not live in time, or those whose time is up. */
-export type RunningSessions = { readonly workerIds: readonly string[] } | "unready" | "expired";
+/**
+ * Which running sessions to end: those of a worker, some of those of a worker, those of workers that were lost, those that
+ * are not live in time, or those whose time is up.
+ */
+export type RunningSessions =
+  | { readonly workerId: string }
+  | { readonly ids: readonly string[] }
+  | "orphaned"
+  | "unready"
+  | "expired";
 
-/** Lists running sessions, and locks them. */
+/**
+ * Lists running sessions, and locks them. Only a registration waits for those that another transaction holds: sweeps and
+ * heartbeats come again, and nothing that a gateway holds may delay them.
+ */
 export async function lockRunning(tx: Tx, which: RunningSessions): Promise<string[]> {
   const running = tx.sql.selectFrom("sessions").select("id").where("status", "in", runningStatuses);
+  if (typeof which === "object" && "workerId" in which) {
+    const rows = await running.where("worker_id", "=", which.workerId).orderBy("id").forUpdate().execute();
+    return rows.map(({ id }) => id);
+  }
   const choose = () => {
+    if (which === "orphaned") return running.where("worker_id", "in", lostOfLate(tx));
     if (which === "unready") return running.where("status", "=", "provisioning").where("provision_by", "<", rightNow());
     if (which === "expired")
       return running.where("expires_at", "<", fromNow(-expiredFor)).where("live_at", "is not", null);
-    return running.where("worker_id", "in", which.workerIds);
+    return running.where("id", "in", which.ids);
   };
-  const rows = await choose().orderBy("id").forUpdate().execute();
+  const rows = await choose().orderBy("id").forUpdate().skipLocked().execute();
   return rows.map(({ id }) => id);
 }
 

@@ -195,7 +195,7 @@ test("sessions outlive a gateway that is killed, and then another that is restar
   const killedAt = await databaseTime();
   // Leases last for 8 s: one that ends later than that after the kill was renewed by another gateway.
   const renewed = async () => {
-    const rows = await db.sql.selectFrom("workers").select("lease_until").where("lost_at", "is", null).execute();
+    const rows = await db.sql.selectFrom("worker_leases").select("lease_until").where("lost_at", "is", null).execute();
     return rows.map(({ lease_until }) => lease_until.getTime() > killedAt + 8_000);
   };
   await expect.poll(renewed, { timeout: 8_000 }).toEqual([true, true]);

@@ -7,7 +7,7 @@ test("heartbeats are answered while PostgreSQL hangs, and the latest of them is 
   const worker = await running.worker();
   worker.fallSilent();
   await worker.heartbeat();
-  const row = db.sql.selectFrom("workers").select(["draining", "closed_by"]).where("id", "=", worker.id);
+  const row = db.sql.selectFrom("worker_leases").select(["draining", "closed_by"]).where("worker_id", "=", worker.id);
   const { promise: hanging, resolve: goOn } = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
   const lock = db.transaction(async (tx) => {

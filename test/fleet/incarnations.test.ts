@@ -46,9 +46,9 @@ test("a report of an earlier incarnation is refused and ends no session of the l
 test("a heartbeat of an earlier incarnation is refused and changes neither lease nor state of the worker", async () => {
   const findWorker = () =>
     running.app.db.sql
-      .selectFrom("workers")
+      .selectFrom("worker_leases")
       .select(["incarnation", "lease_until", "heard_at", "draining", "closed_by"])
-      .where("id", "=", worker.id)
+      .where("worker_id", "=", worker.id)
       .executeTakeFirstOrThrow();
   const before = await findWorker();
   const stale = asFirstStart(() => worker.heartbeat({ draining: true, closedBy: "memory" }));

@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
 import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
+import { lostOfLate } from "../../src/fleet/store.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -28,16 +29,23 @@ beforeEach(async () => {
     ["overdue", 1],
     ["alive", -5],
   ] as const) {
-    const lease = { boot_id: id, incarnation: 1, isolation: "flags", lease_until: secondsAgo(overdueBy) };
     await db
       .insertInto("workers")
-      .values({ id, ...worker, ...lease, lost_at: null })
+      .values({ id, ...worker, boot_id: id, isolation: "flags" })
+      .execute();
+    await db
+      .insertInto("worker_leases")
+      .values({ worker_id: id, incarnation: 1, lease_until: secondsAgo(overdueBy) })
       .execute();
   }
 });
 
 const keeper: SessionKeeper = {
-  endAllOf: async (_tx, workerIds) => ended.push(...workerIds),
+  endAllOf: async () => 0,
+  async endOrphaned(tx) {
+    const lost = await lostOfLate(tx).execute();
+    return ended.push(...lost.map(({ worker_id }) => worker_id).filter((id) => !ended.includes(id)));
+  },
   endOverdue: async () => 0,
   apply: async () => undefined,
   unwanted: async () => [],
@@ -74,9 +82,9 @@ test("should renew every lease instead when nobody could sweep for more than thr
   await sweepOf().runNow();
   expect(ended).toEqual([]);
   const rows = await database.db.sql
-    .selectFrom("workers")
-    .select(["id", sql<boolean>`lease_until > ${began?.at}::timestamptz + interval '7 s'`.as("renewed")])
-    .orderBy("id")
+    .selectFrom("worker_leases")
+    .select(["worker_id as id", sql<boolean>`lease_until > ${began?.at}::timestamptz + interval '7 s'`.as("renewed")])
+    .orderBy("worker_id")
     .execute();
   expect(rows).toEqual([
     { id: "alive", renewed: true },
@@ -90,9 +98,9 @@ test("should not take a sweep of more than three seconds for an outage", async (
   onTestFinished(() => moveTime(database.db, 0));
   await sweepOf(slow).runNow();
   await database.db.sql
-    .updateTable("workers")
+    .updateTable("worker_leases")
     .set({ lease_until: secondsAgo(1) })
-    .where("id", "=", "alive")
+    .where("worker_id", "=", "alive")
     .execute();
   await sweepOf().runNow();
   expect(ended).toEqual(["overdue", "alive"]);

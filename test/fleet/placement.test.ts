@@ -17,17 +17,21 @@ afterAll(() => database[Symbol.asyncDispose]());
 async function addWorkers(lost: number): Promise<void> {
   const common = { secret_hash: Buffer.alloc(32), address: "127.0.0.1:1", runtimes: ["chromium"], slots: 1 };
   const workers = Array.from({ length: lost + 1 }, (_, index) => ({
-    ...{ id: `worker-${index}`, ...common, isolation: "flags", boot_id: `boot-${index}`, incarnation: 1 },
-    ...{ lease_until: sql<Date>`now() + interval '1 hour'`, lost_at: index === 0 ? null : new Date() },
+    ...{ id: `worker-${index}`, ...common, isolation: "flags", boot_id: `boot-${index}` },
+  }));
+  const leases = workers.map(({ id }, index) => ({
+    ...{ worker_id: id, incarnation: 1, lease_until: sql<Date>`now() + interval '1 hour'` },
+    lost_at: index === 0 ? null : new Date(),
   }));
   await database.db.sql.insertInto("workers").values(workers).execute();
-  await sql`analyze workers`.execute(database.db.sql);
+  await database.db.sql.insertInto("worker_leases").values(leases).execute();
+  await sql`analyze workers, worker_leases`.execute(database.db.sql);
 }
 
 /** How many rows of workers a transaction has read so far. */
 async function countRead(tx: Tx): Promise<number> {
   const { rows } = await sql<{ read: number }>`
-    select (seq_tup_read + idx_tup_fetch)::int as read from pg_stat_xact_user_tables where relname = 'workers'
+    select sum(seq_tup_read + idx_tup_fetch)::int as read from pg_stat_xact_user_tables where relname in ('workers', 'worker_leases')
   `.execute(tx.sql);
   return rows[0]?.read ?? Number.NaN;
 }

@@ -45,7 +45,8 @@ async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Prom
   // By the clock that rows are written by.
   const { rows } = await sql<{ now: Date }>`select now()`.execute(app.db.sql);
   worker.signal("SIGTERM");
-  const drains = async () => (await app.db.sql.selectFrom("workers").select("draining").executeTakeFirst())?.draining;
+  const drains = async () =>
+    (await app.db.sql.selectFrom("worker_leases").select("draining").executeTakeFirst())?.draining;
   await expect.poll(drains, { timeout: patience, interval: 20 }).toBe(true);
   return {
     running,
@@ -56,7 +57,9 @@ async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Prom
     state: () => sessions.getState(call(), create(GetSessionStateRequestSchema, { id })),
     destroy: () => sessions.destroy(call(), create(DestroySessionRequestSchema, { id })),
     leaseUntil: async () =>
-      Number((await app.db.sql.selectFrom("workers").select("lease_until").executeTakeFirstOrThrow()).lease_until),
+      Number(
+        (await app.db.sql.selectFrom("worker_leases").select("lease_until").executeTakeFirstOrThrow()).lease_until,
+      ),
     row: () =>
       app.db.sql.selectFrom("sessions").select(["status", "ended_reason"]).where("id", "=", id).executeTakeFirst(),
     endedAt: async () =>

@@ -29,7 +29,11 @@ test("a worker shows its isolation, and is not ready while it cannot launch and 
   const ask = (path: string) => fetch(`http://127.0.0.1:${INTERNAL_PORT}${path}`);
   const readiness = async () => (await ask("/readyz").catch(() => undefined))?.status;
   const row = () =>
-    app.db.sql.selectFrom("workers").select(["isolation", "unsandboxed", "launches_fail"]).executeTakeFirst();
+    app.db.sql
+      .selectFrom("workers")
+      .innerJoin("worker_leases", "worker_id", "id")
+      .select(["isolation", "unsandboxed", "launches_fail"])
+      .executeTakeFirst();
 
   await expect.poll(readiness, patience).toBe(200);
   expect(await (await ask("/healthz")).text()).toBe("ok\nisolation flags\nbrowser sandbox off\n");

@@ -30,7 +30,7 @@ test("a worker in a control group closes itself before a page fills it, and open
   const call = await running.caller();
   const begin = () => sessions.create(call(), create(CreateSessionRequestSchema, {}));
   const closedBy = async () =>
-    (await app.db.sql.selectFrom("workers").select("closed_by").executeTakeFirst())?.closed_by;
+    (await app.db.sql.selectFrom("worker_leases").select("closed_by").executeTakeFirst())?.closed_by;
   const slots = async () => /pilothouse_slots\{state="closed"\} (\d+)/.exec(await app.metrics.metrics())?.[1];
   const metrics = async () => (await fetch(`http://127.0.0.1:${INTERNAL_PORT}/metrics`)).text();
 

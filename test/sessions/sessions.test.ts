@@ -316,7 +316,7 @@ test("should never exceed a worker's slots, and hand a freed slot to a create th
 /** Has the leases of all workers be over, as after 8 s without a heartbeat, and swept. The first sweep after a start renews them. */
 async function lapseLeases({ app, pass }: SessionsApp): Promise<void> {
   await app.db.sql
-    .updateTable("workers")
+    .updateTable("worker_leases")
     .set({ lease_until: new Date(0) })
     .execute();
   pass(1_000);

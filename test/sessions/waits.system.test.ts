@@ -138,7 +138,7 @@ const waits: Readonly<Record<string, Wait>> = {
       worker.die();
       // Its lease lasts for the rest of the tests.
       const lease = { lease_until: new Date(Date.now() + 3_600_000) };
-      await running.app.db.sql.updateTable("workers").set(lease).execute();
+      await running.app.db.sql.updateTable("worker_leases").set(lease).execute();
     },
   },
   "a connection to a worker, for a launch": {

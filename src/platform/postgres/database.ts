@@ -16,7 +16,7 @@ import type { Migrations, Schema } from "./schema.ts";
 
 /** Milliseconds. Statements of ours take a few; what takes longer than this is stuck, and its client is answered. */
 const timeouts = {
-  ...{ connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 10_000, query: 12_000 },
+  ...{ connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 3_000, query: 12_000 },
   /** For one's turn at the pool, which may have to connect first: of 500 requests at once the last waits for seconds. */
   turn: 10_000,
 };

@@ -1,0 +1,64 @@
+import { create } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { FakeWorker } from "../support/fake-worker.ts";
+import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
+
+let running: SessionsApp;
+let worker: FakeWorker;
+let held: string;
+let free: string;
+
+beforeAll(async () => {
+  running = await startSessionsApp();
+  worker = await running.worker({ slots: 2 });
+  const call = await running.caller();
+  const start = async () => (await running.sessions.create(call(), create(CreateSessionRequestSchema, {}))).id;
+  [held, free] = [await start(), await start()];
+});
+afterAll(() => running[Symbol.asyncDispose]());
+
+/** Does something while a transaction, such as that of a gateway that has stopped, holds the worker and one of its sessions. */
+async function whileHeld(run: () => Promise<void>): Promise<void> {
+  await running.app.db.transaction(async (tx) => {
+    await tx.sql.selectFrom("workers").select("id").forNoKeyUpdate().execute();
+    await tx.sql.selectFrom("sessions").select("id").where("id", "=", held).forUpdate().execute();
+    await run();
+  });
+}
+
+const statusOf = async (id: string) =>
+  (await running.app.db.sql.selectFrom("sessions").select("status").where("id", "=", id).executeTakeFirst())?.status;
+
+const times = async () =>
+  await running.app.db.sql
+    .selectFrom(["worker_leases", "lease_sweep"])
+    .select(["heard_at", "swept_at"])
+    .executeTakeFirstOrThrow();
+
+test("a transaction that holds a worker and a session delays neither heartbeats nor sweeps", async () => {
+  const before = await times();
+  await whileHeld(async () => {
+    await worker.heartbeat();
+    expect((await times()).heard_at?.getTime()).toBeGreaterThan(before.heard_at?.getTime() ?? 0);
+    await expect
+      .poll(async () => (await times()).swept_at.getTime(), { timeout: 2_500 })
+      .toBeGreaterThan(before.swept_at.getTime());
+  });
+  expect([await statusOf(held), await statusOf(free)]).toEqual(["live", "live"]);
+});
+
+test("a session that is held when its worker is lost is ended by a later sweep", async () => {
+  worker.fallSilent();
+  await running.app.db.sql
+    .updateTable("worker_leases")
+    .set({ lease_until: new Date(0) })
+    .execute();
+  await whileHeld(async () => {
+    await expect.poll(() => statusOf(free), { timeout: 2_500 }).toBe("errored");
+    expect(await statusOf(held)).toBe("live");
+  });
+  await expect.poll(() => statusOf(held), { timeout: 2_500 }).toBe("errored");
+  const reasons = await running.app.db.sql.selectFrom("sessions").select(["ended_reason", "slot_held"]).execute();
+  expect(reasons).toEqual(Array(2).fill({ ended_reason: "worker_lost", slot_held: false }));
+});
