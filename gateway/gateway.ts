@@ -31,6 +31,16 @@ import { WebSockets } from "./ws/websockets.ts";
 // What runs when a gateway is told to stop may finish within this.
 const graceMs = 30_000;
 
+/** How a gateway differs from one that serves everything. */
+export interface GatewayOptions {
+  /** The registry, where it is not the whole one. */
+  readonly services?: readonly ServedService[];
+  /** Shorter ones, in tests. */
+  readonly limits?: TimeLimits;
+  /** Leaves health and metrics to a supervisor, which asks `isReady`. */
+  readonly isSupervised?: boolean;
+}
+
 /** The ports of a gateway over an app: the public ones, and the internal one. */
 export class Gateway {
   readonly #app: App;
@@ -41,12 +51,12 @@ export class Gateway {
   readonly #port: SharedPort;
   readonly #grpc: GrpcServer;
   readonly #webSockets: WebSockets;
-  readonly #internal: InternalServer;
+  readonly #internal: InternalServer | undefined;
   #documents: Promise<Documents> | undefined;
   #serving = false;
 
-  /** `services` is the registry, where it is not the whole one; `limits` are shorter in tests. */
-  constructor(app: App, services: readonly ServedService[] = app.services, limits: TimeLimits = timeLimits) {
+  constructor(app: App, options: GatewayOptions = {}) {
+    const { services = app.services, limits = timeLimits, isSupervised = false } = options;
     const { config, ids, log, metrics } = app;
     const { host } = config;
     this.#app = app;
@@ -78,8 +88,13 @@ export class Gateway {
         front(request, response) && void this.#webSockets.upgrade(request, response, head),
       onClientError: refuseBroken(door),
     });
-    const isReady = async (): Promise<boolean> => this.#serving && (await app.isReady());
-    this.#internal = createInternalServer({ host: config.host, port: config.internalPort, isReady, metrics });
+    const internal = { host, port: config.internalPort, isReady: () => this.isReady(), metrics };
+    this.#internal = isSupervised ? undefined : createInternalServer(internal);
+  }
+
+  /** Says whether requests may be sent here. */
+  async isReady(): Promise<boolean> {
+    return this.#serving && (await this.#app.isReady());
   }
 
   /** Before the start: offers a session that shows the demo, and gives the path that leads to it. */
@@ -91,7 +106,7 @@ export class Gateway {
   async start(): Promise<void> {
     const { role } = this.#app.config;
     if (role !== "jobs") await this.#openPublicPorts();
-    await this.#internal.start();
+    await this.#internal?.start();
     this.#serving = true;
   }
 
@@ -102,7 +117,7 @@ export class Gateway {
     this.#webSockets.stop();
     await Promise.all([this.#port.stop(graceMs), this.#grpc.stop(graceMs)]);
     await this.#rest.close();
-    await this.#internal.stop();
+    await this.#internal?.stop();
   }
 
   /** Makes the documents before the first request for one, which would hold up all others. */

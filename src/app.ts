@@ -8,10 +8,11 @@ import { type Brakes, createBrakes } from "./brakes/brakes.ts";
 import type { AuditLog } from "./call.ts";
 import { type Controls, createControls } from "./control/control.ts";
 import { createSignsOfLife, type SignsOfLife } from "./control/signs-of-life.ts";
+import { createSessionFleet, workerProgramOf } from "./control-plane.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
-import { features, migrations } from "./features.ts";
+import { features } from "./features.ts";
 import { createChannels } from "./fleet/channels.ts";
-import { bundledWorkerProgram, createFleet, type Fleet } from "./fleet/fleet.ts";
+import type { Fleet } from "./fleet/fleet.ts";
 import { createIdempotency, type Idempotency } from "./idempotency/idempotency.ts";
 import { type Bearers, createBearers } from "./identity/bearers.ts";
 import { createTerms, type Terms } from "./legal/terms.ts";
@@ -26,18 +27,19 @@ import { createLogins, type Logins } from "./logins/logins.ts";
 import { type CountTry, createNetworkBrakes } from "./logins/network-brakes.ts";
 import { createMailer, type Mailer } from "./mail/mailer.ts";
 import { createRoomGuests, type RoomGuests } from "./media/room-guests.ts";
+import { migrations } from "./migrations.ts";
 import { createPasswordProof, type ProvePassword } from "./passwords/password-proof.ts";
 import { createPasswords, type Passwords } from "./passwords/passwords.ts";
 import { type Bus, createLocalBus } from "./platform/bus.ts";
 import { type Clock, systemClock } from "./platform/clock.ts";
 import type { Config } from "./platform/config.ts";
-import { createIds, type Ids } from "./platform/ids.ts";
+import { createIds, type Ids, randomText } from "./platform/ids.ts";
 import { createLifetime, type Part } from "./platform/lifetime.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import type { Resolve } from "./platform/outgoing/target-resolution.ts";
 import type { Database, DatabaseTarget } from "./platform/postgres/database.ts";
-import { createStorage } from "./platform/postgres/storage.ts";
+import { createDatabaseServer, databaseTarget, openStorage } from "./platform/postgres/storage.ts";
 import { createRedis } from "./platform/redis/redis.ts";
 import { createRedisBus } from "./platform/redis/redis-bus.ts";
 import { createRepeatedJob } from "./platform/repeated-job.ts";
@@ -45,7 +47,6 @@ import { createSealer, type Sealer } from "./platform/secrets/secrets-sealer.ts"
 import { createProcessors, type Processors } from "./processors/processors.ts";
 import { createProfiles, type Profiles } from "./profiles/profiles.ts";
 import type { ServedService } from "./registry.ts";
-import { createSessionKeeper } from "./sessions/session-keeper.ts";
 import { createSessionMetrics } from "./sessions/session-metrics.ts";
 import { createSessionQuota } from "./sessions/session-quota.ts";
 import { createSessionRoutes } from "./sessions/session-routes.ts";
@@ -84,7 +85,6 @@ export interface AppParts {
   readonly provePassword: ProvePassword;
   readonly logins: Logins;
   readonly countTry: CountTry;
-  readonly fleet: Fleet;
   readonly sessions: Sessions;
   readonly controls: Controls;
   readonly signsOfLife: SignsOfLife;
@@ -99,6 +99,8 @@ export interface AppParts {
 export interface App extends AppParts {
   /** The services of all features: what is not among them answers `not-found`. */
   readonly services: readonly ServedService[];
+  /** The workers, where this process keeps them itself. */
+  readonly fleet: Fleet | undefined;
   /** Key of the developer account: in embedded mode, once the app has started. */
   readonly developerKey: string | undefined;
   /** Says whether PostgreSQL answers. */
@@ -111,6 +113,15 @@ export interface App extends AppParts {
 export interface AppOptions {
   readonly clock?: Partial<Clock>;
   readonly log?: Log;
+  /**
+   * `gateway` leaves the database server, the migrations and the workers to the other processes of the service. `all` does
+   * everything in one process: for tests and tools.
+   */
+  readonly half?: "all" | "gateway";
+  /** Reaches the other processes of a service on one machine. */
+  readonly bus?: Bus | undefined;
+  /** Stands in the address of the outbox; another one at each start without it. */
+  readonly linkSecret?: string | undefined;
   /** Replaces the database of the configuration: embedded mode over a server that runs already. */
   readonly database?: DatabaseTarget | undefined;
   /** Resolves the names of webhooks' addresses. */
@@ -132,8 +143,8 @@ function endProcess(): void {
 }
 
 /** What gateways share beside PostgreSQL: by Redis, or in the memory of a lone one. */
-function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry) {
-  const own = { bus: createLocalBus(), buckets: createBuckets(), seats: createSeats(), parts: [] };
+function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry, localBus: Bus) {
+  const own = { bus: localBus, buckets: createBuckets(), seats: createSeats(), parts: [] };
   if (redisUrl === undefined) return own;
   const redis = createRedis({ url: redisUrl, log, registry });
   const bus = createRedisBus(redis);
@@ -154,14 +165,16 @@ function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "me
 
 /** Builds the app of a gateway; nothing is started yet. */
 export function createApp(config: Config, options: AppOptions = {}): App {
-  const { log = createLog(config.logLevel), env = process.env, egressAllow = [] } = options;
+  const { log = createLog(config.logLevel), env = process.env, egressAllow = [], half = "all" } = options;
+  const { bus: localBus = createLocalBus(), linkSecret = randomText(32) } = options;
   const clock: Clock = { ...systemClock, ...options.clock };
   const ids = createIds(clock);
   const metrics = createMetrics();
-  const shared = createSharedState(config, clock, log, metrics);
+  const shared = createSharedState(config, clock, log, metrics, localBus);
   const { bus, buckets, seats } = shared;
   const { database, onFatal = endProcess } = options;
-  const storage = createStorage({ config, log, migrations, onFatal, database });
+  const readying = half === "all" ? "migrate" : "await";
+  const storage = openStorage(database ?? databaseTarget(config), log, migrations, { readying });
   const { db } = storage;
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
@@ -179,7 +192,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const work = createWork({ bus, clock });
   const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });
   const models = createModels({ config, ...(options.resolve && { resolve: options.resolve }) });
-  const mailer = createMailer({ config, db, clock, ids, sealer, work });
+  const mailer = createMailer({ config, db, clock, ids, sealer, work, linkSecret });
   const people = createPeople({ db, bus, ids, clock, metrics });
   const status = createStatus(
     { ...{ config, db, bus, clock, ids, log, metrics, sealer, work, mailer }, brakes: people.brakes },
@@ -190,10 +203,14 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   // A worker of our own is behind a socket beside us.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);
   const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
-  const keeper = createSessionKeeper({ db, clock, events, bus, sessionMetrics, profiles });
-  const bundled = config.embedded ? bundledWorkerProgram : undefined;
-  const workerProgram = options.workerProgram === null ? undefined : (options.workerProgram ?? bundled);
-  const fleet = createFleet({ config, db, bus, ids, clock, log, metrics, keeper, workerProgram, env });
+  const { workerProgram: program = workerProgramOf(config) } = options;
+  const others = half === "all" && {
+    server: createDatabaseServer({ config, log, onFatal, database }),
+    fleet: createSessionFleet({
+      ...{ config, db, bus, ids, clock, log, metrics, events, sessionMetrics, env },
+      ...{ uses: profiles.uses, workerProgram: program ?? undefined },
+    }),
+  };
   const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({
     ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
@@ -212,7 +229,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, turns, fleet, profiles, sessions, ...people },
+    ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, turns, profiles, sessions, ...people },
     ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife, guests },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
     ...{ processors: createProcessors({ config, db, clock }), status },
@@ -226,6 +243,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const jobs = repeated.map((work) => createRepeatedJob(work, parts));
   const lifetime = createLifetime(
     [
+      ...(others ? [others.server] : []),
       storage.part,
       ...shared.parts,
       firstKey,
@@ -238,8 +256,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       guests,
       events,
       connections,
-      profiles,
-      fleet,
+      ...(others ? [others.fleet] : []),
       mailer,
       sender,
       models,
@@ -253,14 +270,11 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   return {
     ...parts,
     services: created.flatMap(({ served = [] }) => served),
+    fleet: others ? others.fleet : undefined,
     get developerKey() {
       return developerKey;
     },
-    isReady: () =>
-      db.named({ name: "ready", text: "select 1" }, []).then(
-        () => true,
-        () => false,
-      ),
+    isReady: storage.isReady,
     ...lifetime,
   };
 }

@@ -3,7 +3,6 @@ import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2
 import type { BearerKind } from "./identity/bearer-kind.ts";
 import type { Part } from "./platform/lifetime.ts";
 import type { Database } from "./platform/postgres/database.ts";
-import type { Migrations } from "./platform/postgres/schema.ts";
 import type { RepeatedWork } from "./platform/repeated-job.ts";
 import { type ServedService, type ServiceImplementation, serve } from "./registry.ts";
 import type { WorkKind } from "./work/work-kind.ts";
@@ -12,7 +11,6 @@ import type { WorkKind } from "./work/work-kind.ts";
 export interface Feature<Parts> {
   /** The service that it implements: it can be described without an app. */
   readonly service?: DescService;
-  readonly migrations?: Migrations;
   /** A kind of bearer that it brings. */
   readonly bearers?: (db: Database) => BearerKind;
   /** Makes what runs in a gateway. */
@@ -33,7 +31,6 @@ export interface CreatedFeature {
 /** A feature that implements a service of the contract. */
 export function defineService<Methods extends GenServiceMethods, Parts>(feature: {
   readonly service: GenService<Methods>;
-  readonly migrations?: Migrations;
   readonly bearers?: (db: Database) => BearerKind;
   readonly create: (parts: Parts) => {
     readonly methods: ServiceImplementation<GenService<Methods>>;

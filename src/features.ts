@@ -1,4 +1,3 @@
-import { accounts } from "./accounts/feature.ts";
 import { agentSessions } from "./agent-sessions/feature.ts";
 import { agentInput } from "./agent-sessions/input-feature.ts";
 import { agentViews } from "./agent-sessions/view-feature.ts";
@@ -28,8 +27,6 @@ import { mail } from "./mail/feature.ts";
 import { me } from "./me/feature.ts";
 import { mfa } from "./mfa/feature.ts";
 import { oauth } from "./oauth/feature.ts";
-import { appNowMigrations } from "./platform/postgres/app-now.ts";
-import type { Migrations } from "./platform/postgres/schema.ts";
 import { profiles } from "./profiles/feature.ts";
 import { recipes } from "./recipes/feature.ts";
 import { sessions } from "./sessions/feature.ts";
@@ -38,17 +35,14 @@ import { teams } from "./teams/feature.ts";
 import { transcript } from "./transcript/feature.ts";
 import { viewLinks } from "./view-links/feature.ts";
 import { webhooks } from "./webhooks/feature.ts";
-import { work } from "./work/feature.ts";
 
 /** All features. A new one is its proto, its folder, and its line here. */
 export const features: readonly Feature<AppParts>[] = [
-  accounts,
   apiKeys,
   archetypes,
   audit,
   events,
   idempotency,
-  work,
   mail,
   brakes,
   logins,
@@ -80,15 +74,3 @@ export const features: readonly Feature<AppParts>[] = [
   cryptoOrders,
   deletion,
 ];
-
-/** The migrations of all features, and of the platform below them. */
-export const migrations: Migrations = collectMigrations();
-
-function collectMigrations(): Migrations {
-  const all: Record<string, readonly string[]> = { ...appNowMigrations };
-  for (const [name, statements] of features.flatMap((feature) => Object.entries(feature.migrations ?? {}))) {
-    if (all[name]) throw new Error(`two features have a migration ${name}`);
-    all[name] = statements;
-  }
-  return all;
-}

@@ -16,7 +16,7 @@ const maxSlots = 256;
 
 /** Everything that the environment says to a worker. */
 export interface WorkerConfig extends IsolationConfig {
-  /** The gateway's own worker: it ends when it has no gateway any more. */
+  /** The worker of a service on one machine: it ends when it has no control process any more. */
   readonly embedded: boolean;
   readonly dataDir: string;
   /** Which worker of the machine it is: the directory of its identity. */
@@ -29,7 +29,8 @@ export interface WorkerConfig extends IsolationConfig {
   readonly slots: number;
   /** How many browsers of a runtime are launched ahead at most. */
   readonly warmBrowsers: number;
-  readonly gateways: readonly string[];
+  /** Where the control processes are. */
+  readonly control: readonly string[];
   /** Certificates of the fleet link; in clear text without. */
   readonly fleetTls: FleetTlsFiles | undefined;
   /** Where the files of running sessions lie, if the operator says so. */
@@ -50,12 +51,14 @@ export interface WorkerConfig extends IsolationConfig {
 /** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
 export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -1): WorkerConfig {
   const read = readerOf(env);
-  const gateways = read.list("GATEWAYS", "addresses `host:port` or `unix:/path` of gateways", isAddress);
-  if (gateways.length === 0) throw new ConfigError("GATEWAYS", "accepts at least one `host:port` or `unix:/path`");
+  if (read.text("GATEWAYS") !== undefined)
+    throw new ConfigError("GATEWAYS", "is not read any more: set CONTROL to the addresses of the control processes");
+  const control = read.list("CONTROL", "addresses `host:port` or `unix:/path` of control processes", isAddress);
+  if (control.length === 0) throw new ConfigError("CONTROL", "accepts at least one `host:port` or `unix:/path`");
   const listen = readAddress(env, "WORKER_LISTEN", undefined);
   const internalPort = read.integer("INTERNAL_PORT", { min: 0, max: 65_535, absent: -1 });
-  // Only a gateway's own worker is reached through a socket beside it.
-  const embedded = gateways.every((gateway) => gateway.startsWith("unix:"));
+  // Only the worker of a service on one machine is reached through a socket beside it.
+  const embedded = control.every((address) => address.startsWith("unix:"));
   return {
     embedded,
     dataDir: resolve(dataDirectory({ env, uid, home: homedir() })),
@@ -66,7 +69,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     slots: read.integer("WORKER_SLOTS", { min: 1, max: maxSlots, absent: defaultSlots() }),
     // A warm shell costs 78 MB, and a pool of 8 hides all of a launch that two cores leave to hide.
     warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: maxSlots, absent: 8 }),
-    gateways,
+    control,
     fleetTls: readFleetTls(read),
     scratch: readDirectory(env, "SCRATCH_DIR"),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),

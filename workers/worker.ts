@@ -12,9 +12,9 @@ import { BoundsWatchdog } from "./bounds/bounds-watchdog.ts";
 import type { WorkerConfig } from "./config.ts";
 import { drain } from "./drain.ts";
 import { MediaServer } from "./egress/media-server.ts";
+import { ControlCaller } from "./fleet/control-caller.ts";
+import { ControlRound } from "./fleet/control-round.ts";
 import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
-import { GatewayCaller } from "./fleet/gateway-caller.ts";
-import { GatewayRound } from "./fleet/gateway-round.ts";
 import { IdentityFile } from "./fleet/identity.ts";
 import { ReportSender } from "./fleet/report-sender.ts";
 import { createWorkerMetrics } from "./metrics.ts";
@@ -48,7 +48,7 @@ export interface Worker {
   stop(reason: SessionEndedReason): Promise<void>;
 }
 
-/** Starts a worker: finds its browsers, makes its slots, listens, and makes itself known to the gateways. */
+/** Starts a worker: finds its browsers, makes its slots, listens, and makes itself known to the control processes. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { config, log } = options;
   const ground = await layGround(options);
@@ -180,7 +180,7 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
   return new FleetLink({
-    gateways: new GatewayCaller(new GatewayRound(config.gateways), config.fleetTls),
+    control: new ControlCaller(new ControlRound(config.control), config.fleetTls),
     token: config.token,
     identityFile,
     describe: () => ({
@@ -197,7 +197,7 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
   });
 }
 
-/** Closes the worker to new sessions while its machine is under pressure, and tells the gateways at once. */
+/** Closes the worker to new sessions while its machine is under pressure, and tells the control process at once. */
 function watchPressure({
   config,
   sessions,

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 
 /** What a first session by hand needs. */
@@ -7,6 +6,8 @@ export interface DemoSession {
   readonly demoUrl: string;
   /** The developer's key. */
   readonly key: string;
+  /** Stands in the path. */
+  readonly linkSecret: string;
 }
 
 /** What whoever opens the page is given. */
@@ -16,8 +17,8 @@ const link = { control: true, name: "You" };
  * Mounts a page that opens the demo in a session and leads to it, where it can be watched and driven; gives its path. A GET
  * makes something here, so only who was told the path can ask for it: no page that a browser happens to show.
  */
-export function mountDemoSession(fastify: FastifyInstance, { demoUrl, key }: DemoSession): string {
-  const path = `/try/${randomBytes(12).toString("base64url")}`;
+export function mountDemoSession(fastify: FastifyInstance, { demoUrl, key, linkSecret }: DemoSession): string {
+  const path = `/try/${linkSecret}`;
   let session: string | undefined;
 
   /** Asks the service as any client would. */

@@ -5,6 +5,7 @@ import { pageHeadersFor } from "./content-policy.ts";
 /** A running demo. */
 export interface Demo {
   readonly url: string;
+  readonly port: number;
   /** What the egress guard has to let through, `host:port`. */
   readonly hostPort: string;
   stop(): Promise<void>;
@@ -84,6 +85,7 @@ export async function startDemo(host: string, port = 0): Promise<Demo> {
   const hostPort = `${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`;
   return {
     url: `http://${hostPort}/`,
+    port: address.port,
     hostPort,
     async stop() {
       if (server.listening) {

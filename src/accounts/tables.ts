@@ -46,6 +46,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const peopleMigrations: Migrations = {
+  "023-overrides": ["alter table accounts add column overrides jsonb not null default '[]'"],
   "020-people": [
     "alter table accounts add column disabled_at timestamptz",
 

@@ -1,11 +1,9 @@
 import { defineService } from "../feature.ts";
 import { AgentTurnService } from "../gen/pilothouse/v1/agent_turn_pb.ts";
 import { createTurnService, type TurnServiceParts } from "./service.ts";
-import { turnMigrations } from "./tables.ts";
 
 export const agentTurns = defineService({
   service: AgentTurnService,
-  migrations: turnMigrations,
   create: (parts: TurnServiceParts) => ({
     methods: createTurnService(parts),
     works: [parts.turns.work],

@@ -2,14 +2,12 @@ import { defineService } from "../feature.ts";
 import { ApiKeyService } from "../gen/pilothouse/v1/api_key_pb.ts";
 import { keyBearers } from "./key-bearer.ts";
 import { type ApiKeyServiceParts, createApiKeyService } from "./service.ts";
-import { keyMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for keys that have expired. */
 const sweepEvery = 60_000;
 
 export const apiKeys = defineService({
   service: ApiKeyService,
-  migrations: keyMigrations,
   bearers: keyBearers,
   create: (parts: ApiKeyServiceParts) => ({
     methods: createApiKeyService(parts),

@@ -5,7 +5,6 @@ import { lowestId } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { createAuditService } from "./service.ts";
 import { deleteEntriesBefore } from "./store.ts";
-import { auditMigrations } from "./tables.ts";
 
 /** Milliseconds between two deletions of old entries. */
 const sweepEvery = 600_000;
@@ -18,7 +17,6 @@ const batch = 1_000;
 
 export const audit = defineService({
   service: AuditService,
-  migrations: auditMigrations,
   create: ({ db, clock }: { readonly db: Database; readonly clock: Clock }) => ({
     methods: createAuditService(db),
     jobs: [

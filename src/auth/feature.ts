@@ -5,14 +5,12 @@ import { createInvites } from "../teams/invites.ts";
 import { createLinkRequests, type LinkRequestsParts } from "./link-requests.ts";
 import { deleteExpiredMailTokens } from "./mail-tokens.ts";
 import { type AuthServiceParts, createAuthService } from "./service.ts";
-import { authMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for sign-ups and links that have lapsed. */
 const sweepEvery = 600_000;
 
 export const auth = defineService({
   service: AuthService,
-  migrations: authMigrations,
   create(parts: Omit<AuthServiceParts, "linkRequests" | "invites"> & LinkRequestsParts) {
     const linkRequests = createLinkRequests(parts);
     const invites = createInvites(parts);

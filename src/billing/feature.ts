@@ -1,13 +1,11 @@
 import { defineService } from "../feature.ts";
 import { BillingService } from "../gen/pilothouse/v1/billing_pb.ts";
-import { sandboxMigrations } from "../processors/sandbox/sandbox-store.ts";
 import type { Status } from "../status/status.ts";
 import { type CardSyncParts, createCardSync } from "./card-sync.ts";
 import { type CardNoticeParts, takeCardNotice } from "./notices.ts";
 import { createProcessorLook } from "./processor-look.ts";
 import { type ReconciliationParts, reconciliationJobs } from "./reconciliation.ts";
 import { type BillingServiceParts, createBillingService } from "./service.ts";
-import { billingMigrations } from "./tables.ts";
 
 type BillingParts = BillingServiceParts &
   CardSyncParts &
@@ -17,7 +15,6 @@ type BillingParts = BillingServiceParts &
 /** Subscriptions that are paid by card. */
 export const billing = defineService({
   service: BillingService,
-  migrations: { ...billingMigrations, ...sandboxMigrations },
   create(parts: BillingParts) {
     const { card, onNotice } = parts.processors;
     if (card) onNotice("stripe", (notice) => takeCardNotice(parts, card, notice));

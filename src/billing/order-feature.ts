@@ -4,7 +4,6 @@ import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
 import { createOrderService, type OrderServiceParts } from "./order-service.ts";
 import { deleteQuotesBefore, findDueOrders, setOrderLook } from "./order-store.ts";
 import { createOrders, type OrderSyncParts, orderWork } from "./order-sync.ts";
-import { orderMigrations } from "./order-tables.ts";
 
 type OrderParts = Omit<OrderServiceParts, "orders"> & OrderSyncParts & OrderNoticeParts;
 
@@ -16,7 +15,6 @@ const quotesKeptFor = 30 * 1_440 * minute;
 /** Orders that are paid with a cryptocurrency. */
 export const cryptoOrders = defineService({
   service: CryptoOrderService,
-  migrations: orderMigrations,
   create(parts: OrderParts) {
     const { db, clock, work, processors } = parts;
     const { crypto, onNotice } = processors;

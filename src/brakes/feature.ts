@@ -1,12 +1,10 @@
 import type { Feature } from "../feature.ts";
 import type { Brakes } from "./brakes.ts";
-import { brakeMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for what counts no more. */
 const sweepEvery = 600_000;
 
 export const brakes: Feature<{ readonly brakes: Brakes }> = {
-  migrations: brakeMigrations,
   create: ({ brakes: { sweep } }) => ({
     jobs: [{ run: sweep, every: sweepEvery, complaint: "tries of the past cannot be swept at the moment" }],
   }),

@@ -2,7 +2,6 @@ import { defineService } from "../feature.ts";
 import { DeletionService } from "../gen/pilothouse/v1/deletion_pb.ts";
 import { createDeletionService, type DeletionServiceParts } from "./service.ts";
 import { sweepDeleted } from "./sweep.ts";
-import { deletionMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for accounts whose week is over. */
 const sweepEvery = 600_000;
@@ -10,7 +9,6 @@ const sweepEvery = 600_000;
 /** The deletion of accounts. */
 export const deletion = defineService({
   service: DeletionService,
-  migrations: deletionMigrations,
   create: (parts: DeletionServiceParts) => ({
     methods: createDeletionService(parts),
     jobs: [

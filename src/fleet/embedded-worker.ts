@@ -3,16 +3,12 @@ import { type FileHandle, open, readFile, rm, stat, writeFile } from "node:fs/pr
 import { join } from "node:path";
 import type { Log } from "../platform/log.ts";
 import { commandLine, type EndingStep, isAlive } from "../platform/process-control.ts";
+import { createSilence } from "../platform/silence.ts";
 import { StartRefused } from "../platform/start-refused.ts";
 import { createSupervisor } from "../platform/supervisor.ts";
 
-/** Milliseconds. */
-const times = {
-  /** What a worker that was just launched has until its first heartbeat: it tries its browsers and makes its slots first. */
-  comingUp: 60_000,
-  /** What one look of the supervisor counts for at most. */
-  look: 1_000,
-};
+/** Milliseconds that a worker has until its first heartbeat: it tries its browsers and makes its slots first. */
+const comingUpMs = 60_000;
 
 /** The worker ends its sessions first; then it and whatever it started are killed as a group. */
 const endingSteps: readonly EndingStep[] = [
@@ -58,49 +54,11 @@ export interface EmbeddedWorkerOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Address of the gateway's socket for the embedded worker. */
-export const gatewaySocket = (dataDir: string): string => `unix:${join(dataDir, "fleet.sock")}`;
+/** Address of the control process's socket for the embedded worker. */
+export const controlSocket = (dataDir: string): string => `unix:${join(dataDir, "fleet.sock")}`;
 
 /** Address of the embedded worker's socket. */
 const workerSocket = (dataDir: string): string => `unix:${join(dataDir, "worker.sock")}`;
-
-/** Tells how long no heartbeat was heard. */
-interface Silence {
-  /** Begins to count anew; a worker that is coming up may be silent. */
-  begin(isComingUp: boolean): void;
-  /** Says whether the worker has been silent for too long. Is to be asked several times a second. */
-  isTooLong(): boolean;
-}
-
-/**
- * Counts the silence of a worker only while this process runs itself: a gateway that was stopped for a while, or slept
- * with its machine, must not take its own absence for the worker's.
- */
-function createSilence(heartbeats: () => number, leaseMs: number): Silence {
-  let heard = 0;
-  let silentFor = 0;
-  let patience = 0;
-  let lookedAt = 0;
-  return {
-    begin(isComingUp) {
-      heard = heartbeats();
-      silentFor = 0;
-      patience = isComingUp ? times.comingUp : leaseMs;
-      lookedAt = performance.now();
-    },
-    isTooLong() {
-      const now = performance.now();
-      silentFor += Math.min(now - lookedAt, times.look);
-      lookedAt = now;
-      if (heartbeats() !== heard) {
-        heard = heartbeats();
-        silentFor = 0;
-        patience = leaseMs;
-      }
-      return silentFor > patience;
-    },
-  };
-}
 
 /** Opens the log of the worker, anew when it has grown too long. */
 async function openLog(path: string): Promise<FileHandle> {
@@ -134,7 +92,7 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
     const pid = Number.parseInt(await readFile(pidFile, "utf8").catch(() => ""), 10);
     // No file: there was none, or it was ended in order.
     if (!Number.isInteger(pid)) return undefined;
-    silence.begin(false);
+    silence.begin(options.leaseMs);
     const line = isAlive(pid) ? await commandLine(pid) : "";
     if (line.includes(program) && line.endsWith(mark)) return pid;
     await rm(pidFile, { force: true });
@@ -147,7 +105,7 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
     const { pid } = spawnWorker(output);
     await output.close();
     if (pid === undefined) throw new Error(`${program} could not be run`);
-    silence.begin(true);
+    silence.begin(comingUpMs);
     await writeFile(pidFile, `${pid}\n`);
     return pid;
   }
@@ -158,7 +116,7 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
       env: {
         ...own,
         DATA_DIR: dataDir,
-        GATEWAYS: gatewaySocket(dataDir),
+        CONTROL: controlSocket(dataDir),
         WORKER_LISTEN: workerSocket(dataDir),
         WORKER_ADDRESS: workerSocket(dataDir),
         WORKER_TOKEN: workerToken,

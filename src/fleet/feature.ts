@@ -2,10 +2,8 @@ import type { Feature } from "../feature.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Status } from "../status/status.ts";
 import { countLaunchers } from "./store.ts";
-import { fleetMigrations } from "./tables.ts";
 
 export const fleet: Feature<{ readonly db: Database; readonly status: Status }> = {
-  migrations: fleetMigrations,
   create({ db, status: { sources } }) {
     sources.watch({
       component: "sessions",

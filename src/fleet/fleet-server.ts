@@ -1,5 +1,5 @@
 import { chmod, rm } from "node:fs/promises";
-import { GatewayService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { ControlService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../platform/grpc/fleet-tls.ts";
 import { failureToStatus } from "../platform/grpc/grpc-failure.ts";
 import { addGrpcService, createLinkServer, listenGrpc, stopGrpcServer } from "../platform/grpc/grpc-server.ts";
@@ -32,7 +32,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
   let port = 0;
   addGrpcService(
     server,
-    GatewayService,
+    ControlService,
     {
       register: (_call, request) => registry.register(request),
       heartbeat: (call, request) => registry.heartbeat(call.metadata, request),

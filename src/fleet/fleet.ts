@@ -6,7 +6,7 @@ import type { Config } from "../platform/config.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import { createEmbeddedWorker, type EmbeddedWorker, gatewaySocket } from "./embedded-worker.ts";
+import { controlSocket, createEmbeddedWorker, type EmbeddedWorker } from "./embedded-worker.ts";
 import { createFleetServer, type FleetServer } from "./fleet-server.ts";
 import { createLeaseSweep } from "./lease-sweep.ts";
 import type { SessionKeeper, WorkerEnd } from "./session-keeper.ts";
@@ -14,7 +14,7 @@ import { leaseMs } from "./store.ts";
 import { createWorkerRegistry } from "./worker-registry.ts";
 import { ensureWorkerToken } from "./worker-token.ts";
 
-/** The workers, as a gateway has them. */
+/** The workers, as the control process has them. */
 export interface Fleet {
   start(): Promise<void>;
   /** Ends the worker of embedded mode with its sessions; workers of their own go on. */
@@ -65,11 +65,11 @@ export function createFleet(parts: FleetParts): Fleet {
     async start() {
       if (server) return;
       const workerToken = config.workerToken ?? (await ensureWorkerToken(dataDir));
-      const listen = embedded ? gatewaySocket(dataDir) : `${config.host}:${config.fleetPort}`;
+      const listen = embedded ? controlSocket(dataDir) : `${config.host}:${config.fleetPort}`;
       const registry = createWorkerRegistry({ ...parts, workerToken });
       server = createFleetServer({ listen, tls: embedded ? undefined : tls, registry, log });
       await server.start();
-      if (config.role !== "api") sweep.start();
+      sweep.start();
       if (workerProgram === undefined) return;
       const onDeath = () => endSessions({ reason: "worker_lost", detail: "the worker died" });
       const heartbeats = () => registry.heartbeats;

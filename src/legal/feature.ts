@@ -2,11 +2,9 @@ import { defineService } from "../feature.ts";
 import { LegalService } from "../gen/pilothouse/v1/legal_pb.ts";
 import { type TermsMailParts, termsMailJob } from "./publish.ts";
 import { createLegalService, type LegalServiceParts } from "./service.ts";
-import { legalMigrations } from "./tables.ts";
 
 export const legal = defineService({
   service: LegalService,
-  migrations: legalMigrations,
   create: (parts: LegalServiceParts & TermsMailParts) => ({
     methods: createLegalService(parts),
     jobs: [termsMailJob(parts)],

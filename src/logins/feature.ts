@@ -2,7 +2,6 @@ import { defineService } from "../feature.ts";
 import { LoginService } from "../gen/pilothouse/v1/login_pb.ts";
 import { loginBearers } from "./login-bearer.ts";
 import { createLoginService, type LoginServiceParts } from "./service.ts";
-import { loginMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for logins that have expired. */
 const sweepEvery = 600_000;
@@ -10,7 +9,6 @@ const sweepEvery = 600_000;
 export const logins = defineService({
   service: LoginService,
   bearers: loginBearers,
-  migrations: loginMigrations,
   create: (parts: LoginServiceParts) => ({
     methods: createLoginService(parts),
     jobs: [{ run: parts.logins.sweep, every: sweepEvery, complaint: "expired logins cannot be swept at the moment" }],

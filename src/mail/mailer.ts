@@ -57,6 +57,7 @@ export interface MailerParts {
   readonly ids: Ids;
   readonly sealer: Sealer;
   readonly work: Work;
+  readonly linkSecret: string;
 }
 
 const second = 1_000;
@@ -78,7 +79,7 @@ const schedule = [
 const keptFor = 30 * 1_440 * minute;
 
 /** Makes the mailer. */
-export function createMailer({ config, db, clock, ids, sealer, work }: MailerParts): Mailer {
+export function createMailer({ config, db, clock, ids, sealer, work, linkSecret }: MailerParts): Mailer {
   const { smtpUrl, mailFrom, publicUrl } = config;
   const post = smtpUrl === undefined ? undefined : createPost({ smtpUrl, mailFrom, publicUrl });
   const contextOf = (id: string) => ({ accountId: id, purpose: "mail" });
@@ -88,7 +89,7 @@ export function createMailer({ config, db, clock, ids, sealer, work }: MailerPar
     return JSON.parse(sealer.open(content, contextOf(id)).toString()) as Mail;
   }
 
-  const outbox = post || !config.embedded ? undefined : createOutbox(db, publicUrl, open);
+  const outbox = post || !config.embedded ? undefined : createOutbox(db, publicUrl, linkSecret, open);
   const sending = defineWork<MailJob>({
     kind: "mail",
     width: postWidth,

@@ -1,4 +1,3 @@
-import { randomText } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
@@ -17,7 +16,7 @@ export interface OutboxMail extends Mail {
 
 /** Mails that nobody sends: in embedded mode without SMTP_URL they are read where they were written. */
 export interface Outbox {
-  /** Who shows it may read: links in mails are as good as passwords. Another one at each start. */
+  /** Whoever has it may read: links in mails are as good as passwords. */
   readonly key: string;
   /** The latest mails, those first. */
   list(): Promise<OutboxMail[]>;
@@ -25,14 +24,14 @@ export interface Outbox {
 }
 
 /** Makes the outbox. */
-export function createOutbox(db: Database, publicUrl: string, open: (stored: StoredMail) => Mail): Outbox {
+export function createOutbox(db: Database, publicUrl: string, key: string, open: (stored: StoredMail) => Mail): Outbox {
   const show = (stored: StoredMail): OutboxMail => {
     const mail = open(stored);
     const { id, created_at: writtenAt } = stored;
     return { ...mail, id, writtenAt, text: textOf(mail, publicUrl), html: htmlOf(mail, publicUrl) };
   };
   return {
-    key: randomText(32),
+    key,
     list: async () => (await readLatestMails(db, shown)).map(show),
     async find(id) {
       const stored = await findMail(db, id);

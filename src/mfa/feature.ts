@@ -2,10 +2,8 @@ import { defineService } from "../feature.ts";
 import { MfaService } from "../gen/pilothouse/v1/mfa_pb.ts";
 import { type RemovalParts, removalJob } from "./removal.ts";
 import { createMfaService, type MfaServiceParts } from "./service.ts";
-import { mfaMigrations } from "./tables.ts";
 
 export const mfa = defineService({
   service: MfaService,
-  migrations: mfaMigrations,
   create: (parts: MfaServiceParts & RemovalParts) => ({ methods: createMfaService(parts), jobs: [removalJob(parts)] }),
 });

@@ -2,7 +2,6 @@ import { defineService } from "../feature.ts";
 import { OAuthService } from "../gen/pilothouse/v1/oauth_pb.ts";
 import { keyTokenBearers } from "./key-token.ts";
 import { createOAuthService, type OAuthServiceParts } from "./service.ts";
-import { oauthMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for tokens that have expired. */
 const sweepEvery = 600_000;
@@ -10,7 +9,6 @@ const sweepEvery = 600_000;
 export const oauth = defineService({
   service: OAuthService,
   bearers: keyTokenBearers,
-  migrations: oauthMigrations,
   create: (parts: OAuthServiceParts) => ({
     methods: createOAuthService(parts),
     jobs: [

@@ -16,6 +16,8 @@ export interface BusMessages {
   work: string;
   /** The version of the status that there is to see. */
   "status-changed": `${bigint}`;
+  /** Identifier of an ended session whose profile waits on its worker to be saved. */
+  "profile-offered": string;
   /** A slot of a worker may have become free. */
   capacity: "";
 }

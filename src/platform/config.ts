@@ -44,8 +44,11 @@ export interface BtcPayConfig {
   readonly currencies: readonly string[];
 }
 
-/** Which part of a gateway's work a process does. */
-export type Role = "all" | "api" | "jobs";
+/**
+ * What a process of a service on several machines does: `control` keeps workers and ends sessions, `api` serves clients,
+ * `jobs` works in the background, and `all` does what those two do. On one machine it is always `all`: see gateway/main.ts.
+ */
+export type Role = "all" | "api" | "jobs" | "control";
 
 /** Everything that the environment says to a gateway. */
 export interface Config {
@@ -191,17 +194,17 @@ function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   return isPrivate ? "example.com:443" : `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
-/** A lone gateway has nobody to leave the rest of the work to. */
+/** A service on one machine has no other processes to leave the rest of the work to. */
 function readRole(read: EnvironmentReader, hasOthers: boolean): Role {
-  const role = read.oneOf("ROLE", ["all", "api", "jobs"], "all");
+  const role = read.oneOf("ROLE", ["all", "api", "jobs", "control"], "all");
   if (role !== "all" && !hasOthers) throw new ConfigError("ROLE", `accepts \`${role}\` only beside REDIS_URL`);
   return role;
 }
 
 /** A gateway that made a key of its own could not read what the next one has sealed. */
-function readSecretsKeys(read: EnvironmentReader, embedded: boolean): SecretsKey[] {
+function readSecretsKeys(read: EnvironmentReader, isNeeded: boolean): SecretsKey[] {
   const keys = parseSecretsKeys(read.text("SECRETS_KEYS") ?? "");
-  if (embedded || keys.length > 0) return keys;
+  if (!isNeeded || keys.length > 0) return keys;
   throw new ConfigError("SECRETS_KEYS", "is needed beside DATABASE_URL: `id:key`, the key 32 random bytes in base64");
 }
 
@@ -212,7 +215,7 @@ const isAddress = (value: string): boolean => /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,25
 /** Whoever signs up needs a mail; who deploys without may close sign-up. */
 function readMail(
   read: EnvironmentReader,
-  embedded: boolean,
+  isNeeded: boolean,
 ): Pick<Config, "smtpUrl" | "mailFrom" | "operatorEmail" | "signup"> {
   const signup = read.oneOf("SIGNUP", ["open", "closed"], "open");
   const smtpUrl = read.url("SMTP_URL", ["smtp:", "smtps:"]);
@@ -223,7 +226,7 @@ function readMail(
   if (operatorEmail !== undefined && !isAddress(operatorEmail))
     throw new ConfigError("OPERATOR_EMAIL", "accepts an address such as `operator@example.com`");
   const missing = smtpUrl === undefined ? "SMTP_URL" : mailFrom === undefined ? "MAIL_FROM" : undefined;
-  if (!embedded && missing !== undefined && (signup === "open" || smtpUrl !== undefined))
+  if (isNeeded && missing !== undefined && (signup === "open" || smtpUrl !== undefined))
     throw new ConfigError(missing, "is needed beside DATABASE_URL, or SIGNUP=closed without SMTP_URL");
   return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", operatorEmail, signup };
 }
@@ -247,6 +250,8 @@ export function readConfig(
   if (redisUrl !== undefined && embedded) {
     throw new ConfigError("REDIS_URL", "is accepted only beside DATABASE_URL: several gateways share both");
   }
+  const role = readRole(read, redisUrl !== undefined);
+  const servesClients = !embedded && role !== "control";
   const port = readPort(read, "PORT", 8080);
   const tls = readTls(read);
   const publicUrl = read.url("PUBLIC_URL", ["http:", "https:"]) ?? `${tls ? "https" : "http"}://localhost:${port}`;
@@ -266,8 +271,8 @@ export function readConfig(
     dataDir: readDataDir(env, owner, embedded),
     databaseUrl,
     redisUrl,
-    role: readRole(read, redisUrl !== undefined),
-    workerToken: readWorkerToken(read, !embedded),
+    role,
+    workerToken: readWorkerToken(read, !embedded && (redisUrl === undefined || role === "control")),
     tls,
     fleetTls: readFleetTls(read),
     trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isNetwork),
@@ -280,8 +285,8 @@ export function readConfig(
     llmAllow: read.list("LLM_ALLOW", "CIDRs and host:port", isAddressException),
     llmAddresses: readLlmAddresses(read),
     bundledLlm: readBundledLlm(read),
-    secretsKeys: readSecretsKeys(read, embedded),
-    ...readMail(read, embedded),
+    secretsKeys: readSecretsKeys(read, servesClients),
+    ...readMail(read, servesClients),
     prices: readPrices(read),
     stripe: readStripe(read),
     btcPay: readBtcPay(read),

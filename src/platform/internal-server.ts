@@ -9,7 +9,7 @@ export interface InternalServerOptions {
   readonly port: number;
   /** Says whether requests, or sessions, may be sent here. */
   isReady(): boolean | Promise<boolean>;
-  readonly metrics: Registry;
+  readonly metrics: Pick<Registry, "contentType" | "metrics">;
   /** Lines that `/healthz` adds to its `ok`. */
   readonly about?: string;
 }

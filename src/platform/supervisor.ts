@@ -10,7 +10,7 @@ export interface SupervisedProgram {
   /** As logs call it, such as "the worker". */
   readonly name: string;
   /** Where it writes its log. */
-  readonly logFile: string;
+  readonly logFile?: string;
   /** Finds the process that runs already, if it can be used on: it outlives the gateway that started it. */
   findSurvivor(): Promise<number | undefined>;
   /** Starts a process and gives its pid; throws when it does not come up. */

@@ -8,7 +8,7 @@ export function readWorkerToken(read: EnvironmentReader, isNeeded: boolean): str
   if (token === undefined ? isNeeded : token.length < 16) {
     throw new ConfigError(
       "WORKER_TOKEN",
-      "accepts a secret of at least 16 characters, the same on gateways and workers",
+      "accepts a secret of at least 16 characters, the same on control processes and workers",
     );
   }
   return token;

@@ -2,13 +2,12 @@ import { defineService } from "../feature.ts";
 import { ProfileService } from "../gen/pilothouse/v1/profile_pb.ts";
 import type { Profiles } from "./profiles.ts";
 import { createProfileService, type ProfileServiceParts } from "./service.ts";
-import { profileMigrations } from "./tables.ts";
 
 export const profiles = defineService({
   service: ProfileService,
-  migrations: profileMigrations,
   create: (parts: ProfileServiceParts & { readonly profiles: Profiles }) => ({
     methods: createProfileService(parts),
     jobs: parts.profiles.saves.jobs,
+    background: [parts.profiles.saves],
   }),
 });

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { lockAccount } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
 import type { Channels } from "../fleet/channels.ts";
-import { type PendingProfile, TakeProfileCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { TakeProfileCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { tellThresholds } from "../limits/quota-events.ts";
@@ -11,6 +11,7 @@ import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import { callServerStreaming } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
+import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
@@ -20,12 +21,15 @@ import type { ProfileMetrics } from "./profile-metrics.ts";
 import { UnfitStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
 import type { ProfileUses } from "./profile-uses.ts";
 import { lockProfile, sumStorage, switchStore } from "./store.ts";
-import { findOverdue, findOwing, findPlacedUse, type ProfileUse, settleUse } from "./use-store.ts";
+import { claimSave, findOverdue, findPlacedUse, holdSave, type ProfileUse, settleUse } from "./use-store.ts";
 
 /** Milliseconds. */
 const times = {
   /** For a store on its way from a worker, the packing of up to 10 s included. */
   take: 45_000,
+  /** That a save is left to a gateway which does not renew it, and between two renewals. */
+  claim: 8_000,
+  renew: 2_000,
   /** Between two looks for saves that come no more. */
   overdue: 5_000,
   /** No upload takes this long: a store of that age to which no profile points is of one that was interrupted. */
@@ -35,14 +39,9 @@ const times = {
 /** Saves that are taken at once: each holds half a MiB. */
 const lanes = 8;
 
-/** Takes the saves of ended sessions. */
-export interface ProfileSaves {
-  /** Takes the save of a session in the background, once. */
-  take(sessionId: string): void;
-  /** Hears what waits on a worker; gives those of which nothing is wanted any more. */
-  offered(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
+/** Takes the saves of ended sessions that are offered on the bus, each in one gateway. */
+export interface ProfileSaves extends Required<Part> {
   readonly jobs: readonly RepeatedWork[];
-  stop(): Promise<void>;
 }
 
 export interface ProfileSavesParts {
@@ -67,6 +66,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   const running = new Map<string, Promise<void>>();
   const waiting = new Set<string>();
   const stopping = new AbortController();
+  let unsubscribe = (): void => undefined;
 
   const fail = (sessionId: string, detail: string): Promise<void> =>
     db.transaction((tx) => uses.fail(tx, sessionId, detail));
@@ -121,6 +121,18 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   }
 
   async function takeOne(sessionId: string): Promise<void> {
+    if (!(await claimSave(db, sessionId, times.claim))) return;
+    const hold = (ms: number): Promise<void> => holdSave(db, sessionId, ms).catch(() => undefined);
+    const stopRenewing = clock.every(times.renew, () => void hold(times.claim));
+    try {
+      await saveClaimed(sessionId);
+    } finally {
+      stopRenewing();
+      await hold(0);
+    }
+  }
+
+  async function saveClaimed(sessionId: string): Promise<void> {
     const use = await findPlacedUse(db, sessionId);
     if (!use) return;
     try {
@@ -165,30 +177,15 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   }
 
   return {
-    take,
     jobs: [
       { run: failOverdue, every: times.overdue, complaint: "overdue profile saves cannot be ended at the moment" },
       { run: deleteInterrupted, every: times.orphan, complaint: "interrupted profile saves cannot be deleted now" },
     ],
-    async offered(workerId, pending) {
-      if (pending.length === 0) return [];
-      const owing = await findOwing(
-        db,
-        workerId,
-        pending.map(({ sessionId }) => sessionId),
-      );
-      const settled: PendingProfile[] = [];
-      for (const profile of pending) {
-        const { sessionId, placementEpoch, failure } = profile;
-        const use = owing.find(({ session_id }) => session_id === sessionId);
-        if (!use || BigInt(use.placement_epoch) !== placementEpoch) settled.push(profile);
-        else if (failure !== "") await fail(sessionId, failure).then(() => settled.push(profile));
-        // Before the session's end is known its report is on its way.
-        else if (use.due_at !== null) take(sessionId);
-      }
-      return settled;
+    start() {
+      unsubscribe = bus.subscribe("profile-offered", take);
     },
     async stop() {
+      unsubscribe();
       stopping.abort();
       await Promise.all(running.values());
     },

@@ -4,12 +4,11 @@ import { createProfileRestore, type RestoreProfile } from "./profile-restore.ts"
 import { createProfileSaves, type ProfileSaves, type ProfileSavesParts } from "./profile-saves.ts";
 import { createProfileUses, type ProfileUses } from "./profile-uses.ts";
 
-/** What sessions and the fleet need of profiles. */
+/** What sessions need of profiles. */
 export interface Profiles {
   readonly uses: ProfileUses;
   readonly saves: ProfileSaves;
   readonly restore: RestoreProfile;
-  stop(): Promise<void>;
 }
 
 type ProfilesParts = Omit<ProfileSavesParts, "uses" | "metrics"> & {
@@ -25,6 +24,5 @@ export function createProfiles(parts: ProfilesParts): Profiles {
     uses,
     saves,
     restore: createProfileRestore(parts),
-    stop: () => saves.stop(),
   };
 }

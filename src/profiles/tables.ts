@@ -46,6 +46,8 @@ export interface ProfileUsesTable {
   held_until: Date | null;
   /** When the save has failed if it has not come; null while the session runs. */
   due_at: Date | null;
+  /** Until when the save is left to the gateway that takes it, unless that renews it. */
+  taken_until: ColumnType<Date | null, undefined, Date | null>;
 }
 
 declare module "../platform/postgres/schema.ts" {
@@ -105,4 +107,5 @@ export const profileMigrations: Migrations = {
     "create index profile_uses_profile on profile_uses (profile_id)",
     "create index profile_uses_due on profile_uses (due_at) where due_at is not null",
   ],
+  "099-profile-takers": ["alter table profile_uses add column taken_until timestamptz"],
 };

@@ -77,6 +77,26 @@ export async function findPlacedUse(db: Database, sessionId: string) {
     .executeTakeFirst();
 }
 
+/**
+ * Leaves the save of a session to one gateway for a time; false when another one has it. One that dies
+ * meanwhile is followed by another when the time is over.
+ */
+export async function claimSave(db: Database, sessionId: string, forMs: number): Promise<boolean> {
+  const claimed = await db.sql
+    .updateTable("profile_uses")
+    .set({ taken_until: fromNow(forMs) })
+    .where("session_id", "=", sessionId)
+    .where((where) => where.or([where("taken_until", "is", null), where("taken_until", "<", fromNow(0))]))
+    .executeTakeFirst();
+  return claimed.numUpdatedRows > 0n;
+}
+
+/** Sets until when the save of a session is left to the gateway that has claimed it; 0 gives it up. */
+export async function holdSave(db: Database, sessionId: string, forMs: number): Promise<void> {
+  const taken_until = forMs > 0 ? fromNow(forMs) : null;
+  await db.sql.updateTable("profile_uses").set({ taken_until }).where("session_id", "=", sessionId).execute();
+}
+
 /** Of some sessions, finds those that were on a worker and owe a save. */
 export async function findOwing(db: Database, workerId: string, sessionIds: readonly string[]) {
   return db.sql

@@ -1,10 +1,8 @@
 import { defineService } from "../feature.ts";
 import { RecipeService } from "../gen/pilothouse/v1/recipe_pb.ts";
 import { createRecipeService, type RecipeServiceParts } from "./service.ts";
-import { recipeMigrations } from "./tables.ts";
 
 export const recipes = defineService({
   service: RecipeService,
-  migrations: recipeMigrations,
   create: (parts: RecipeServiceParts) => ({ methods: createRecipeService(parts) }),
 });

@@ -3,14 +3,12 @@ import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
 import { cdpTokenBearers, sweepCdpTokens } from "./cdp-tokens.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import type { Sessions } from "./sessions.ts";
-import { sessionMigrations } from "./tables.ts";
 
 /** Milliseconds between two looks for tokens of sessions that have ended. */
 const sweepEvery = 600_000;
 
 export const sessions = defineService({
   service: SessionService,
-  migrations: sessionMigrations,
   bearers: cdpTokenBearers,
   create: (parts: SessionServiceParts & { readonly sessions: Sessions }) => ({
     methods: createSessionService(parts),

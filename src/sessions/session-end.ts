@@ -17,7 +17,7 @@ export interface SessionEndParts {
   readonly events: EventLog;
   readonly bus: Bus;
   readonly sessionMetrics: SessionMetrics;
-  readonly profiles: Profiles;
+  readonly profiles: Pick<Profiles, "uses">;
 }
 
 /** Why sessions end. */
@@ -50,10 +50,14 @@ async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: Sessi
   }
 }
 
-async function endProfileUse({ uses, saves }: Profiles, tx: Tx, row: SessionRow, cause: EndCause): Promise<void> {
+async function endProfileUse(
+  { uses }: SessionEndParts["profiles"],
+  tx: Tx,
+  row: SessionRow,
+  cause: EndCause,
+): Promise<void> {
   const { isWorkerGone = false } = cause;
-  const end = { sessionId: row.id, isUnused: row.live_at === null, isWorkerGone };
-  if (await uses.end(tx, end)) tx.afterCommit(() => saves.take(row.id));
+  await uses.end(tx, { sessionId: row.id, isUnused: row.live_at === null, isWorkerGone });
 }
 
 /** The time of an ended session that its account has used. */

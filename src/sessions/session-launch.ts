@@ -12,6 +12,7 @@ import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { type ProfileReservation, profileInUse, reserveProfile } from "../profiles/profile-reservation.ts";
+import type { Profiles } from "../profiles/profiles.ts";
 import { findUsedVersion } from "../profiles/use-store.ts";
 import type { Tally } from "../status/tally.ts";
 import { sessionGone } from "./ended-session.ts";
@@ -50,6 +51,7 @@ const times = {
 };
 
 export interface SessionLaunchParts extends SessionEndParts {
+  readonly profiles: Profiles;
   readonly db: Database;
   readonly channels: Channels;
   readonly limits: Limits;

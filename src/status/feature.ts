@@ -6,7 +6,6 @@ import type { Database } from "../platform/postgres/database.ts";
 import { createStatusService } from "./service.ts";
 import type { Status } from "./status.ts";
 import { deleteOld } from "./store.ts";
-import { statusMigrations } from "./tables.ts";
 
 interface StatusFeatureParts {
   readonly config: Config;
@@ -20,7 +19,6 @@ const keptFor = 26 * 31 * 86_400_000;
 
 export const status = defineService({
   service: StatusService,
-  migrations: statusMigrations,
   create: ({ status: own, config, db, clock }: StatusFeatureParts) => ({
     methods: createStatusService(own, config.slaTarget),
     works: [own.mails.work],

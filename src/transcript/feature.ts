@@ -1,14 +1,12 @@
 import type { Feature } from "../feature.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import { transcriptMigrations } from "./tables.ts";
 import { deleteOldEntries } from "./transcript.ts";
 
 /** How long entries are kept, in milliseconds, and how many are deleted with one statement. */
 const retention = { ms: 90 * 86_400_000, batch: 1_000 };
 
 export const transcript: Feature<{ readonly db: Database; readonly clock: Clock }> = {
-  migrations: transcriptMigrations,
   create: ({ db, clock }) => ({
     jobs: [
       {

@@ -2,7 +2,6 @@ import { defineService } from "../feature.ts";
 import { ViewLinkService } from "../gen/pilothouse/v1/view_link_pb.ts";
 import { createViewLinkService, type ViewLinkServiceParts } from "./service.ts";
 import { sweepViewLinks } from "./store.ts";
-import { viewLinkMigrations } from "./tables.ts";
 import { viewKeyBearers } from "./view-keys.ts";
 
 /** Milliseconds between two looks for links of sessions that have ended. */
@@ -10,7 +9,6 @@ const sweepEvery = 600_000;
 
 export const viewLinks = defineService({
   service: ViewLinkService,
-  migrations: viewLinkMigrations,
   bearers: viewKeyBearers,
   create: (parts: ViewLinkServiceParts) => ({
     methods: createViewLinkService(parts),

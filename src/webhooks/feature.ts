@@ -8,7 +8,6 @@ import { createDeliveryLag } from "./delivery-lag.ts";
 import { deleteOldDeliveries } from "./delivery-settlement.ts";
 import { createFanOut, createLaterFanOut, type FanOutParts } from "./fan-out.ts";
 import { createWebhookService, type WebhookServiceParts } from "./service.ts";
-import { webhookMigrations } from "./tables.ts";
 
 type WebhookParts = WebhookServiceParts & FanOutParts & DeliveriesParts & ClosingParts & { readonly status: Status };
 
@@ -17,7 +16,6 @@ const retention = { ms: 30 * 86_400_000, batch: 1_000 };
 
 export const webhooks = defineService({
   service: WebhookService,
-  migrations: webhookMigrations,
   create(parts: WebhookParts) {
     parts.status.sources.watch(createDeliveryLag(parts));
     return {

@@ -65,7 +65,7 @@ test.each(points)(
   async (...point) => {
     let replaced: Promise<unknown> | undefined;
     const reach = (...reached: Point): void => {
-      if (reached.join() === point.join()) replaced ??= doomed.replaceGateway();
+      if (reached.join() === point.join()) replaced ??= doomed.replaceSupervisor();
     };
     site.clicks = 0;
     site.onClick = (count) => reach("clicked", count);
@@ -101,7 +101,7 @@ test.each([1, 2, 3])(
     let replaced: Promise<unknown> | undefined;
     site.clicks = 0;
     site.onClick = (count) => {
-      if (count === click) replaced ??= doomed.replaceGateway();
+      if (count === click) replaced ??= doomed.replaceSupervisor();
     };
     const step = { do: { kind: "interact", action: { kind: "tap", selector: "#b" } } };
     const recipe = { name: "Clicks", start_url: site.url, steps: [step, step, step] };

@@ -44,7 +44,7 @@ let things: Readonly<Record<"session" | "agent" | "webhook" | "member", string>>
 beforeAll(async () => {
   gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
   const fleet = `unix:${gateway.app.config.dataDir}/fleet.sock`;
-  worker = new FakeWorker({ gateway: fleet, token: workerToken, slots: 10 });
+  worker = new FakeWorker({ control: fleet, token: workerToken, slots: 10 });
   await worker.start();
   rest = as(gateway.app.developerKey ?? "");
   await joinTeam(gateway.url, gateway.mailbox, rest);

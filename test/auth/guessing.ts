@@ -85,7 +85,9 @@ function clientAt({ url, grpcAddress }: DeployedGateway, network: number, index:
 /** Passwords that the gateways have hashed. */
 async function countHashes({ gateways }: PeopleDeployment["deployment"]): Promise<number> {
   const metrics = await Promise.all(gateways.map((gateway) => gateway.metrics()));
-  const counts = metrics.map((all) => Number(/^pilothouse_password_hashes_total (\d+)$/m.exec(all)?.[1]));
+  const counts = metrics.map((all) =>
+    Number(/^pilothouse_password_hashes_total\{role="gateway"\} (\d+)$/m.exec(all)?.[1]),
+  );
   return counts.reduce((sum, count) => sum + count, 0);
 }
 

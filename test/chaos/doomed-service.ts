@@ -145,26 +145,26 @@ export class DoomedService {
     await expect.poll(() => pids.filter((pid) => describeProcess(pid)), { interval: 5 }).toEqual([]);
   }
 
-  /** Kills the gateway, alone or with others. */
-  async killGateway(...others: readonly number[]): Promise<void> {
-    const { gateway } = this.#service;
-    const exit = once(gateway, "exit");
-    await this.kill(gateway.pid ?? 0, ...others);
+  /** Kills the supervisor, alone or with others. */
+  async killSupervisor(...others: readonly number[]): Promise<void> {
+    const { supervisor } = this.#service;
+    const exit = once(supervisor, "exit");
+    await this.kill(supervisor.pid ?? 0, ...others);
     await exit;
   }
 
-  /** Has another gateway, which is ready to, take over from one that is killed. */
-  async replaceGateway(): Promise<void> {
+  /** Has another supervisor, which is ready to, take over from one that is killed. */
+  async replaceSupervisor(): Promise<void> {
     const { promise: isReady, resolve } = Promise.withResolvers<void>();
     const next = this.#service.restart({ LOG_LEVEL: "info" }, (output) => {
       if (output.includes("PostgreSQL was still running")) resolve();
     });
     await Promise.race([isReady, next]);
-    await this.killGateway();
+    await this.killSupervisor();
     this.#take(await next);
   }
 
-  /** Starts the gateway again on the same data and ports. */
+  /** Starts the service again on the same data and ports. */
   async restart(): Promise<void> {
     this.#take(await this.#service.restart());
   }
@@ -175,13 +175,13 @@ export class DoomedService {
     this.look();
   }
 
-  /** Sends the gateway a signal, and gives its exit code. */
+  /** Sends the supervisor a signal, and gives its exit code. */
   async end(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
-    const { gateway } = this.#service;
-    const exit = once(gateway, "exit");
-    gateway.kill(signal);
+    const { supervisor } = this.#service;
+    const exit = once(supervisor, "exit");
+    supervisor.kill(signal);
     await exit;
-    return gateway.exitCode;
+    return supervisor.exitCode;
   }
 
   /** Waits until nothing is left of the service but its data. */

@@ -131,7 +131,7 @@ test("a client that is killed leaves nothing of its upload and its download, and
 test("a gateway that is killed breaks off both, leaves nothing, and both can be done on the next one", async () => {
   const session = await open();
   const { upload, download } = await beginBoth(session, begin);
-  await doomed.replaceGateway();
+  await doomed.replaceSupervisor();
   await expect(upload).rejects.toThrow();
   await expect(textOf(download)).rejects.toThrow("aborted");
   await expectNothingLeft();

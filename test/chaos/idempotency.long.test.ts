@@ -42,7 +42,7 @@ beforeAll(async () => {
   survivor = gatewayOf(survivorPorts, database.url);
   doomed = gatewayOf(doomedPorts, `postgres://postgres@127.0.0.1:${proxy.port}/postgres`, { ROLE: "api" });
   await Promise.all([survivor.start(), doomed.start()]);
-  worker = new FakeWorker({ gateway: `127.0.0.1:${survivorPorts.FLEET_PORT}`, token, slots: 100 });
+  worker = new FakeWorker({ control: `127.0.0.1:${survivorPorts.FLEET_PORT}`, token, slots: 100 });
   await worker.start();
   const { token: key } = await database.db.transaction(async (tx) => {
     await insertAccount(tx, { id: accountId, name: "Doomed", tier: "enterprise" });

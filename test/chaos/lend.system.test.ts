@@ -55,7 +55,7 @@ async function freePlaces(url: string): Promise<number> {
 
 test("should cut the clients of a killed gateway, and let them come back to the session by the next one", async () => {
   const { session, url, clients } = await lendTwice();
-  await doomed.replaceGateway();
+  await doomed.replaceSupervisor();
   const cut = { code: 1006, reason: "" };
   expect(await endsOf(clients)).toEqual([cut, cut]);
 

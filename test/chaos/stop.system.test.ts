@@ -16,7 +16,7 @@ test("should end at once when it is told again", async () => {
   await expect.poll(() => fetch(`${doomed.service.url}/docs`).catch(() => "closed")).toBe("closed");
   const since = performance.now();
   // Those of the first two seconds may be the first one again.
-  const telling = setInterval(() => doomed.service.gateway.kill("SIGTERM"), 200);
+  const telling = setInterval(() => doomed.service.supervisor.kill("SIGTERM"), 200);
   expect(await ended).toBe(130);
   clearInterval(telling);
   // What runs has a minute, of which the first two seconds are over.

@@ -120,8 +120,8 @@ async function isBusy(deployment: Deployment): Promise<boolean> {
 }
 
 async function heldSlots(deployment: Deployment): Promise<number> {
-  const metrics = await deployment.gateway(1).metrics();
-  return Number(/^pilothouse_slots\{state="held"\} (\d+)/m.exec(metrics)?.[1] ?? Number.NaN);
+  const metrics = await deployment.control(0).metrics();
+  return Number(/^pilothouse_slots\{state="held",.*\} (\d+)/m.exec(metrics)?.[1] ?? Number.NaN);
 }
 
 /** Reads the memory of the processes that no storm kills, once browsers of the last wave are gone and none gives back any. */

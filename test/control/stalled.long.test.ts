@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { commandOf, pssBytes, readTree } from "../../tools/bench/processes.ts";
+import { pssBytes } from "../../tools/bench/processes.ts";
 import { InputLedger } from "../support/input-ledger.ts";
 import { type InputDoor, type InputStream, type InputTarget, inputDoors, openInput } from "../support/input-stream.ts";
 import { type Rest, restClient } from "../support/rest.ts";
@@ -32,9 +32,7 @@ beforeAll(async () => {
   service = await startService({ EGRESS_ALLOW: ledger.host });
   const { url, grpcAddress, key } = service;
   rest = restClient(service);
-  const gateway = service.gateway.pid ?? 0;
-  const worker = readTree(gateway).find(({ pid }) => commandOf(pid).includes("workers/main.ts"))?.pid ?? 0;
-  pids = { gateway, worker };
+  pids = { gateway: service.pidOf("gateway"), worker: service.pidOf("worker") };
   const { body } = await rest("/v1/agent-sessions", { timeout_seconds: 3_600 });
   await rest(`/v1/sessions/${body.session_id}/navigate`, { url: ledger.url });
   await rest(`/v1/agent-sessions/${body.id}/takeover`, { client_id: "anna" });

@@ -24,7 +24,7 @@ let gateway: PeopleGateway;
 let worker: FakeWorker;
 beforeAll(async () => {
   gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken, WEBHOOK_ALLOW: "127.0.0.1" });
-  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 10 });
+  worker = new FakeWorker({ control: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 10 });
   await worker.start();
 }, 60_000);
 afterAll(async () => {

@@ -163,10 +163,12 @@ test("requests go on while Redis is away, on every gateway, and events still com
   // Told by no bus: found in the table, which is looked at once a second.
   expect(await readUntil(events, "session.completed")).toContain("event: session.completed");
   expect((await other.rest(`${session}/navigate`, { url: site.url("/plain.html") })).status).toBe(410);
-  expect(await one.metrics()).toContain("\npilothouse_redis_up 0\n");
+  expect(await one.metrics()).toContain('\npilothouse_redis_up{role="gateway"} 0\n');
   await deployment.redis.restart();
   for (const gateway of deployment.gateways) {
-    await expect.poll(() => gateway.metrics(), { timeout: 10_000 }).toContain("\npilothouse_redis_up 1\n");
+    await expect
+      .poll(() => gateway.metrics(), { timeout: 10_000 })
+      .toContain('\npilothouse_redis_up{role="gateway"} 1\n');
     const said = (what: RegExp) => gateway.output.match(what)?.length ?? 0;
     expect(said(/Redis is away/g)).toBeGreaterThan(0);
     await expect.poll(() => said(/Redis is back/g) - said(/Redis is away/g)).toBe(0);

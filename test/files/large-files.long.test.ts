@@ -96,7 +96,7 @@ async function heldBy(pids: readonly number[], transfer: () => Promise<number>) 
 
 test("of 80 MiB at 2 MiB/s, up and down, neither gateway nor worker holds 8 MiB", { timeout: 300_000 }, async () => {
   const worker = Number.parseInt(readFileSync(join(service.dataDir, "worker.pid"), "utf8"), 10);
-  const pids = [service.gateway.pid ?? 0, worker];
+  const pids = [service.pidOf("gateway"), worker];
   // What first transfers make a process keep is no matter of how slow a client is.
   for (const status of [201, 200]) {
     expect(await upload(Number.POSITIVE_INFINITY)).toBe(status);

@@ -61,7 +61,7 @@ test("should run a worker without our credentials, and end it", async () => {
   await eventually(starts).toEqual([
     {
       pid,
-      GATEWAYS: `unix:${dataDir}/fleet.sock`,
+      CONTROL: `unix:${dataDir}/fleet.sock`,
       WORKER_LISTEN: `unix:${dataDir}/worker.sock`,
       WORKER_TOKEN: "token",
     },

@@ -7,7 +7,7 @@ import { createChannels } from "../../src/fleet/channels.ts";
 import { createFleetServer } from "../../src/fleet/fleet-server.ts";
 import type { WorkerRegistry } from "../../src/fleet/worker-registry.ts";
 import {
-  GatewayService,
+  ControlService,
   HeartbeatRequestSchema,
   HeartbeatResponseSchema,
   RegisterResponseSchema,
@@ -62,7 +62,7 @@ async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: st
   const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(tls), name ? dialledAs(name) : {});
   onTestFinished(() => client.close());
   const request = create(HeartbeatRequestSchema);
-  const sent = callUnary(client, GatewayService.method.heartbeat, request, { timeoutMs: 10_000 });
+  const sent = callUnary(client, ControlService.method.heartbeat, request, { timeoutMs: 10_000 });
   return sent.then(
     () => "accepted",
     (error) => error.code,
@@ -84,7 +84,7 @@ describe("a gateway with certificates", () => {
     const bare = new Client(`127.0.0.1:${port}`, ChannelCredentials.createSsl(readFileSync(ca)));
     onTestFinished(() => bare.close());
     const request = create(HeartbeatRequestSchema);
-    const sent = callUnary(bare, GatewayService.method.heartbeat, request, { timeoutMs: 10_000 });
+    const sent = callUnary(bare, ControlService.method.heartbeat, request, { timeoutMs: 10_000 });
     await expect(sent).rejects.toMatchObject({ code: unavailable });
     expect(await heartbeat(port, foreignTls)).toBe(unavailable);
     expect(await heartbeat(port, undefined)).toBe(unavailable);

@@ -2,8 +2,8 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 
-const { DATA_DIR = "", GATEWAYS, WORKER_LISTEN, WORKER_TOKEN, DATABASE_URL } = process.env;
-const line = JSON.stringify({ pid: process.pid, GATEWAYS, WORKER_LISTEN, WORKER_TOKEN, DATABASE_URL });
+const { DATA_DIR = "", CONTROL, WORKER_LISTEN, WORKER_TOKEN, DATABASE_URL } = process.env;
+const line = JSON.stringify({ pid: process.pid, CONTROL, WORKER_LISTEN, WORKER_TOKEN, DATABASE_URL });
 appendFileSync(join(DATA_DIR, "starts.jsonl"), `${line}\n`);
 process.on("SIGTERM", () => process.exit(0));
 setInterval(() => undefined, 1_000);

@@ -53,7 +53,7 @@ export async function startDoorGateway(
   });
   const followed = new Set<string>();
   const service = await loadService();
-  const gateway = new Gateway(app, [serve(service, implement(service, followed))], limits);
+  const gateway = new Gateway(app, { services: [serve(service, implement(service, followed))], limits });
   await app.start();
   await gateway.start();
   return {

@@ -34,7 +34,7 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
     await service?.stop();
   });
 
-  const memory = (): number => pssBytes(service.gateway.pid ?? 0);
+  const memory = (): number => pssBytes(service.pidOf("gateway"));
   const serves = async (): Promise<void> => {
     const { status } = await restClient(service)("/v1/sessions", undefined, { signal: AbortSignal.timeout(30_000) });
     expect(status).toBe(200);

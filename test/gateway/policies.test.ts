@@ -92,7 +92,7 @@ beforeAll(async () => {
     audit: { ...real.audit, append: (_tx, entry) => `aud_${written.push(entry)}` },
   };
   await real.start();
-  gateway = new Gateway(app, [serveWork(ApiKeyService), serveWork(AuthService)]);
+  gateway = new Gateway(app, { services: [serveWork(ApiKeyService), serveWork(AuthService)] });
   await gateway.start();
   url = `http://127.0.0.1:${ports.PORT}`;
 }, 60_000);

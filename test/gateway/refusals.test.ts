@@ -20,7 +20,7 @@ let gateway: PeopleGateway;
 let worker: FakeWorker;
 beforeAll(async () => {
   gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
-  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 20 });
+  worker = new FakeWorker({ control: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 20 });
   await worker.start();
 }, 60_000);
 afterAll(async () => {

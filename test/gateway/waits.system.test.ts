@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
-import { onStopSignals } from "../../gateway/stop-signals.ts";
+import { onStopSignals } from "../../gateway/processes/stop-signals.ts";
 import { type OwnDatabase, startOwnDatabase } from "../support/database.ts";
 import { expectWait, fakeTime, pass, restoreTime, settle, type Wait } from "../support/wait.ts";
 import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";

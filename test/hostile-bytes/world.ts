@@ -11,7 +11,7 @@ import { makeDataDirectory } from "../support/database.ts";
 import type { DeployedProcess } from "../support/deployed-process.ts";
 import { Deployment } from "../support/deployment.ts";
 import { freePorts } from "../support/free-port.ts";
-import { descendantsOf } from "../support/process-list.ts";
+import { findPid } from "../support/processes.ts";
 import { restClient } from "../support/rest.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 import { startService } from "../support/service.ts";
@@ -169,7 +169,7 @@ export async function startDeployed(): Promise<World> {
       tcp("PORT", "http", portOf(plain.url)),
       tcp("GRPC_PORT", "grpc", portOf(plain.grpcAddress)),
       tcp("INTERNAL_PORT", "internal", portOf(plain.internalUrl)),
-      tcp("FLEET_PORT", "grpc", portOf(plain.fleetAddress)),
+      tcp("FLEET_PORT", "grpc", portOf(deployment.control(0).fleetAddress)),
       tcp("WORKER_LISTEN", "grpc", ports.worker),
       tcp("INTERNAL_PORT of the worker", "internal", portOf(worker.internalUrl)),
       { name: "PORT over TLS", speaks: "http", open: () => openTls(securePorts.PORT) },
@@ -178,7 +178,13 @@ export async function startDeployed(): Promise<World> {
       tcp("GRPC_PORT below TLS", "tls", securePorts.GRPC_PORT),
       ...relays.doors,
     ],
-    parts: [partOf("gateway", plain), partOf("gateway with TLS", secure), partOf("worker", worker), relays.part],
+    parts: [
+      partOf("control", deployment.control(0)),
+      partOf("gateway", plain),
+      partOf("gateway with TLS", secure),
+      partOf("worker", worker),
+      relays.part,
+    ],
     get facts() {
       return { key, session: sessions.id, site: relays.site(), clientHello };
     },
@@ -202,28 +208,31 @@ export async function startEmbedded(): Promise<World> {
     const options: NetConnectOpts = { path: join(dataDir, file) };
     return { name, speaks: "grpc", open: () => connect(options) };
   };
-  const workerOf = (pid = 0) => descendantsOf(pid).find(({ command }) => command.includes("workers/main.ts"))?.pid;
   return {
     doors: [
       tcp("PORT", "http", portOf(url)),
       tcp("GRPC_PORT", "grpc", portOf(grpcAddress)),
       tcp("INTERNAL_PORT", "internal", portOf(internalUrl)),
       { name: "the demo's port", speaks: "internal", open: () => openTcp(demoPort()) },
-      unix("the gateway's socket", "fleet.sock"),
+      unix("the control process's socket", "fleet.sock"),
       unix("the worker's socket", "worker.sock"),
     ],
     parts: [
       {
-        name: "gateway",
-        pid: () => service.gateway.pid,
+        name: "supervisor",
+        pid: () => service.supervisor.pid,
         output: () => service.output(),
         metrics: `${internalUrl}/metrics`,
         async restart() {
-          if (service.gateway.kill("SIGKILL")) await once(service.gateway, "exit");
+          if (service.supervisor.kill("SIGKILL")) await once(service.supervisor, "exit");
           service = await service.restart();
         },
       },
-      { name: "worker", pid: () => workerOf(service.gateway.pid), output: () => "", restart: async () => undefined },
+      ...(["control", "gateway", "worker"] as const).map((name) => ({
+        ...{ name, pid: () => findPid(service.dataDir, name), output: () => "" },
+        // The supervisor does that.
+        restart: async () => undefined,
+      })),
     ],
     get facts() {
       return { key, session: sessions.id, site: `127.0.0.1:${demoPort()}`, clientHello };

@@ -19,7 +19,7 @@ const versions = new Map<string, bigint>();
 beforeAll(async () => {
   gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
   worker = new FakeWorker({
-    gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`,
+    control: `unix:${gateway.app.config.dataDir}/fleet.sock`,
     token: workerToken,
     slots: 20,
     handlers: {

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { commandOf, pssBytes, readTree } from "../../tools/bench/processes.ts";
+import { pssBytes } from "../../tools/bench/processes.ts";
 import { median } from "../../tools/bench/samples.ts";
 import { InputSite } from "../support/input-site.ts";
 import { BareClient, type OwnLendScene, startLendScene } from "../support/lend-scene.ts";
@@ -175,8 +175,8 @@ function leadBy({ from, to }: { from: number; to: number }): void {
 }
 
 /** Looks at the memory of a service's gateway and worker. */
-function watchMemory({ gateway: { pid = 0 } }: Service) {
-  const worker = readTree(pid).find((each) => commandOf(each.pid).includes("workers/main.ts"))?.pid ?? 0;
+function watchMemory(service: Service) {
+  const [gateway, worker] = [service.pidOf("gateway"), service.pidOf("worker")];
   const seen = { gateway: [] as number[], worker: [] as number[] };
   /** The first fifth of the time is for what grows once. */
   const growthOf = (bytes: readonly number[]): number => {
@@ -185,7 +185,7 @@ function watchMemory({ gateway: { pid = 0 } }: Service) {
   };
   return {
     look(): void {
-      seen.gateway.push(pssBytes(pid));
+      seen.gateway.push(pssBytes(gateway));
       seen.worker.push(pssBytes(worker));
     },
     growth: () => ({ gateway: growthOf(seen.gateway), worker: growthOf(seen.worker) }),

@@ -34,7 +34,7 @@ beforeAll(async () => {
   nobody = (await freePorts("PORT")).PORT;
   const allowed = { LLM_ALLOW: `${provider.env.LLM_ALLOW},127.0.0.1:${nobody}` };
   gateway = await startPeopleGateway({ ...provider.env, ...bundled, ...allowed, WORKER_TOKEN: workerToken });
-  worker = new FakeWorker({ gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 20 });
+  worker = new FakeWorker({ control: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 20 });
   await worker.start();
   rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
 }, 60_000);

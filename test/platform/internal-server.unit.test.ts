@@ -40,7 +40,7 @@ test("a worker's should listen where the worker does", async () => {
   const read = (WORKER_LISTEN: string) =>
     readWorkerConfig({
       WORKER_LISTEN,
-      GATEWAYS: "10.0.0.1:8083",
+      CONTROL: "10.0.0.1:8083",
       WORKER_TOKEN: "0123456789abcdef",
       INTERNAL_PORT: "8082",
     }).internal;

@@ -29,16 +29,16 @@ afterAll(async () => {
 
 /** Has a process of a role live for ten minutes, and waits for all that it has begun meanwhile. */
 async function liveTenMinutes(role: string): Promise<void> {
-  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const config = readConfig({
     ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
-    ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: directory, WORKER_TOKEN: "a token of the tests alone" },
+    ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: directory },
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,
     ...{ SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" },
   });
   const clock = createTestClock();
-  const app = createApp(config, { log: silentLog, clock });
+  const app = createApp(config, { half: "gateway", log: silentLog, clock });
   await app.start();
   clock.advance(tenMinutes);
   await app.stop();

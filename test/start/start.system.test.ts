@@ -97,7 +97,7 @@ test("a second instance on the same data is refused in a sentence, and the first
   const other = await groundOfTest();
   const second = start(other, gateway, { DATA_DIR: ground.dataDir, LOG_LEVEL: "error" });
   expect(await second.ended()).toBe(1);
-  expect(second.printed).toMatch(/^pilothouse: another gateway uses this database: give each DATA_DIR .*\n$/);
+  expect(second.printed).toMatch(/^pilothouse: another service uses this database: give each DATA_DIR .*\n$/);
   const answer = await fetch(`http://127.0.0.1:${ground.env.INTERNAL_PORT}/readyz`);
   expect(answer.status).toBe(200);
 }, 120_000);

@@ -22,7 +22,7 @@ let gateway: PeopleGateway;
 let worker: FakeWorker;
 
 async function startWorker(): Promise<void> {
-  worker = new FakeWorker({ gateway: `127.0.0.1:${gateway.app.fleet.port}`, token: workerToken });
+  worker = new FakeWorker({ control: `127.0.0.1:${gateway.app.fleet?.port}`, token: workerToken });
   await worker.start();
 }
 

@@ -40,8 +40,8 @@ let atFirst: Awaited<ReturnType<typeof read>>;
 const operator = (...args: readonly string[]) => admin({ DATABASE_URL: database.url }, ...args);
 
 async function startWorker(): Promise<FakeWorker> {
-  const { port } = gateway.app.fleet;
-  const started = new FakeWorker({ gateway: `127.0.0.1:${port}`, token: workerToken });
+  const port = gateway.app.fleet?.port;
+  const started = new FakeWorker({ control: `127.0.0.1:${port}`, token: workerToken });
   await started.start();
   return started;
 }

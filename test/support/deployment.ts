@@ -16,6 +16,7 @@ import { testSecretsKeys } from "./secrets-keys.ts";
 export interface DeploymentOptions {
   /** One gateway for each; what its environment adds. */
   readonly gateways?: readonly Record<string, string>[];
+  readonly controls?: number;
   readonly workers?: number;
   /** Slots of each worker. */
   readonly slots?: number;
@@ -29,10 +30,15 @@ export interface DeployedGateway extends DeployedProcess {
   readonly url: string;
   readonly grpcAddress: string;
   readonly internalUrl: string;
-  /** Where workers call it. */
-  readonly fleetAddress: string;
   /** Calls its REST API with the deployment's key. */
   readonly rest: Rest;
+}
+
+/** A control process of a deployment. */
+export interface DeployedControl extends DeployedProcess {
+  readonly internalUrl: string;
+  /** Where workers call it. */
+  readonly fleetAddress: string;
 }
 
 /** A worker of a deployment. */
@@ -46,6 +52,7 @@ const token = "a token of the tests alone";
 export class Deployment implements AsyncDisposable {
   readonly redis: RedisServer;
   readonly postgres: PostgresServer;
+  readonly controls: DeployedControl[] = [];
   readonly gateways: DeployedGateway[] = [];
   readonly workers: DeployedWorker[] = [];
   readonly dataDir: string;
@@ -80,6 +87,13 @@ export class Deployment implements AsyncDisposable {
     return gateway;
   }
 
+  /** A control process by its number. */
+  control(index: number): DeployedControl {
+    const control = this.controls[index];
+    if (!control) throw new Error(`the deployment has no control process ${index}`);
+    return control;
+  }
+
   /** A worker by its number. */
   worker(index: number): DeployedWorker {
     const worker = this.workers[index];
@@ -90,7 +104,7 @@ export class Deployment implements AsyncDisposable {
   /** What a process needs to reach the shared servers. */
   get sharedEnv(): Record<string, string> {
     const servers = { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url };
-    return { ...servers, WORKER_TOKEN: token, SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" };
+    return { ...servers, SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" };
   }
 
   /** Makes a key of an account of its own. */
@@ -103,9 +117,9 @@ export class Deployment implements AsyncDisposable {
     return admin({ DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url }, ...args);
   }
 
-  /** Starts a worker without browsers, which calls one of the gateways. */
-  async fakeWorker(gateway = 0, options: Partial<FakeWorkerOptions> = {}): Promise<FakeWorker> {
-    const worker = new FakeWorker({ gateway: this.gateway(gateway).fleetAddress, token, ...options });
+  /** Starts a worker without browsers, which calls one of the control processes. */
+  async fakeWorker(control = 0, options: Partial<FakeWorkerOptions> = {}): Promise<FakeWorker> {
+    const worker = new FakeWorker({ control: this.control(control).fleetAddress, token, ...options });
     await worker.start();
     this.#fakeWorkers.push(worker);
     return worker;
@@ -115,7 +129,7 @@ export class Deployment implements AsyncDisposable {
   async stopProcesses(): Promise<void> {
     for (const worker of this.#fakeWorkers) worker.die();
     await Promise.all(this.workers.map((worker) => worker.stop()));
-    await Promise.all(this.gateways.map((gateway) => gateway.stop()));
+    await Promise.all([...this.gateways, ...this.controls].map((each) => each.stop()));
   }
 
   /** Ends everything, whatever has become of it, and deletes the data. */
@@ -126,31 +140,50 @@ export class Deployment implements AsyncDisposable {
     await rm(this.dataDir, { recursive: true, force: true });
   }
 
-  async #startProcesses({ gateways = [{}, {}], workers = 2, slots = 2, ...env }: DeploymentOptions): Promise<void> {
-    const fleetPorts: number[] = [];
+  async #startProcesses(options: DeploymentOptions): Promise<void> {
+    const { gateways = [{}, {}], controls = 1, workers = 2, slots = 2, ...env } = options;
+    for (let index = 0; index < controls; index += 1) this.controls.push(await this.#makeControl(env.gatewayEnv));
     for (const own of gateways) {
-      const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
-      fleetPorts.push(ports.FLEET_PORT);
+      const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
       this.gateways.push(this.#makeGateway(ports, { ...env.gatewayEnv, ...own }));
     }
-    const addresses = fleetPorts.map((port) => `127.0.0.1:${port}`);
+    const addresses = this.controls.map(({ fleetAddress }) => fleetAddress);
     for (let index = 0; index < workers; index += 1) {
-      // Each begins with another gateway, so that none is everybody's.
+      // Each begins with another control process, so that none is everybody's.
       const turn = index % addresses.length;
-      const gateways = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
+      const control = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
       this.workers.push(
-        await this.#makeWorker(index, { GATEWAYS: gateways, WORKER_SLOTS: String(slots), ...env.workerEnv }),
+        await this.#makeWorker(index, { CONTROL: control, WORKER_SLOTS: String(slots), ...env.workerEnv }),
       );
     }
-    const starts = [...this.gateways, ...this.workers].map((each) => each.start());
+    const starts = [...this.controls, ...this.gateways, ...this.workers].map((each) => each.start());
     const [key] = await Promise.all([this.createKey("deployment"), ...starts]);
     this.key = key;
   }
 
-  #makeGateway(
-    ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT" | "FLEET_PORT", number>,
-    env: Record<string, string>,
-  ) {
+  async #makeControl(env: Record<string, string> = {}): Promise<DeployedControl> {
+    const ports = await freePorts("INTERNAL_PORT", "FLEET_PORT");
+    const { DATABASE_URL, REDIS_URL } = this.sharedEnv;
+    const control = new DeployedProcess({
+      program: "gateway/main.ts",
+      env: {
+        ...{
+          DATABASE_URL: DATABASE_URL ?? "",
+          REDIS_URL: REDIS_URL ?? "",
+          WORKER_TOKEN: token,
+          ...env,
+          ROLE: "control",
+        },
+        ...{ HOST: "127.0.0.1", DATA_DIR: join(this.dataDir, "control") },
+        ...{ INTERNAL_PORT: String(ports.INTERNAL_PORT), FLEET_PORT: String(ports.FLEET_PORT) },
+      },
+      internalPort: ports.INTERNAL_PORT,
+    });
+    const internalUrl = `http://127.0.0.1:${ports.INTERNAL_PORT}`;
+    return Object.assign(control, { internalUrl, fleetAddress: `127.0.0.1:${ports.FLEET_PORT}` });
+  }
+
+  #makeGateway(ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>, env: Record<string, string>) {
     const url = `http://127.0.0.1:${ports.PORT}`;
     const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
     const gateway = new DeployedProcess({
@@ -160,8 +193,7 @@ export class Deployment implements AsyncDisposable {
     });
     const rest: Rest = (path, body, init) => restClient({ url, key: this.key })(path, body, init);
     const internalUrl = `http://127.0.0.1:${ports.INTERNAL_PORT}`;
-    const [grpcAddress, fleetAddress] = [`127.0.0.1:${ports.GRPC_PORT}`, `127.0.0.1:${ports.FLEET_PORT}`];
-    return Object.assign(gateway, { url, grpcAddress, fleetAddress, internalUrl, rest });
+    return Object.assign(gateway, { url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`, internalUrl, rest });
   }
 
   async #makeWorker(index: number, env: Record<string, string>): Promise<DeployedWorker> {

@@ -3,8 +3,8 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, Metadata, Server } from "@grpc/grpc-js";
 import {
+  ControlService,
   FileListSchema,
-  GatewayService,
   HeartbeatRequestSchema,
   InputAnswerSchema,
   InputProgressSchema,
@@ -38,7 +38,7 @@ type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
 /** What a fake worker does otherwise than answering at once. */
 export interface FakeWorkerOptions {
-  readonly gateway: string;
+  readonly control: string;
   readonly token: string;
   readonly slots?: number;
   readonly handlers?: Partial<Handlers>;
@@ -57,13 +57,13 @@ export class FakeWorker {
   launchesFail = false;
   readonly #options: FakeWorkerOptions;
   readonly #server = new Server();
-  readonly #gateway: Client;
+  readonly #control: Client;
   #port = 0;
   #beat: NodeJS.Timeout | undefined;
 
   constructor(options: FakeWorkerOptions) {
     this.#options = options;
-    this.#gateway = new Client(options.gateway, credentials.createInsecure());
+    this.#control = new Client(options.control, credentials.createInsecure());
     addGrpcService(
       this.#server,
       WorkerService,
@@ -98,13 +98,13 @@ export class FakeWorker {
       bootId: this.bootId,
       ...changes,
     });
-    const answer = await callUnary(this.#gateway, GatewayService.method.register, request);
+    const answer = await callUnary(this.#control, ControlService.method.register, request);
     this.id = answer.workerId;
     this.secret = answer.workerSecret || this.secret;
     this.incarnation = answer.incarnation;
   }
 
-  /** Sends one heartbeat and ends what the gateway does not want. */
+  /** Sends one heartbeat and ends what the control process does not want. */
   async heartbeat(changes: MessageInitShape<typeof HeartbeatRequestSchema> = {}): Promise<void> {
     const sessions = [...this.held].map(([sessionId, placementEpoch]) => ({ sessionId, placementEpoch }));
     const profiles = [...this.shelved].map(([sessionId, profile]) => ({ sessionId, ...profile }));
@@ -113,8 +113,8 @@ export class FakeWorker {
     const request = create(HeartbeatRequestSchema, { ...told, ...changes });
     const options = { metadata: this.metadata(), timeoutMs: 2_000 };
     const { unwanted, settledProfiles } = await callUnary(
-      this.#gateway,
-      GatewayService.method.heartbeat,
+      this.#control,
+      ControlService.method.heartbeat,
       request,
       options,
     );
@@ -124,7 +124,7 @@ export class FakeWorker {
 
   async report(...events: MessageInitShape<typeof WorkerEventSchema>[]): Promise<void> {
     const request = create(ReportRequestSchema, { incarnation: this.incarnation, events });
-    await callUnary(this.#gateway, GatewayService.method.report, request, { metadata: this.metadata() });
+    await callUnary(this.#control, ControlService.method.report, request, { metadata: this.metadata() });
   }
 
   metadata(): Metadata {
@@ -143,7 +143,7 @@ export class FakeWorker {
   die(): void {
     this.fallSilent();
     this.#server.forceShutdown();
-    this.#gateway.close();
+    this.#control.close();
   }
 
   #handlers(): Handlers {

@@ -27,7 +27,7 @@ export async function startFrontDoor(
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const running = await startSessionsApp({ ...variables, ...env }, options);
   const { app } = running;
-  const gateway = new Gateway(app, app.services);
+  const gateway = new Gateway(app);
   await gateway.start();
   const url = `http://127.0.0.1:${ports.PORT}`;
   const as = (key: string): Rest => restClient({ url, key });

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { databaseUrl, makeClusterDirectory } from "./database.ts";
 import { freePorts } from "./free-port.ts";
 import { recordLog, recordLogFile } from "./logs.ts";
+import { pidOf, type ServiceProcess } from "./processes.ts";
 
-/** A whole service: a gateway with its PostgreSQL and its worker, as `npm start` runs it. */
+/** A whole service with its PostgreSQL and its worker, as `npm start` runs it. */
 export interface Service {
   readonly url: string;
   readonly grpcAddress: string;
@@ -15,10 +16,13 @@ export interface Service {
   readonly dataDir: string;
   /** Address of its database. */
   readonly databaseUrl: string;
-  readonly gateway: ChildProcess;
+  /** What was started, and starts all other processes. */
+  readonly supervisor: ChildProcess;
+  /** Gives the pid of one of its processes. */
+  pidOf(process: ServiceProcess): number;
   /** What it has printed. */
   output(): string;
-  /** Starts the gateway again on the same data and ports, after it has ended; `onPrint` hears all that it has printed. */
+  /** Starts the service again on the same data and ports, after it has ended; `onPrint` hears all that it has printed. */
   restart(env?: Record<string, string>, onPrint?: (printed: string) => void): Promise<Service>;
   /** Ends all of it, and deletes its data. */
   stop(): Promise<void>;
@@ -51,14 +55,14 @@ async function run(
 ): Promise<Service> {
   let printed = "";
   recordLogFile(join(dataDir, "worker.log"));
-  const gateway = spawn(process.execPath, ["gateway/main.ts"], {
+  const supervisor = spawn(process.execPath, ["gateway/main.ts"], {
     env: { ...serviceEnv(dataDir), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   await new Promise<void>((resolve, reject) => {
     const fail = (why: string): void => reject(new Error(`the service ${why}:\n${printed}`));
     const deadline = setTimeout(() => fail(`was not ready within ${startMs} ms`), startMs);
-    gateway.once("exit", (code) => fail(`ended with ${code}`));
+    supervisor.once("exit", (code) => fail(`ended with ${code}`));
     const hear = (text: Buffer): void => {
       printed += text.toString();
       recordLog(text.toString());
@@ -68,11 +72,14 @@ async function run(
         resolve();
       }
     };
-    gateway.stdout?.on("data", hear);
-    gateway.stderr?.on("data", hear);
+    supervisor.stdout?.on("data", hear);
+    supervisor.stderr?.on("data", hear);
   });
   // Nobody asks for such an end (130 is that of a second signal), and what was printed says why it came.
-  gateway.once("exit", (code) => code && code !== 130 && console.error(`the gateway ended with ${code}:\n${printed}`));
+  supervisor.once(
+    "exit",
+    (code) => code && code !== 130 && console.error(`the service ended with ${code}:\n${printed}`),
+  );
   return {
     url: `http://127.0.0.1:${ports.PORT}`,
     grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,
@@ -80,11 +87,12 @@ async function run(
     key: (await readFile(join(dataDir, "dev-api-key"), "utf8")).trim(),
     dataDir,
     databaseUrl: databaseUrl(join(dataDir, "postgres", "run")),
-    gateway,
+    supervisor,
+    pidOf: (process) => pidOf(dataDir, process),
     output: () => printed,
     restart: (more = {}, onPrint) => run(dataDir, { ...env, ...more }, ports, onPrint),
     stop: async () => {
-      await end(gateway);
+      await end(supervisor);
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -51,8 +51,8 @@ export async function startSessionsApp(
     sessions,
     pass: clock.advance,
     async worker(options = {}) {
-      const gateway = config.embedded ? `unix:${directory}/fleet.sock` : `127.0.0.1:${app.fleet.port}`;
-      const worker = new FakeWorker({ gateway, token, ...options });
+      const control = config.embedded ? `unix:${directory}/fleet.sock` : `127.0.0.1:${app.fleet?.port}`;
+      const worker = new FakeWorker({ control, token, ...options });
       workers.push(worker);
       await worker.start();
       return worker;

@@ -14,7 +14,7 @@ import { type Service, serviceEnv } from "./service.ts";
 import type { NotedService, SitePorts } from "./warm-services.ts";
 
 /** What a file may know of a service that it shares: nothing that it could end, and a key of an account of its own. */
-export type WarmService = Omit<Service, "gateway" | "output" | "restart">;
+export type WarmService = Omit<Service, "supervisor" | "pidOf" | "output" | "restart">;
 
 /** A shared service, with what its pages may reach: the fixture site, and sites that the file starts on two ports. */
 export interface Borrowed {
@@ -49,7 +49,7 @@ async function start(sitePorts: SitePorts): Promise<NotedService> {
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const reachable = sitePorts.flatMap((port) => [`127.0.0.1:${port}`, `localhost:${port}`]);
   const log = await open(logOf(dataDir), "w");
-  const gateway = spawn(process.execPath, ["gateway/main.ts"], {
+  const supervisor = spawn(process.execPath, ["gateway/main.ts"], {
     env: {
       ...serviceEnv(dataDir),
       ...variables,
@@ -59,12 +59,18 @@ async function start(sitePorts: SitePorts): Promise<NotedService> {
     detached: true,
     stdio: ["ignore", log.fd, log.fd],
   });
-  gateway.unref();
+  supervisor.unref();
   await log.close();
-  return { pid: gateway.pid ?? 0, dataDir, ports };
+  return { pid: supervisor.pid ?? 0, dataDir, ports };
 }
 
 const logOf = (dataDir: string): string => join(dataDir, "service.log");
+
+/** Says whether a process of a service had to be started again. */
+async function hasRestarted(internalUrl: string): Promise<boolean> {
+  const metrics = await (await fetch(`${internalUrl}/metrics`)).text();
+  return /^pilothouse_process_restarts_total\{.* [1-9]/m.test(metrics);
+}
 
 /** Makes an account on a service for the time of a file. */
 async function enter({ dataDir, ports }: NotedService): Promise<WarmService> {
@@ -92,7 +98,8 @@ async function enter({ dataDir, ports }: NotedService): Promise<WarmService> {
         for (const { id } of body.data) await rest(`/v1/sessions/${id}`, undefined, { method: "DELETE" });
       }
       watchForSecrets((await printed()).slice(before));
-      if (!(await isReady())) throw new Error(`the service has not outlived this file:\n${await printed()}`);
+      if (!(await isReady()) || (await hasRestarted(internalUrl)))
+        throw new Error(`the service has not outlived this file:\n${await printed()}`);
     },
   };
 }

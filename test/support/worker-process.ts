@@ -28,7 +28,7 @@ export function startWorkerProcess(app: App, env: Record<string, string> = {}, c
     env: {
       ...process.env,
       DATA_DIR: dataDir,
-      GATEWAYS: `unix:${join(dataDir, "fleet.sock")}`,
+      CONTROL: `unix:${join(dataDir, "fleet.sock")}`,
       WORKER_LISTEN: socket,
       WORKER_ADDRESS: socket,
       WORKER_TOKEN: workerToken,

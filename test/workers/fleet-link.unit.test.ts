@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { Server } from "@grpc/grpc-js";
 import { expect, onTestFinished, test } from "vitest";
 import {
-  GatewayService,
+  ControlService,
   type HeartbeatRequest,
   HeartbeatResponseSchema,
   Isolation,
@@ -19,9 +19,9 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
 import { addGrpcService, listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
+import { ControlCaller } from "../../workers/fleet/control-caller.ts";
+import { ControlRound } from "../../workers/fleet/control-round.ts";
 import { FleetLink } from "../../workers/fleet/fleet-link.ts";
-import { GatewayCaller } from "../../workers/fleet/gateway-caller.ts";
-import { GatewayRound } from "../../workers/fleet/gateway-round.ts";
 import { IdentityFile } from "../../workers/fleet/identity.ts";
 import { ReportSender } from "../../workers/fleet/report-sender.ts";
 import type { Placement } from "../../workers/reports/placement.ts";
@@ -31,7 +31,7 @@ import type { SessionTable } from "../../workers/session/session-table.ts";
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** A gateway that speaks the real protocol and does what a test tells it. */
-class TestGateway {
+class TestControl {
   readonly registrations: RegisterRequest[] = [];
   readonly heartbeats: HeartbeatRequest[] = [];
   readonly events: WorkerEvent[] = [];
@@ -49,7 +49,7 @@ class TestGateway {
     };
     addGrpcService(
       this.#server,
-      GatewayService,
+      ControlService,
       {
         register: async (_call, request) => {
           this.registrations.push(request);
@@ -104,7 +104,7 @@ async function setUp(gateways: readonly string[]) {
   const fates: string[] = [];
   const make = () => {
     const link = new FleetLink({
-      gateways: new GatewayCaller(new GatewayRound(gateways), undefined),
+      control: new ControlCaller(new ControlRound(gateways), undefined),
       token: "token-of-16-chars",
       identityFile,
       describe: () => ({
@@ -131,7 +131,7 @@ async function setUp(gateways: readonly string[]) {
 }
 
 test("registers, keeps its identity to itself, and comes back as itself", async () => {
-  const gateway = new TestGateway();
+  const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   const { directory, make } = await setUp([await gateway.start("127.0.0.1:0")]);
   const first = make();
@@ -148,11 +148,11 @@ test("registers, keeps its identity to itself, and comes back as itself", async 
   expect(gateway.registrations[1]?.bootId).not.toBe(gateway.registrations[0]?.bootId);
 });
 
-test("reports events in order until they are acknowledged, also to the next gateway on the same socket", async () => {
+test("reports events in order until they are acknowledged, also to the next control process on the same socket", async () => {
   const directory = await mkdtemp(join(tmpdir(), "fleet-socket-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const address = `unix:${join(directory, "fleet.sock")}`;
-  const first = new TestGateway();
+  const first = new TestControl();
   await first.start(address);
   const { reports, make } = await setUp([address]);
   const link = make();
@@ -162,7 +162,7 @@ test("reports events in order until they are acknowledged, also to the next gate
   const placement = { sessionId: "ses_1", placementEpoch: 1n };
   reports.append(placement, { case: "challengeGone", value: {} });
   reports.append(placement, { case: "ended", value: { reason: SessionEndedReason.IDLE, detail: "idle" } });
-  const second = new TestGateway();
+  const second = new TestControl();
   onTestFinished(() => second.stop());
   await second.start(address);
   await expect.poll(() => second.events.length).toBe(2);
@@ -173,7 +173,7 @@ test("reports events in order until they are acknowledged, also to the next gate
 });
 
 test("loses no report when it is stopped while one is on its way", async () => {
-  const gateway = new TestGateway();
+  const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   const { reports, make } = await setUp([await gateway.start("127.0.0.1:0")]);
   const link = make();
@@ -189,8 +189,8 @@ test("loses no report when it is stopped while one is on its way", async () => {
   expect(gateway.events.map(({ sequence }) => sequence)).toEqual(sequences);
 });
 
-test("ends the sessions that a gateway does not want", async () => {
-  const gateway = new TestGateway();
+test("ends the sessions that a control process does not want", async () => {
+  const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   gateway.unwanted = [{ sessionId: "ses_1", placementEpoch: 1n }];
   const { sessions, make } = await setUp([await gateway.start("127.0.0.1:0")]);
@@ -204,7 +204,7 @@ test("ends the sessions that a gateway does not want", async () => {
 });
 
 test("ends all sessions when no heartbeat has been accepted for a lease", async () => {
-  const gateway = new TestGateway();
+  const gateway = new TestControl();
   const { sessions, fates, make } = await setUp([await gateway.start("127.0.0.1:0", 500)]);
   sessions.held = [{ sessionId: "ses_1", placementEpoch: 1n }];
   await make().start();
@@ -215,7 +215,7 @@ test("ends all sessions when no heartbeat has been accepted for a lease", async 
 });
 
 test("goes to another gateway when one does not answer", async () => {
-  const gateway = new TestGateway();
+  const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   const { make } = await setUp(["127.0.0.1:9", await gateway.start("127.0.0.1:0")]);
   await make().start();
@@ -223,7 +223,7 @@ test("goes to another gateway when one does not answer", async () => {
 });
 
 test("goes on with another gateway when its own dies, as the same worker and with its sessions", async () => {
-  const [first, second] = [new TestGateway(), new TestGateway()];
+  const [first, second] = [new TestControl(), new TestControl()];
   onTestFinished(() => second.stop());
   const { sessions, reports, fates, make } = await setUp([
     await first.start("127.0.0.1:0", 8_000),
@@ -243,7 +243,7 @@ test("goes on with another gateway when its own dies, as the same worker and wit
 });
 
 test("says that another process runs in its name", async () => {
-  const gateway = new TestGateway();
+  const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   gateway.refusal = fail("conflict");
   const { fates, make } = await setUp([await gateway.start("127.0.0.1:0")]);

@@ -87,7 +87,7 @@ async function startLink(answer: (timeoutMs: number) => Promise<void>): Promise<
     return create(HeartbeatResponseSchema);
   };
   const link = new FleetLink({
-    gateways: { call, close: async () => undefined },
+    control: { call, close: async () => undefined },
     token: "token-of-16-chars",
     identityFile: { read: async () => undefined, write: async () => undefined },
     describe: () => ({ address: "127.0.0.1:1", runtimes: [], slots: 1, isolation: Isolation.FLAGS }),
@@ -183,7 +183,7 @@ test.each(Object.entries(rows))("%s bounds the wait for an answer that does not 
 });
 
 test("the process exits when its worker does not stop in time", async () => {
-  vi.stubEnv("GATEWAYS", "unix:/nonexistent/fleet.sock");
+  vi.stubEnv("CONTROL", "unix:/nonexistent/fleet.sock");
   vi.stubEnv("WORKER_LISTEN", "unix:/nonexistent/worker.sock");
   vi.stubEnv("WORKER_TOKEN", "token-of-16-chars");
   vi.stubEnv("LOG_LEVEL", "error");

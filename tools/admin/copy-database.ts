@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { migrations } from "../../src/features.ts";
+import { migrations } from "../../src/migrations.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { copyDatabase, isMigrated } from "../../src/platform/postgres/copy-database.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
-import { createGatewayLock } from "../../src/platform/postgres/gateway-lock.ts";
+import { createLoneLock } from "../../src/platform/postgres/lone-lock.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import type { AdminCommand } from "./command.ts";
 import { embeddedDirectory } from "./operator.ts";
@@ -22,7 +22,7 @@ export const copyEmbedded: AdminCommand = {
     const log = createLog("warn");
     const dataDir = embeddedDirectory(env);
     const embedded = createEmbeddedPostgres(dataDir, log);
-    const lock = createGatewayLock(embedded.target, log, () => undefined);
+    const lock = createLoneLock(embedded.target, log, () => undefined);
     await using stack = new AsyncDisposableStack();
     const to = openDatabase({ url }, log, 1);
     stack.defer(() => to.close());

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { findAccounts, type NamedAccount } from "../../src/accounts/store.ts";
 import { createAuditLog } from "../../src/audit/audit-log.ts";
 import type { AuditLog } from "../../src/call.ts";
-import { migrations } from "../../src/features.ts";
+import { migrations } from "../../src/migrations.ts";
 import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { dataDirectory } from "../../src/platform/data-directory.ts";

@@ -68,7 +68,7 @@ async function insertEntries(query: Query, time: string, entries: number): Promi
 
 /** Reads for so many seconds. */
 async function readSlowly(client: Client, service: Service, seconds: number): Promise<Row> {
-  const gateway = service.gateway.pid ?? 0;
+  const gateway = service.pidOf("gateway");
   await drain(await client.open("GET", path), { seconds: warmSeconds, bytesPerSecond: Number.POSITIVE_INFINITY });
   await delay(settleMs);
   const before = pssBytes(gateway);

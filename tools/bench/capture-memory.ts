@@ -56,7 +56,7 @@ export const captureMemory: Bench = {
 };
 
 async function readSlowly(client: Client, service: Service, url: string): Promise<SlowRead> {
-  const gateway = service.gateway.pid ?? 0;
+  const gateway = service.pidOf("gateway");
   const quick = await beginCapture(client, url, {});
   const quickSeconds = await secondsOf(() => drain(quick.response, Number.POSITIVE_INFINITY));
   await client.destroy(quick.session);

@@ -33,7 +33,7 @@ export const endToEnd: Bench = {
     try {
       using client = new Client(service);
       const sides: Sides = { ours: serviceSession(client, site.formUrl), ...bare };
-      return [...(await compareRates(sides, scale)), ...(await compareCpu(sides, service.gateway.pid ?? 0, scale))];
+      return [...(await compareRates(sides, scale)), ...(await compareCpu(sides, service.supervisor.pid ?? 0, scale))];
     } finally {
       await warm.kill();
       await service.stop();

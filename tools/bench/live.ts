@@ -8,7 +8,7 @@ import { type Rest, restClient } from "../../test/support/rest.ts";
 import { startService } from "../../test/support/service.ts";
 import { atLeastVerdict, type Bench, boundVerdict, type Row, type Scale } from "./bench.ts";
 import { readClock, takeSight } from "./clock-page.ts";
-import { commandOf, hostBusyMs, readTree, treeCpuMs, treePssBytes } from "./processes.ts";
+import { hostBusyMs, readTree, treeCpuMs, treePssBytes } from "./processes.ts";
 import { median, percentile, spread } from "./samples.ts";
 import { startSite } from "./site.ts";
 
@@ -55,8 +55,13 @@ async function measure(way: Way, viewers: Browser, env: Record<string, string>, 
   // Each session's browser is launched for it: so it is known whose it is.
   const service = await startService({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "0", ...env });
   try {
-    const worker = readTree(service.gateway.pid ?? 0).find(({ pid }) => commandOf(pid).includes("workers/main.ts"));
-    const scene = { way, viewers, clockUrl: site.clockUrl, rest: restClient(service), workerPid: worker?.pid ?? 0 };
+    const scene = {
+      way,
+      viewers,
+      clockUrl: site.clockUrl,
+      rest: restClient(service),
+      workerPid: service.pidOf("worker"),
+    };
     return [...(await whileWatched(scene, scale)), ...(await onceLeft(scene, scale))];
   } finally {
     await service.stop();

@@ -38,7 +38,7 @@ async function measureService(host: string, url: string, more: number): Promise<
   try {
     using client = new Client(service);
     const begin = async () => client.post(`${await client.create()}/navigate`, { url });
-    return await marginal(begin, () => treePssBytes(service.gateway.pid ?? 0), more);
+    return await marginal(begin, () => treePssBytes(service.supervisor.pid ?? 0), more);
   } finally {
     await service.stop();
   }

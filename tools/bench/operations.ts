@@ -191,10 +191,10 @@ function makeInteractions(interact: (action: object) => () => Promise<unknown>, 
 
 async function measure({ name, bar, ours, bare }: Operation, runtime: string, { service, scale }: Stage): Promise<Row> {
   const cpu = { ours: 0, bare: 0 };
-  const gateway = service.gateway.pid ?? 0;
-  const ourCpu = () => treeCpuMs(gateway);
+  const tree = service.supervisor.pid ?? 0;
+  const ourCpu = () => treeCpuMs(tree);
   // The service is a child of this process as the other browser is.
-  const bareCpu = () => treeCpuMs(process.pid) - treeCpuMs(gateway);
+  const bareCpu = () => treeCpuMs(process.pid) - treeCpuMs(tree);
   const counted =
     (side: "ours" | "bare", read: () => number, measure: Measure): Measure =>
     async () => {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Service, startService } from "../../test/support/service.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { Client } from "./client.ts";
-import { commandOf, ownCpuMs, readTree, treeCpuMs } from "./processes.ts";
+import { ownCpuMs, treeCpuMs } from "./processes.ts";
 import { median } from "./samples.ts";
 import { serviceSession } from "./session-run.ts";
 import { startSite } from "./site.ts";
@@ -26,7 +26,7 @@ interface PartTimes {
 export const outsideCpu: Bench = {
   name: "outside-cpu",
   title:
-    "CPU of a session (create + navigate + screenshot + destroy) outside the browser: gateway, worker with relay, PostgreSQL",
+    "CPU of a session (create + navigate + screenshot + destroy) outside the browser: gateway with control process and supervisor, worker with relay, PostgreSQL",
   async run(scale): Promise<Row[]> {
     await using site = await startSite();
     const service = await startService({ EGRESS_ALLOW: site.host });
@@ -89,15 +89,10 @@ async function spentDuring(read: () => PartTimes, work: () => Promise<unknown>):
 }
 
 /** Browsers are the worker's children, so of the worker only its own time counts; of PostgreSQL its children's too. */
-function partReader({ gateway }: Service): () => PartTimes {
-  const root = gateway.pid ?? 0;
-  const children = readTree(root).filter(({ parent }) => parent === root);
-  const childWith = (text: string): number => {
-    const found = children.find(({ pid }) => commandOf(pid).includes(text));
-    if (!found) throw new Error(`the gateway has no child ${text}`);
-    return found.pid;
-  };
-  const worker = childWith("workers/main.ts");
-  const postgres = childWith("bin/postgres");
-  return () => ({ gateway: ownCpuMs(root), worker: ownCpuMs(worker), postgres: treeCpuMs(postgres) });
+function partReader(service: Service): () => PartTimes {
+  const [supervisor, control, gateway] = (["supervisor", "control", "gateway"] as const).map(service.pidOf);
+  const [worker, postgres] = [service.pidOf("worker"), service.pidOf("postgres")];
+  const ours = [supervisor, control, gateway].filter((pid) => pid !== undefined);
+  const sum = (): number => ours.reduce((total, pid) => total + ownCpuMs(pid), 0);
+  return () => ({ gateway: sum(), worker: ownCpuMs(worker), postgres: treeCpuMs(postgres) });
 }

@@ -35,7 +35,7 @@ async function startGateway(): Promise<ServerReady> {
   });
   const bucket: Limits["bucket"] = (...named) => ({ ...app.limits.bucket(...named), ...room });
   const roomy = { ...app, limits: { ...app.limits, bucket } };
-  const gateway = new Gateway(roomy, [sessions]);
+  const gateway = new Gateway(roomy, { services: [sessions] });
   process.once("disconnect", async () => {
     await gateway.stop();
     await app.stop();

@@ -52,11 +52,6 @@ export function ownCpuMs(pid: number): number {
   return found.ownMs;
 }
 
-/** The command line of a process, empty when it has gone. */
-export function commandOf(pid: number): string {
-  return readText(`/proc/${pid}/cmdline`)?.replaceAll("\0", " ") ?? "";
-}
-
 /** Bytes of a process in memory, of shared pages its share (PSS); 0 when it has gone. */
 export function pssBytes(pid: number): number {
   const match = /^Pss:\s+(\d+) kB$/m.exec(readText(`/proc/${pid}/smaps_rollup`) ?? "");

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { Metadata } from "@grpc/grpc-js";
 import {
-  GatewayService,
+  ControlService,
   HeartbeatRequestSchema,
   type Isolation,
   RegisterRequestSchema,
@@ -14,10 +14,10 @@ import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { Log } from "../log.ts";
 import type { ProfileShelf } from "../profiles/profile-shelf.ts";
 import type { SessionTable } from "../session/session-table.ts";
-import type { GatewayCaller, GatewayMethod } from "./gateway-caller.ts";
+import type { ControlCaller, ControlMethod } from "./control-caller.ts";
 import { hashSecret, type Identity, type IdentityFile } from "./identity.ts";
 
-/** Milliseconds. A call fails well before the lease of 8 s is over, so that another gateway can be asked. */
+/** Milliseconds. A call fails well before the lease of 8 s is over, so that another control process can be asked. */
 const times = { heartbeat: 2_000, call: 2_000, retry: 300, handOver: 3_000 };
 
 /** What a worker tells of itself. */
@@ -30,13 +30,13 @@ export interface WorkerDescription {
 }
 
 /**
- * Why a worker is of no use any more: no gateway has accepted a heartbeat for a lease, and its sessions were ended; or
+ * Why a worker is of no use any more: no control process has accepted a heartbeat for a lease, and its sessions were ended; or
  * another process runs in its name.
  */
 export type WorkerFate = "lease lost" | "superseded";
 
 export interface FleetLinkOptions {
-  readonly gateways: GatewayCaller;
+  readonly control: ControlCaller;
   readonly token: string;
   readonly identityFile: IdentityFile;
   readonly describe: () => WorkerDescription;
@@ -51,7 +51,7 @@ interface Lease {
   readonly incarnation: bigint;
 }
 
-/** Keeps a worker known to the gateways: registers, renews the lease, ends what the worker must not have. */
+/** Keeps a worker known to the control processes: registers, renews the lease, ends what the worker must not have. */
 export class FleetLink {
   readonly #options: FleetLinkOptions;
   /** Random per start of the process: a registration sent twice is one incarnation. */
@@ -59,10 +59,10 @@ export class FleetLink {
   readonly #stopping = new AbortController();
   #identity: Identity | undefined;
   #lease: Lease | undefined;
-  /** How long the worker may go without an accepted heartbeat, as the last gateway said. */
+  /** How long the worker may go without an accepted heartbeat, as the last control process said. */
   #leaseMs = 8_000;
   #acceptedAt = performance.now();
-  /** No gateway answers, and that has been said. */
+  /** No control process answers, and that has been said. */
   #isSilent = false;
   #running: Promise<void> = Promise.resolve();
 
@@ -81,12 +81,12 @@ export class FleetLink {
     return this.#identity && hashSecret(this.#identity.workerSecret);
   }
 
-  /** A gateway knows the worker, and its lease is good. */
+  /** A control process knows the worker, and its lease is good. */
   get isRegistered(): boolean {
     return this.#lease !== undefined;
   }
 
-  /** Tells a gateway at once what has changed, such as that the worker drains. */
+  /** Tells a control process at once what has changed, such as that the worker drains. */
   async sayNow(): Promise<void> {
     await this.#heartbeat();
   }
@@ -103,12 +103,12 @@ export class FleetLink {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
-    await this.#options.gateways.close();
+    await this.#options.control.close();
   }
 
-  /** Asks a gateway in the name of the registered worker; undefined when there is no registration, or no answer. */
+  /** Asks a control process in the name of the registered worker; undefined when there is no registration, or no answer. */
   async ask<I extends DescMessage, O extends DescMessage>(
-    method: GatewayMethod<I, O>,
+    method: ControlMethod<I, O>,
     makeRequest: (incarnation: bigint) => MessageShape<I>,
   ): Promise<MessageShape<O> | undefined> {
     if (!this.#lease || !this.#identity) return undefined;
@@ -117,7 +117,7 @@ export class FleetLink {
     metadata.set(fleetMetadata.workerSecret, this.#identity.workerSecret);
     const request = makeRequest(this.#lease.incarnation);
     try {
-      return await this.#options.gateways.call(method, request, { metadata, timeoutMs: times.call });
+      return await this.#options.control.call(method, request, { metadata, timeoutMs: times.call });
     } catch (thrown) {
       this.#onFailure(thrown);
       return undefined;
@@ -134,7 +134,7 @@ export class FleetLink {
   }
 
   async #register(): Promise<void> {
-    const { token, describe, log, identityFile, gateways } = this.#options;
+    const { token, describe, log, identityFile, control } = this.#options;
     const { runtimes, ...rest } = describe();
     const request = create(RegisterRequestSchema, {
       ...rest,
@@ -143,25 +143,26 @@ export class FleetLink {
       bootId: this.#bootId,
       ...this.#identity,
     });
-    const answer = await gateways.call(GatewayService.method.register, request, { timeoutMs: times.call });
+    const answer = await control.call(ControlService.method.register, request, { timeoutMs: times.call });
     const { workerId, incarnation, leaseMs } = answer;
     const workerSecret = answer.workerSecret || this.#identity?.workerSecret;
-    if (workerSecret === undefined) throw new Error("a gateway took the worker for one that has a secret already");
+    if (workerSecret === undefined)
+      throw new Error("a control process took the worker for one that has a secret already");
     this.#identity = { workerId, workerSecret };
     await identityFile.write(this.#identity);
-    log.info({ workerId, incarnation: Number(incarnation) }, "registered with a gateway");
+    log.info({ workerId, incarnation: Number(incarnation) }, "registered with a control process");
     this.#leaseMs = leaseMs;
     this.#acceptedAt = performance.now();
     this.#lease = { incarnation };
   }
 
-  /** Says whether a gateway has accepted it. */
+  /** Says whether a control process has accepted it. */
   async #heartbeat(): Promise<boolean> {
     const { sessions, profiles, log } = this.#options;
     const waiting = (await profiles?.pending()) ?? [];
     const held = sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch }));
     const sentAt = performance.now();
-    const answer = await this.ask(GatewayService.method.heartbeat, (incarnation) =>
+    const answer = await this.ask(ControlService.method.heartbeat, (incarnation) =>
       create(HeartbeatRequestSchema, {
         incarnation,
         draining: sessions.isDraining,
@@ -174,9 +175,9 @@ export class FleetLink {
     if (!answer) return false;
     this.#acceptedAt = sentAt;
     this.#isSilent = false;
-    log.debug({ sessions: held.map(({ sessionId }) => sessionId) }, "a gateway has accepted a heartbeat");
+    log.debug({ sessions: held.map(({ sessionId }) => sessionId) }, "a control process has accepted a heartbeat");
     for (const placement of answer.unwanted) {
-      log.info({ session: placement.sessionId }, "a gateway does not want this session any more");
+      log.info({ session: placement.sessionId }, "a control process does not want this session any more");
       sessions.destroy(placement);
     }
     for (const placement of answer.settledProfiles) await profiles?.drop(placement);
@@ -197,13 +198,16 @@ export class FleetLink {
     const { sessions, log, onFate } = this.#options;
     this.#lease = undefined;
     this.#acceptedAt = performance.now();
-    log.error({ sessions: sessions.held.length }, "no gateway has accepted a heartbeat for a lease: all sessions end");
+    log.error(
+      { sessions: sessions.held.length },
+      "no control process has accepted a heartbeat for a lease: all sessions end",
+    );
     await sessions.endAll(SessionEndedReason.WORKER_LOST);
     onFate("lease lost");
   }
 
   #onFailure(thrown: unknown): void {
-    const { log, onFate, gateways } = this.#options;
+    const { log, onFate, control } = this.#options;
     if (this.#stopping.signal.aborted) return;
     const failure = statusToFailure(thrown);
     if (failure.slug === "conflict") {
@@ -214,10 +218,13 @@ export class FleetLink {
       // Registered with a database that is no more: the worker starts anew, as another one.
       if (this.#lease === undefined) this.#identity = undefined;
       this.#lease = undefined;
-      log.warn({ err: failure.message }, "a gateway does not know this worker");
+      log.warn({ err: failure.message }, "a control process does not know this worker");
     } else if (!this.#isSilent) {
       this.#isSilent = true;
-      log.warn({ err: failure.message, gateway: gateways.called }, "a gateway did not answer; the next one is asked");
+      log.warn(
+        { err: failure.message, control: control.called },
+        "a control process did not answer; the next one is asked",
+      );
     }
   }
 }

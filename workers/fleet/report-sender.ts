@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
-import { GatewayService, ReportRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { ControlService, ReportRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
@@ -8,7 +8,7 @@ import type { FleetLink } from "./fleet-link.ts";
 /** How often it is looked for reports, in milliseconds. */
 const lookMs = 100;
 
-/** Sends reports to a gateway, in their order, one batch at a time. */
+/** Sends reports to a control process, in their order, one batch at a time. */
 export class ReportSender {
   readonly #reports: Reports;
   readonly #link: FleetLink;
@@ -24,7 +24,7 @@ export class ReportSender {
     this.#running = this.#run();
   }
 
-  /** Sends what is left; what no gateway takes at the first try is lost with the process. */
+  /** Sends what is left; what no control process takes at the first try is lost with the process. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -39,13 +39,13 @@ export class ReportSender {
     }
   }
 
-  /** Sends until nothing waits, or no gateway takes it. */
+  /** Sends until nothing waits, or no control process takes it. */
   async #sendAll(): Promise<void> {
     for (;;) {
       const events = [...this.#reports.batch];
       const last = events.at(-1);
       if (!last) return;
-      const answer = await this.#link.ask(GatewayService.method.report, (incarnation) =>
+      const answer = await this.#link.ask(ControlService.method.report, (incarnation) =>
         create(ReportRequestSchema, { incarnation, events, sentAt: timestampNow() }),
       );
       if (!answer) return;

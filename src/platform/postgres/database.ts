@@ -57,6 +57,8 @@ export interface Database extends Queryable {
    */
   transaction<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
   migrate(migrations: Migrations): Promise<void>;
+  /** Reads the names of the migrations that have been run. */
+  appliedMigrations(): Promise<ReadonlySet<string>>;
   close(): Promise<void>;
 }
 
@@ -72,7 +74,7 @@ export function connectionOptions(target: DatabaseTarget): pg.ClientConfig {
   };
 }
 
-/** The same for migrations: a gateway that starts waits for another that migrates, and a new index may take its time. */
+/** The same for migrations: a process that starts waits for another that migrates, and a new index may take its time. */
 const migrationTimeouts = {
   ...timeouts,
   statement: 600_000,
@@ -126,6 +128,12 @@ function rethrow(error: unknown): never {
   throw fail("internal", {}, { detail, retryAfter: 1, cause: new DatabaseAway(error) });
 }
 
+/** SQLSTATE of a table that does not exist: nothing was migrated so far. */
+function rethrowUnlessNew(error: unknown): { rows: [] } {
+  if (error instanceof pg.DatabaseError && error.code === "42P01") return { rows: [] };
+  return rethrow(error);
+}
+
 /** Opens a pool; connects when it is first used. */
 export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Database {
   const pool = createPool(target, log, size);
@@ -139,6 +147,10 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
       return rows;
     },
     migrate: (migrations) => migrate(target, log, migrations),
+    async appliedMigrations() {
+      const { rows } = await pool.query<{ name: string }>("select name from kysely_migration").catch(rethrowUnlessNew);
+      return new Set(rows.map(({ name }) => name));
+    },
     async close() {
       await sql.destroy();
       // Kysely ends only a pool that it has used itself.

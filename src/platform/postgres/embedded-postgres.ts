@@ -24,6 +24,12 @@ const times = {
 /** What the server says when processes of a killed predecessor still hold its directory. */
 const stillHeld = /lock file "postmaster\.pid" already exists|pre-existing shared memory block/;
 
+/** Where the server below a data directory is reached. */
+export const embeddedTarget = (dataDir: string) => ({
+  socketDirectory: join(dataDir, "postgres", "run"),
+  user: "postgres",
+});
+
 /** A PostgreSQL server of our own, on a unix socket alone. */
 export interface EmbeddedPostgres {
   readonly target: DatabaseTarget;
@@ -51,7 +57,7 @@ class Server implements SupervisedProgram {
   readonly name = "PostgreSQL";
   readonly endingSteps = endingSteps;
   readonly logFile: string;
-  readonly target: DatabaseTarget;
+  readonly target: ReturnType<typeof embeddedTarget>;
   readonly #home: string;
   readonly #data: string;
   readonly #sockets: string;
@@ -59,12 +65,12 @@ class Server implements SupervisedProgram {
   readonly #extraSettings: Readonly<Record<string, string>>;
 
   constructor(dataDir: string, extraSettings: Readonly<Record<string, string>>) {
+    this.target = embeddedTarget(dataDir);
     this.#extraSettings = extraSettings;
     this.#home = join(dataDir, "postgres");
     this.#data = join(this.#home, "data");
-    this.#sockets = join(this.#home, "run");
+    this.#sockets = this.target.socketDirectory;
     this.logFile = join(this.#home, "postgres.log");
-    this.target = { socketDirectory: this.#sockets, user: "postgres" };
   }
 
   async #makeDirectories(): Promise<void> {

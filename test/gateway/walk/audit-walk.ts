@@ -31,7 +31,7 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
   beforeAll(async () => {
     gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
     worker = new FakeWorker({
-      gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`,
+      control: `unix:${gateway.app.config.dataDir}/fleet.sock`,
       token: workerToken,
       slots: 90,
     });

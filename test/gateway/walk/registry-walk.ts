@@ -107,7 +107,7 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
   beforeAll(async () => {
     gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
     worker = new FakeWorker({
-      gateway: `unix:${gateway.app.config.dataDir}/fleet.sock`,
+      control: `unix:${gateway.app.config.dataDir}/fleet.sock`,
       token: workerToken,
       slots: 50,
     });

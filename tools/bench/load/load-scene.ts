@@ -40,7 +40,7 @@ export class LoadScene {
 
   get pids(): { readonly gateway: number; readonly worker: number; readonly postgres: number } {
     return {
-      gateway: this.service.gateway.pid ?? 0,
+      gateway: this.service.pidOf("gateway"),
       worker: this.#readPid("worker.pid"),
       postgres: this.#readPid("postgres/data/postmaster.pid"),
     };
@@ -74,7 +74,7 @@ export class LoadScene {
   /** Slots that PostgreSQL counts as taken, as the last sweep has seen them. */
   async heldSlots(): Promise<number> {
     const text = await (await fetch(`${this.service.internalUrl}/metrics`)).text();
-    return Number(/^pilothouse_slots\{state="held"\} (\d+)/m.exec(text)?.[1] ?? Number.NaN);
+    return Number(/^pilothouse_slots\{state="held",.*\} (\d+)/m.exec(text)?.[1] ?? Number.NaN);
   }
 
   /** Finds the processes of a session's browser: what it downloads lies with the files of its own slot. */

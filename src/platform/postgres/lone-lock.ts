@@ -4,25 +4,25 @@ import type { Log } from "../log.ts";
 import { StartRefused } from "../start-refused.ts";
 import { connectionOptions, type DatabaseTarget } from "./database.ts";
 
-/** The pair of numbers of the advisory lock: "pilo", and 1 for the lone gateway. */
+/** The pair of numbers of the advisory lock: "pilo", and 1 for a service on one machine. */
 const lockKey = [0x70696c6f, 1] as const;
 
-/** Milliseconds: a killed gateway's connection, and with it its lock, is gone well within this. */
+/** Milliseconds: a killed service's connection, and with it its lock, is gone well within this. */
 const patience = 3_000;
 const retryEvery = 100;
 
-/** The right to be the only gateway of a database, held by a connection of its own. */
-export interface GatewayLock {
-  /** Takes the lock; throws when another gateway has it. */
+/** The right to be the only service of a database, held by a connection of its own. */
+export interface LoneLock {
+  /** Takes the lock; throws when another service has it. */
   take(): Promise<void>;
   release(): Promise<void>;
 }
 
 /**
  * Makes the lock. When its connection breaks (PostgreSQL restarts) it is taken again as soon as that is possible, and
- * `onLost` is called if another gateway was faster.
+ * `onLost` is called if another service was faster.
  */
-export function createGatewayLock(target: DatabaseTarget, log: Log, onLost: () => void): GatewayLock {
+export function createLoneLock(target: DatabaseTarget, log: Log, onLost: () => void): LoneLock {
   let holder: pg.Client | undefined;
   let released = false;
 
@@ -62,7 +62,7 @@ export function createGatewayLock(target: DatabaseTarget, log: Log, onLost: () =
       const taken = await takeWithin(patience).catch(() => undefined);
       if (taken) return;
       if (taken === false && !released) {
-        log.fatal("another gateway has taken the database");
+        log.fatal("another service has taken the database");
         onLost();
         return;
       }
@@ -74,7 +74,7 @@ export function createGatewayLock(target: DatabaseTarget, log: Log, onLost: () =
     async take() {
       if (await takeWithin(patience)) return;
       throw new StartRefused(
-        "another gateway uses this database: give each DATA_DIR and DATABASE_URL to one gateway, or set REDIS_URL on all",
+        "another service uses this database: give each DATA_DIR and DATABASE_URL to one, or set REDIS_URL on all processes",
       );
     },
     async release() {

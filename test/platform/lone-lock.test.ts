@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createGatewayLock } from "../../src/platform/postgres/gateway-lock.ts";
+import { createLoneLock } from "../../src/platform/postgres/lone-lock.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
 
@@ -7,7 +7,7 @@ test("the lock is not kept from its gateway by a connection of its own whose ans
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
   const fates: string[] = [];
-  const lock = createGatewayLock({ url: between.url }, silentLog, () => fates.push("lost"));
+  const lock = createLoneLock({ url: between.url }, silentLog, () => fates.push("lost"));
   const holders = {
     name: "holders",
     text: `select pid from pg_locks join pg_database on pg_database.oid = database

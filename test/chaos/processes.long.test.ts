@@ -39,7 +39,7 @@ test("should list every id that a client received, however often the gateway is 
     const enough = received.size + wanted;
     const clients = [churn(received), churn(received), churn(received)];
     await expect.poll(() => received.size, { timeout: 60_000, interval: 5 }).toBeGreaterThanOrEqual(enough);
-    await doomed.killGateway();
+    await doomed.killSupervisor();
     await Promise.all(clients);
     await doomed.restart();
     expect(faultsOf(await readLedger(doomed), received)).toEqual([]);
@@ -52,7 +52,7 @@ test("should end its sessions when the gateway comes back after more than a leas
   const running = [...before].filter(([, { status }]) => status === "live").map(([id]) => id);
   expect(running.length).toBeGreaterThan(0);
   const { browsers, workerPid } = doomed;
-  await doomed.killGateway();
+  await doomed.killSupervisor();
   await expect.poll(() => browsers.filter(isStillThere), { timeout: leaseAndEnd }).toEqual([]);
   await doomed.restart();
 

@@ -1,28 +1,28 @@
 import { expect, test } from "vitest";
-import { GatewayRound } from "../../workers/fleet/gateway-round.ts";
+import { ControlRound } from "../../workers/fleet/control-round.ts";
 
-async function targets(round: GatewayRound, count: number): Promise<string[]> {
+async function targets(round: ControlRound, count: number): Promise<string[]> {
   const found: string[] = [];
   for (let turn = 0; turn < count; turn += 1) found.push((await round.next()).target);
   return found;
 }
 
 test("should give a list in turn, again and again", async () => {
-  const round = new GatewayRound(["10.0.0.1:8083", "[::1]:8083", "unix:/run/fleet.sock"]);
+  const round = new ControlRound(["10.0.0.1:8083", "[::1]:8083", "unix:/run/fleet.sock"]);
   const once = ["10.0.0.1:8083", "[::1]:8083", "unix:/run/fleet.sock"];
   expect(await targets(round, 6)).toEqual([...once, ...once]);
 });
 
 test("should give every address of a name in turn, and look anew each time round", async () => {
   const answers = [["10.0.0.1", "fd00::1"], ["10.0.0.2"]];
-  const round = new GatewayRound(["gateways.test:8083"], async () => answers.shift() ?? []);
+  const round = new ControlRound(["gateways.test:8083"], async () => answers.shift() ?? []);
   expect(await round.next()).toEqual({ target: "10.0.0.1:8083", name: "gateways.test" });
   expect(await targets(round, 2)).toEqual(["[fd00::1]:8083", "10.0.0.2:8083"]);
-  await expect(round.next()).rejects.toThrow("no gateway is found by gateways.test:8083");
+  await expect(round.next()).rejects.toThrow("no control process is found by gateways.test:8083");
 });
 
 test("should find loopback by its name", async () => {
-  const [target] = await targets(new GatewayRound(["localhost:8083"]), 1);
+  const [target] = await targets(new ControlRound(["localhost:8083"]), 1);
   expect(["127.0.0.1:8083", "[::1]:8083"]).toContain(target);
 });
 
@@ -31,6 +31,6 @@ test("should pass over a name that is not found, or not in time", async () => {
     if (name === "silent.test") await new Promise(() => undefined);
     throw new Error("ENOTFOUND");
   };
-  const round = new GatewayRound(["lost.test:1", "silent.test:1", "10.0.0.1:8083"], find);
+  const round = new ControlRound(["lost.test:1", "silent.test:1", "10.0.0.1:8083"], find);
   expect(await targets(round, 1)).toEqual(["10.0.0.1:8083"]);
 });

@@ -1,0 +1,66 @@
+import { writeFile } from "node:fs/promises";
+import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
+import { type App, createApp } from "../../src/app.ts";
+import type { Config } from "../../src/platform/config.ts";
+import { describeWeakness } from "../../src/platform/isolation.ts";
+import { keepRunning } from "../../src/platform/last-resort.ts";
+import { createLifetime } from "../../src/platform/lifetime.ts";
+import { linkToSupervisor } from "../../src/platform/process-channel.ts";
+import { Gateway } from "../gateway.ts";
+import { type Demo, startDemo } from "../pages/demo.ts";
+import { outboxPath } from "../pages/dev-mail.ts";
+import { welcome } from "./banner.ts";
+import { runProcess } from "./run-process.ts";
+
+/** Runs the process that serves clients, or works in the background, or both. */
+export async function runGateway(config: Config): Promise<void> {
+  // What grpc-js writes to stderr by itself is said by whoever called it, too.
+  setLogVerbosity(logVerbosity.NONE);
+  const link = linkToSupervisor();
+  const begun = await link?.begun;
+  if (link) await beFirstToDie();
+  // The demo stands on a listener of its own: no page can talk to the service from inside.
+  const demo = begun && config.embedded ? await startDemo("127.0.0.1", begun.demoPort) : undefined;
+  const app = createApp(config, {
+    ...{ half: "gateway", bus: link?.bus, linkSecret: begun?.linkSecret },
+    egressAllow: demo ? [demo.hostPort] : [],
+  });
+  app.metrics.setDefaultLabels({ role: "gateway" });
+  keepRunning(app.log);
+  const gateway = new Gateway(app, { isSupervised: link !== undefined });
+  link?.answer({
+    ready: async () => ((await gateway.isReady()) ? "ready" : ""),
+    metrics: () => app.metrics.metrics(),
+  });
+  let tryPath = "";
+  const offering = {
+    start() {
+      if (demo && begun && app.developerKey !== undefined)
+        tryPath = gateway.offerDemo({ demoUrl: demo.url, key: app.developerKey, linkSecret: begun.linkSecret });
+    },
+    stop: () => demo?.stop(),
+  };
+  const preparing = {
+    // Both at once: the documents take 0.7 s of the event loop, and no request can come before the ports are open.
+    start: async () => void (await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start()])),
+    stop: () => app.stop(),
+  };
+  if (!(await runProcess(createLifetime([preparing, offering, gateway], app.log)))) return;
+  link?.tellReady(demo ? { demoPort: demo.port, welcome: firstLines(app, demo, tryPath) } : {});
+}
+
+/** Where memory runs out, the kernel ends this process ahead of PostgreSQL, of workers and of what keeps them. */
+async function beFirstToDie(): Promise<void> {
+  // Other systems have no such file.
+  await writeFile("/proc/self/oom_score_adj", "500").catch(() => undefined);
+}
+
+function firstLines({ config, mailer: { outbox } }: App, { url }: Demo, tryPath: string): string {
+  const { publicUrl, grpcPort, dataDir, isolation } = config;
+  const weakness = describeWeakness(isolation);
+  const keyFile = `${dataDir}/dev-api-key`;
+  const mailsUrl = outbox && `${publicUrl}${outboxPath(outbox.key)}`;
+  const tryUrl = `${publicUrl}${tryPath}`;
+  const grpcAddress = `localhost:${grpcPort}`;
+  return welcome({ url: publicUrl, grpcAddress, keyFile, demoUrl: url, tryUrl, mailsUrl, weakness });
+}

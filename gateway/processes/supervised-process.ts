@@ -1,0 +1,163 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { join } from "node:path";
+import { unlessLate } from "../../src/platform/deadline.ts";
+import type { Log } from "../../src/platform/log.ts";
+import {
+  type Beginning,
+  type BusPost,
+  createPostOffice,
+  type FromProcess,
+  type Question,
+  type Readiness,
+  type ToProcess,
+} from "../../src/platform/process-channel.ts";
+import { type EndingStep, endProcess } from "../../src/platform/process-control.ts";
+import { createSilence } from "../../src/platform/silence.ts";
+import { createSupervisor } from "../../src/platform/supervisor.ts";
+
+/** Milliseconds. */
+const times = {
+  /** For a process to become ready: PostgreSQL's migrations included. */
+  start: 120_000,
+  /** For an answer about readiness or metrics. */
+  answer: 2_000,
+  /** For a process that has not become ready to end in order. */
+  endUnready: 15_000,
+  kill: 2_000,
+};
+
+const program = join(import.meta.dirname, "..", "main.ts");
+
+/** A process that ended before it was ready; it has said itself why. */
+export class EndedAtStart extends Error {
+  override readonly name = "EndedAtStart";
+}
+
+/** What a process of the service is. */
+export interface SupervisedProcessOptions {
+  readonly name: "control" | "gateway";
+  /** Options of Node. */
+  readonly nodeOptions: readonly string[];
+  /** Milliseconds without an answer after which it is killed and replaced. */
+  readonly patience: number;
+  /** Milliseconds that it has to end in order. */
+  readonly grace: number;
+  readonly log: Log;
+  /** Resolves with what it begins with, once what it needs is there. */
+  readonly begin: () => Promise<Beginning>;
+  readonly onReady: (readiness: Readiness) => void;
+  /** Called with each message of the bus that is for the other processes. */
+  readonly onPost: (post: BusPost) => void;
+}
+
+/** A process of the service, which is replaced when it ends by itself or no longer answers. */
+export interface SupervisedProcess {
+  /** Resolves when it is ready; rejects with EndedAtStart when it ends before. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  post(post: BusPost): void;
+  /** Asks the process; undefined when there is none, or it does not answer in time. */
+  ask(question: Question): Promise<string | undefined>;
+}
+
+/** One run of the process. */
+interface Run {
+  readonly child: ChildProcess;
+  readonly post: (post: BusPost) => void;
+  readonly questions: Map<number, (text: string) => void>;
+}
+
+/** Makes a process of the service; nothing is started yet. */
+export function createSupervisedProcess(options: SupervisedProcessOptions): SupervisedProcess {
+  const { name, log, begin, onReady, onPost } = options;
+  let run: Run | undefined;
+  let starting: ChildProcess | undefined;
+  let asked = 0;
+  let signs = 0;
+  const silence = createSilence(() => signs, options.patience);
+
+  function hear({ questions }: Run, message: FromProcess): void {
+    if (message.kind === "bus") onPost(message);
+    else if (message.kind === "answer") {
+      questions.get(message.id)?.(message.text);
+      questions.delete(message.id);
+    }
+  }
+
+  /** Starts the process, which loads its program while what it needs is still on its way. */
+  async function launch(): Promise<number> {
+    // A group of its own: Ctrl-C in a terminal reaches the supervisor alone, which then ends everything in order.
+    const stdio = ["ignore", "inherit", "inherit", "ipc"] as const;
+    const child = fork(program, [name], { detached: true, execArgv: [...options.nodeOptions], stdio: [...stdio] });
+    starting = child;
+    const started: Run = {
+      child,
+      post: createPostOffice((message, done) => child.send(message, done)),
+      questions: new Map(),
+    };
+    run = started;
+    child.on("message", (message: FromProcess) => hear(started, message));
+    child.on("error", (error) => log.error({ err: error }, `${name} could not be run`));
+    const ready = new Promise<Readiness>((resolve, reject) => {
+      child.on("message", (message: FromProcess) => message.kind === "ready" && resolve(message));
+      child.once("exit", () => reject(new EndedAtStart(`${name} ended before it was ready`)));
+    });
+    ready.catch(() => undefined);
+    try {
+      tell(child, await Promise.race([begin(), ready.then(() => begin())]));
+      onReady(await unlessLate(ready, times.start, refuseLate));
+    } catch (error) {
+      child.kill("SIGKILL");
+      throw error;
+    } finally {
+      starting = undefined;
+    }
+    silence.begin(options.patience);
+    return child.pid ?? 0;
+  }
+
+  function refuseLate(): never {
+    throw new Error(`${name} was not ready within ${times.start} ms`);
+  }
+
+  function tell(child: ChildProcess, message: ToProcess): void {
+    // One that has ended meanwhile is replaced by its supervisor.
+    child.send(message, () => undefined);
+  }
+
+  async function ask(question: Question): Promise<string | undefined> {
+    const asking = run;
+    if (!asking?.child.connected) return undefined;
+    asked += 1;
+    const id = asked;
+    const answer = new Promise<string>((resolve) => asking.questions.set(id, resolve));
+    tell(asking.child, { kind: "ask", id, question });
+    return unlessLate(answer, times.answer, () => {
+      asking.questions.delete(id);
+      return undefined;
+    });
+  }
+
+  function isStuck(): boolean {
+    void ask("alive").then((answer) => {
+      if (answer !== undefined) signs += 1;
+    });
+    return silence.isTooLong();
+  }
+
+  const kill: EndingStep = { signal: "SIGKILL", patience: times.kill };
+  const endingSteps: readonly EndingStep[] = [{ signal: "SIGTERM", patience: options.grace }, kill];
+  const findSurvivor = async (): Promise<undefined> => undefined;
+  const supervisor = createSupervisor({ name, findSurvivor, launch, endingSteps, isStuck }, log);
+  return {
+    start: supervisor.start,
+    async stop() {
+      supervisor.leave();
+      if (starting?.pid !== undefined)
+        await endProcess(starting.pid, [{ signal: "SIGTERM", patience: times.endUnready }, kill]);
+      await supervisor.stop();
+    },
+    post: (post) => run?.post(post),
+    ask,
+  };
+}

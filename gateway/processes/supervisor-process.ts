@@ -1,0 +1,99 @@
+import { Counter } from "prom-client";
+import type { Config } from "../../src/platform/config.ts";
+import { randomText } from "../../src/platform/ids.ts";
+import { createInternalServer } from "../../src/platform/internal-server.ts";
+import { keepRunning } from "../../src/platform/last-resort.ts";
+import { createLifetime } from "../../src/platform/lifetime.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { createDatabaseServer } from "../../src/platform/postgres/storage.ts";
+import type { BusPost } from "../../src/platform/process-channel.ts";
+import { joinMetrics } from "./join-metrics.ts";
+import { runProcess } from "./run-process.ts";
+import { createSupervisedProcess, type SupervisedProcess } from "./supervised-process.ts";
+
+/** Milliseconds. Shorter, and a busy machine would kill a process that is only slow. */
+const patience = { control: 10_000, gateway: 60_000 };
+
+/** Milliseconds to end in order: control ends the worker, a gateway finishes what runs. */
+const grace = { control: 20_000, gateway: 45_000 };
+
+/** Mebibytes of the heap of a gateway: what it holds for clients is mostly outside, and bounded by itself. */
+const gatewayHeap = 1_024;
+
+/**
+ * Runs a service on one machine: PostgreSQL where there is no DATABASE_URL, a control process and a gateway. It passes the
+ * bus on between them, and serves health and metrics of all. Nothing here is as long as a client wants.
+ */
+export async function runSupervisor(config: Config): Promise<void> {
+  const log = createLog(config.logLevel);
+  keepRunning(log);
+  const metrics = createMetrics();
+  metrics.setDefaultLabels({ role: "supervisor" });
+  const restarts = new Counter({
+    name: "pilothouse_process_restarts_total",
+    help: "Processes of the service that were started again, because they ended by themselves or did not answer.",
+    labelNames: ["process"],
+    registers: [metrics],
+  });
+  const server = createDatabaseServer({ config, log, onFatal: () => process.kill(process.pid, "SIGTERM") });
+  const serverUp = Promise.withResolvers<void>();
+  const linkSecret = randomText(32);
+  let demoPort = 0;
+  let welcome = "";
+
+  function make(name: "control" | "gateway", others: () => SupervisedProcess, nodeOptions: string[] = []) {
+    let starts = 0;
+    return createSupervisedProcess({
+      ...{ name, nodeOptions, patience: patience[name], grace: grace[name], log },
+      async begin() {
+        await serverUp.promise;
+        return { kind: "begin", demoPort, linkSecret };
+      },
+      onReady(readiness) {
+        demoPort = readiness.demoPort ?? demoPort;
+        welcome = readiness.welcome ?? welcome;
+        if (starts > 0) restarts.inc({ process: name });
+        starts += 1;
+      },
+      onPost: (post: BusPost) => others().post(post),
+    });
+  }
+
+  const control: SupervisedProcess = make("control", () => gateway);
+  const gateway: SupervisedProcess = make("gateway", () => control, [`--max-old-space-size=${gatewayHeap}`]);
+  const processes = [control, gateway];
+  const internal = createInternalServer({
+    host: config.host,
+    port: config.internalPort,
+    async isReady() {
+      const answers = await Promise.all(processes.map((each) => each.ask("ready")));
+      return answers.every((answer) => answer === "ready");
+    },
+    metrics: {
+      contentType: metrics.contentType,
+      async metrics() {
+        const texts = await Promise.all([metrics.metrics(), ...processes.map((each) => each.ask("metrics"))]);
+        return joinMetrics(texts.map((text) => text ?? ""));
+      },
+    },
+  });
+  const children = {
+    start: async () => void (await Promise.all(processes.map((each) => each.start()))),
+    async stop() {
+      await gateway.stop();
+      await control.stop();
+    },
+  };
+  const database = {
+    async start() {
+      await server.start?.();
+      serverUp.resolve();
+    },
+    stop: () => server.stop?.(),
+  };
+  // The processes load their programs while PostgreSQL starts.
+  const loading = { start: () => void children.start().catch(() => undefined), stop: children.stop };
+  const isRunning = await runProcess(createLifetime([loading, database, children, internal], log));
+  if (isRunning) process.stdout.write(welcome);
+}
