@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -27,9 +27,13 @@ async function openDrive(key: string): Promise<Drive> {
   socket.on("error", () => undefined);
   await once(socket, "open");
   const ask: Drive["ask"] = async (frame) => {
-    const answered = once(socket, "message");
+    const messages = on(socket, "message");
     socket.send(JSON.stringify(frame));
-    return JSON.parse(String((await answered)[0]));
+    for await (const [data] of messages) {
+      const message = JSON.parse(String(data));
+      // Events of the session come on the same stream.
+      if (message.event === undefined) return message;
+    }
   };
   return {
     socket,
