@@ -6,9 +6,17 @@ const mebibyte = 1024 * kibibyte;
 /** The largest body in bytes of a request without a key, be it to a public method or to a page. */
 export const longestPublicBody = 16 * kibibyte;
 
-/** The largest message in bytes that a client may send to a method: what the method says, else as much as a REST body. */
+/**
+ * The largest message in bytes that a client may send to a method over gRPC and Connect: what the method says, else as much
+ * as a REST body. What is relayed travels in parts there.
+ */
 export function longestMessage({ rules }: ServedMethod): number {
-  return rules.maxMessageBytes || (rules.public ? longestPublicBody : mebibyte);
+  return (rules.relay ? 0 : rules.maxMessageBytes) || (rules.public ? longestPublicBody : mebibyte);
+}
+
+/** The largest message in bytes that a client may send to a method over WebSocket. */
+export function longestFrame(served: ServedMethod): number {
+  return served.rules.maxMessageBytes || longestMessage(served);
 }
 
 /** The largest REST body of a method in bytes. */

@@ -7,12 +7,13 @@ import { GatewayCall } from "../call.ts";
 import type { Cors } from "../cors.ts";
 import { type Door, peerOf, refuse } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
-import { longestMessage } from "../message-size.ts";
+import { longestFrame } from "../message-size.ts";
 import { showingBearer, showingInPath } from "../peer.ts";
 import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
 import { openRelay } from "./relay.ts";
 import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
 import { serveStream } from "./stream.ts";
+import { boundUnfinished } from "./unfinished-messages.ts";
 
 const subprotocol = "pilothouse.v1";
 const pingMs = 20_000;
@@ -111,7 +112,10 @@ export class WebSockets {
   ): void {
     const { socket } = request;
     response.detachSocket(socket);
-    server.handleUpgrade(request, socket, head, serve);
+    server.handleUpgrade(request, socket, head, (client) => {
+      boundUnfinished(client, socket);
+      serve(client);
+    });
   }
 
   /** Ends clients that have not answered the last ping, and pings the others. */
@@ -145,7 +149,7 @@ function routeOf(served: ServedMethod): Route {
   const { websocket, sessionBearer, relay } = served.rules;
   const server = new WebSocketServer({
     noServer: true,
-    maxPayload: longestMessage(served),
+    maxPayload: longestFrame(served),
     // One message in a turn of the loop: a client that sends a thousand at once leaves others theirs.
     allowSynchronousEvents: false,
     handleProtocols: (protocols) => (protocols.has(subprotocol) ? subprotocol : false),

@@ -1,10 +1,11 @@
 import { on, once } from "node:events";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 
 const kibibyte = 1024;
+const mebibyte = 1024 * kibibyte;
 
 let door: FrontDoor;
 beforeAll(async () => {
@@ -92,15 +93,26 @@ test("a frame with more than 1,000 keys ends its stream unparsed", async () => {
   expect((await once(drive.socket, "close"))[0]).toBe(1008);
 });
 
-test("a gRPC message with more than 2,000 fields ends its stream unparsed", async () => {
+/** Sends a message of a gRPC stream, and returns the error that ends the stream. */
+async function errorAfter(method: string, message: Buffer): Promise<unknown> {
   const client = new Client(door.grpcAddress, credentials.createInsecure());
+  onTestFinished(() => client.close());
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${await door.addAccount()}`);
   const same = (bytes: Buffer): Buffer => bytes;
-  const stream = client.makeBidiStreamRequest("/pilothouse.v1.SessionService/Drive", same, same, metadata);
-  // Field 1000, a varint of 0.
-  stream.write(Buffer.from("c03e00".repeat(2_001), "hex"));
+  const stream = client.makeBidiStreamRequest(`/pilothouse.v1.SessionService/${method}`, same, same, metadata);
+  stream.write(message);
   const [error] = await new Promise<unknown[]>((resolve) => stream.resume().on("error", (...all) => resolve(all)));
+  return error;
+}
+
+test("a gRPC message with more than 2,000 fields ends its stream unparsed", async () => {
+  // Field 1000, a varint of 0.
+  const error = await errorAfter("Drive", Buffer.from("c03e00".repeat(2_001), "hex"));
   expect(error).toMatchObject({ code: 3, details: "message: has more than 2000 fields" });
-  client.close();
+});
+
+test("a gRPC message of a CDP client is at most 1 MiB", async () => {
+  const error = await errorAfter("Cdp", Buffer.alloc(mebibyte + 1));
+  expect(error).toMatchObject({ code: 8, details: expect.stringContaining("1048577 vs 1048576") });
 });

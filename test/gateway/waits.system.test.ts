@@ -1,11 +1,13 @@
 import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterAll, beforeAll, onTestFinished, test } from "vitest";
-import { WebSocket } from "ws";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type ClientOptions, WebSocket } from "ws";
 import { onStopSignals } from "../../gateway/processes/stop-signals.ts";
 import { type OwnDatabase, startOwnDatabase } from "../support/database.ts";
 import { expectWait, fakeTime, pass, restoreTime, settle, type Wait } from "../support/wait.ts";
 import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
+
+const mebibyte = 2 ** 20;
 
 let database: OwnDatabase;
 let gateway: DoorGateway;
@@ -41,16 +43,29 @@ function beginRequest(length: number, headers = ""): Socket {
 
 const authorization = () => `Authorization: Bearer ${gateway.key}\r\n`;
 
+/** Opens a WebSocket to a method that takes messages of 2 MiB. */
+async function openTalk(options: ClientOptions = {}): Promise<WebSocket> {
+  const headers = { authorization: `Bearer ${gateway.key}` };
+  const url = `${gateway.url.replace("http", "ws")}/v1/things/t/talk`;
+  const client = new WebSocket(url, { headers, ...options });
+  onTestFinished(() => client.terminate());
+  await once(client, "open");
+  return client;
+}
+
 const waits: Readonly<Record<string, Wait>> = {
   "a WebSocket client that answers no ping": {
     ms: 40_000,
     async begin(end) {
-      const headers = { authorization: `Bearer ${gateway.key}` };
-      const url = `${gateway.url.replace("http", "ws")}/v1/things/t/talk`;
-      const client = new WebSocket(url, { headers, autoPong: false });
-      onTestFinished(() => client.terminate());
-      await once(client, "open");
-      client.once("close", end);
+      (await openTalk({ autoPong: false })).once("close", end);
+    },
+  },
+  "the end of a WebSocket message above 1 MiB": {
+    ms: 30_000,
+    async begin(end) {
+      const client = await openTalk();
+      client.once("close", (code, reason) => code === 1008 && String(reason) === "message_unfinished" && end());
+      client.send(Buffer.alloc(mebibyte + 1), { fin: false });
     },
   },
   "a client that goes on sending after its answer": {
@@ -88,4 +103,25 @@ const waits: Readonly<Record<string, Wait>> = {
   },
 };
 
+test("a WebSocket message of 1 MiB has no time limit, and each longer one has its own", async () => {
+  const client = await openTalk();
+  let answers = 0;
+  client.on("message", () => {
+    answers += 1;
+  });
+  for (const [bytes, ms] of [
+    [mebibyte - 100, 60_000],
+    [mebibyte + 1, 25_000],
+    [mebibyte + 1, 25_000],
+  ] as const) {
+    client.send(" ".repeat(bytes), { fin: false });
+    await pass(ms);
+    client.send(JSON.stringify({ id: "a", text: "hello" }), { fin: true });
+    await pass(1_000);
+  }
+  await settle(() => answers === 3);
+  expect([answers, client.readyState]).toEqual([3, WebSocket.OPEN]);
+});
+
+// The last of them stops the gateway.
 test.each(Object.entries(waits))("%s is not waited for much shorter or longer", (_, wait) => expectWait(wait));

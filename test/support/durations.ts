@@ -47,6 +47,7 @@ export const durations: readonly DurationRow[] = [
   ["gateway/web/live/video.ts", "times.patience", "5_000", "live/waits.system.test.ts"],
   ["gateway/web/live/video.ts", "times.firstRetry", "3_000", "pause"],
   ["gateway/web/live/video.ts", "times.lastRetry", "60_000", "pause"],
+  ["gateway/ws/unfinished-messages.ts", "messageMs", "30_000", "gateway/waits.system.test.ts"],
   ["gateway/ws/websockets.ts", "pingMs", "20_000", "gateway/waits.system.test.ts"],
   ["src/accounts/users.ts", "pendingFor", "86_400_000", "auth/auth.test.ts"],
   ["src/agent-sessions/input-service.ts", "knownFor", "60_000", "memory"],
