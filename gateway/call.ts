@@ -6,6 +6,7 @@ import type { BucketState } from "../src/limits/buckets.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Tx } from "../src/platform/postgres/database.ts";
 import type { ServedMethod } from "../src/registry.ts";
+import type { ClientBuffer } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 
@@ -42,6 +43,8 @@ export class GatewayCall implements Call {
   isCreated = false;
   /** How many bytes its raw answer has, where that was said. */
   announcedBytes: number | undefined;
+  /** The bytes that the gateway holds for it, once it was admitted. */
+  buffer: ClientBuffer | undefined;
   /** Its end was counted. */
   isOver = false;
   /** Milliseconds of `performance.now()`. */
@@ -166,6 +169,10 @@ export class GatewayCall implements Call {
 
   announce(bytes: number): void {
     this.announcedBytes = bytes;
+  }
+
+  holdCapture(bytes: number): void {
+    this.buffer?.set("capture", bytes);
   }
 
   charge(): void {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { GatewayCall } from "./call.ts";
+import type { ClientBuffers } from "./client-buffers.ts";
 import type { Gate } from "./gate.ts";
 import type { HeaderReader, Peer, ResolvePeer } from "./peer.ts";
 import type { Problems } from "./problems.ts";
@@ -12,6 +13,7 @@ export interface Door {
   readonly problems: Problems;
   readonly resolvePeer: ResolvePeer;
   readonly bodies: SlowBodies;
+  readonly buffers: ClientBuffers;
 }
 
 declare module "node:http" {

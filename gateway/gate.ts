@@ -7,6 +7,7 @@ import { Failure } from "../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../src/registry.ts";
 import type { GatewayCall } from "./call.ts";
 import { createCallMetrics } from "./call-metrics.ts";
+import { type ClientBuffers, tryAgainAfter } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
@@ -86,7 +87,7 @@ async function admitBy(admissions: readonly AdmissionPolicy[], call: GatewayCall
 const isForbidden = (thrown: unknown): boolean => thrown instanceof Failure && errorTable[thrown.slug].status === 403;
 
 /** Builds the gate of a gateway over an app and the services of its registry. */
-export function createGate(app: App, services: readonly ServedService[]): Gate {
+export function createGate(app: App, services: readonly ServedService[], buffers: ClientBuffers): Gate {
   const parts = { ...app, addresses: createAddressBucket(app), runOnce: createIdempotency(app) };
   const ways = new Map(services.flatMap(({ methods }) => methods.map((served) => [served, createWay(served, parts)])));
   const metrics = createCallMetrics(app);
@@ -103,6 +104,19 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
   async function refuse(call: GatewayCall, thrown: unknown): Promise<void> {
     if (!metrics.end(call, thrown)) return;
     await refundOwnBuckets(call, parts);
+  }
+
+  /** Throws `rate-limited` if the gateway holds too much for the caller. The headers name a bucket of the interface. */
+  function assertRoom(call: GatewayCall): void {
+    if (!buffers.isOver(call)) return;
+    const { capacity } =
+      call.accountId === undefined
+        ? parts.addresses.look(call.clientAddress)
+        : app.limits.bucket(call.principal, "global");
+    const refused = { bucket: "global", allowed: false, capacity, remaining: 0 };
+    const resetAt = Math.ceil(app.clock.now() / 1_000) + tryAgainAfter;
+    call.show({ ...refused, resetAt, retryAfterSeconds: tryAgainAfter });
+    buffers.assertRoom(call);
   }
 
   function readMessage(served: ServedMethod, request: Message | (() => Message)): Message {
@@ -139,6 +153,7 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
           call.principal = await app.bearers.lookUpAfresh(call.bearer);
           await admitBy(judgements, call, parts);
         }
+        assertRoom(call);
       } catch (thrown) {
         await refuse(call, thrown);
         throw thrown;
@@ -194,7 +209,10 @@ export function createGate(app: App, services: readonly ServedService[]): Gate {
                 call,
                 served,
                 requests: read,
-                draw: (tokens) => drawForMessage(call, parts, tokens),
+                async draw(tokens) {
+                  buffers.assertRoom(call);
+                  await drawForMessage(call, parts, tokens);
+                },
                 check: wayOf(served).check,
                 errorsBase,
               });

@@ -4,6 +4,7 @@ import type { App } from "../src/app.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
 import type { ServedService } from "../src/registry.ts";
+import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
 import { createCors } from "./cors.ts";
 import { type Door, peerOf } from "./door.ts";
@@ -57,17 +58,19 @@ export class Gateway {
 
   constructor(app: App, options: GatewayOptions = {}) {
     const { services = app.services, limits = timeLimits, isSupervised = false } = options;
-    const { config, ids, log, metrics } = app;
+    const { clock, config, ids, log, metrics } = app;
     const { host } = config;
     this.#app = app;
     this.#services = services;
-    this.#gate = createGate(app, services);
+    const buffers = new ClientBuffers({ budget: config.clientBufferBytes, clock, log, registry: metrics });
+    this.#gate = createGate(app, services, buffers);
     const trustedProxies = blockListOf(config.trustedProxies);
     const door: Door = {
       gate: this.#gate,
       problems: new Problems(config.errorsBase, log),
       resolvePeer: createPeers(trustedProxies, () => ids.next("req")),
       bodies: new SlowBodies(limits.request),
+      buffers,
     };
     this.#door = door;
     const tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
@@ -116,6 +119,7 @@ export class Gateway {
     this.#gate.stop();
     this.#webSockets.stop();
     await Promise.all([this.#port.stop(graceMs), this.#grpc.stop(graceMs)]);
+    this.#door.buffers.stop();
     await this.#rest.close();
     await this.#internal?.stop();
   }
@@ -132,6 +136,7 @@ export class Gateway {
     }
     await this.#mountDocuments();
     await this.#rest.ready();
+    this.#door.buffers.start();
     await this.#grpc.start();
     await this.#port.start();
   }

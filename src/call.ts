@@ -100,6 +100,8 @@ export interface Call extends Attempt {
   markCreated(): void;
   /** Says how many bytes a raw answer has, before the first of them: its Content-Length over REST. */
   announce(bytes: number): void;
+  /** Counts a capture that is put together in memory among the bytes that are held for the caller. */
+  holdCapture(bytes: number): void;
   /**
    * Keeps the tokens that the call has drawn from the buckets of its method, though it may yet fail: what they are for has
    * begun. A call that fails before gets them back.

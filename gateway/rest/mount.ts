@@ -100,6 +100,8 @@ function mountRoute(
       request.call = call;
       followClient(call, reply);
       await door.gate.admit(call);
+      // A raw body is passed on in parts as it comes.
+      if (!isClosed(reply.raw)) door.buffers.openExchange(call, request.raw, reply.raw, rawField ? 0 : maxBytes);
       if (rawField) {
         checkLength(request.raw, maxBytes);
       } else if (route.hasBody) {
@@ -108,6 +110,7 @@ function mountRoute(
     },
     handler: async (request, reply) => {
       const call = callOf(request);
+      if (request.body instanceof Buffer) call.buffer?.set("body", request.body.length);
       // The router takes `/v1/sessions/` for a session without an id.
       if (Object.values(request.params as Record<string, string>).includes("")) {
         throw fail("not-found", {}, { detail: "no endpoint has this path" });

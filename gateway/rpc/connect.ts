@@ -17,13 +17,21 @@ import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, peerOf } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
+import { isClosed } from "../rest/mount.ts";
 import { errorDetails } from "./error-details.ts";
 
 // Captures are at most 64 MiB; the message around one adds less than this.
 const writeMaxBytes = 65 * 1024 * 1024;
 
+/** A request on its way to its method. */
+interface Arrival {
+  readonly call: GatewayCall;
+  /** Counts the bytes that are held for it from now on. */
+  countMemory(): void;
+}
+
 /** Makes the call that a request stands for, once its protocol has been read: that says how long the client waits. */
-const enterKey = createContextKey<((timeoutMs: number | undefined) => GatewayCall) | undefined>(undefined);
+const enterKey = createContextKey<((timeoutMs: number | undefined) => Arrival) | undefined>(undefined);
 const callKey = createContextKey<GatewayCall | undefined>(undefined);
 /** The stage of a request. Connect reads the message after the policies and before the method. */
 const stageKey = createContextKey<"admission" | "message" | "method">("admission");
@@ -60,9 +68,15 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
     const peer = peerOf(request, door);
     let call: GatewayCall | undefined;
     const values = createContextValues().set(enterKey, (timeoutMs) => {
-      call = new GatewayCall(served, peer, timeoutMs);
-      if (served.kind === "bidi_streaming") door.bodies.leave(request);
-      return call;
+      const arrived = new GatewayCall(served, peer, timeoutMs);
+      call = arrived;
+      const isStream = served.kind === "bidi_streaming";
+      if (isStream) door.bodies.leave(request);
+      const countMemory = (): void => {
+        if (isClosed(response)) return;
+        door.buffers.openExchange(arrived, request, response, isStream ? 0 : longestMessage(served));
+      };
+      return { call: arrived, countMemory };
     });
     handler(universalRequestFromNodeRequest(request, response, undefined, values))
       .then((answer) => {
@@ -78,12 +92,14 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
 }
 
 async function admit(context: HandlerContext, door: Door): Promise<void> {
-  const call = context.values.get(enterKey)?.(context.timeoutMs());
-  if (!call) throw new Error("the request has not come through its handler");
+  const arrival = context.values.get(enterKey)?.(context.timeoutMs());
+  if (!arrival) throw new Error("the request has not come through its handler");
+  const { call } = arrival;
   context.values.set(callKey, call);
   context.signal.addEventListener("abort", () => call.cancel(), { once: true });
   try {
     await door.gate.admit(call);
+    arrival.countMemory();
     context.values.set(stageKey, "message");
   } catch (thrown) {
     throw errorOf(thrown, context, call, door);

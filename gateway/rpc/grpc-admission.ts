@@ -10,7 +10,7 @@ import type { ServedMethod } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
 import { longestMessage } from "../message-size.ts";
-import { boundMessages, forgetRequest, peerOfCall } from "./grpc-call.ts";
+import { boundMessages, countMemory, forgetRequest, peerOfCall } from "./grpc-call.ts";
 import { openCalls } from "./open-calls.ts";
 
 /** How calls are let in. */
@@ -61,6 +61,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
               forgetRequest(inner);
             };
             door.gate.admit(arrived).then(() => {
+              countMemory(inner, arrived, door);
               if (!requestStream && !isCancelled) {
                 const failure = failFields("bad-request", { message: "did not come in time" });
                 lateness = setTimeout(refuse, messageMs, failure);

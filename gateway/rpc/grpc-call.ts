@@ -1,6 +1,7 @@
-import type { ServerHttp2Stream } from "node:http2";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import { Duplex } from "node:stream";
 import type { Metadata, ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import type { GatewayCall } from "../call.ts";
 import type { Door } from "../door.ts";
 import type { Peer } from "../peer.ts";
 import { lingerMs } from "../slow-bodies.ts";
@@ -9,6 +10,28 @@ import { lingerMs } from "../slow-bodies.ts";
 export function peerOfCall(inner: ServerInterceptingCallInterface, metadata: Metadata, { resolvePeer }: Door): Peer {
   const header = (name: string): string | undefined => metadata.get(name).map(String).join(", ") || undefined;
   return resolvePeer(inner.getConnectionInfo().remoteAddress, header);
+}
+
+/**
+ * Counts the bytes that are held for a call, until its stream has closed: the message that comes, or came last, and answers
+ * that the client has not read.
+ */
+export function countMemory(inner: ServerInterceptingCallInterface, call: GatewayCall, { buffers }: Door): void {
+  const stream = streamOf(inner);
+  if (stream.closed) return;
+  const decoder: unknown = Reflect.get(inner, "decoder");
+  if (!(decoder instanceof Object && "readMessageSize" in decoder && "readMessageRemaining" in decoder)) {
+    throw new Error("grpc-js keeps the message that comes elsewhere");
+  }
+  const buffer = buffers.open(call, {
+    measure: {
+      message: () => Number(decoder.readMessageSize) - Number(decoder.readMessageRemaining),
+      answer: () => stream.writableLength,
+    },
+    // grpc-js reads it as `resource_exhausted`.
+    close: () => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM),
+  });
+  stream.once("close", () => buffers.release(buffer));
 }
 
 /**

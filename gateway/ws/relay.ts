@@ -44,9 +44,10 @@ export interface RelayWay {
 
 /**
  * Opens a method that relays, before its WebSocket is accepted, so that what it refuses is the answer to the handshake.
- * What is given then takes the WebSocket: each text frame is a message, relayed as it is, both ways.
+ * What is returned then takes the WebSocket: each text frame is a message, relayed as it is, both ways. It returns what
+ * reads how many bytes wait to be relayed.
  */
-export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => void> {
+export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
   const { call, door, sessionId } = way;
   const parts = new BoundedQueue<CdpRequest>(ahead);
   parts.push(create(CdpRequestSchema, { sessionId }));
@@ -64,6 +65,7 @@ export async function openRelay(way: RelayWay, socket: Socket): Promise<(client:
     socket.off("close", cancel);
     takeFrames(client, parts, way);
     void giveAnswers(client, answers, way);
+    return () => parts.weight;
   };
 }
 

@@ -13,14 +13,17 @@ const bufferedBytes = 1024 * 1024;
 export const closeClientFault = 1008;
 export const closeComeBack = 1013;
 
-/** Runs one bidirectional method over an accepted WebSocket: one message a frame, both ways. */
+/**
+ * Runs one bidirectional method over an accepted WebSocket: one message a frame, both ways. Returns what reads how many bytes
+ * of frames wait for the method.
+ */
 export function serveStream(
   client: WebSocket,
   call: GatewayCall,
   variables: Readonly<Record<string, string>>,
   { gate, problems }: Door,
   closeCode: () => number,
-): void {
+): () => number {
   const codec = compileFrames(call.served, variables);
   const frames = new BoundedQueue<Frame>(ahead);
   let isNonsense = false;
@@ -76,6 +79,7 @@ export function serveStream(
     }
   }
   void run();
+  return () => frames.weight;
 }
 
 /** How a frame is sent: as text or not, and whether the message ends with it. */

@@ -13,7 +13,7 @@ import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../r
 import { openRelay } from "./relay.ts";
 import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
 import { serveStream } from "./stream.ts";
-import { boundUnfinished } from "./unfinished-messages.ts";
+import { boundMemory } from "./unfinished-messages.ts";
 
 const subprotocol = "pilothouse.v1";
 const pingMs = 20_000;
@@ -32,6 +32,14 @@ interface FoundRoute extends Route {
   readonly variables: Record<string, string>;
   /** What the path shows as a bearer. */
   readonly token: string | undefined;
+}
+
+/** A request for a WebSocket whose call was admitted. */
+interface Upgrade extends Pick<Route, "server"> {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly head: Buffer;
+  readonly call: GatewayCall;
 }
 
 interface WebSocketParts {
@@ -83,9 +91,9 @@ export class WebSockets {
       if (served.rules.relay) {
         const { session_id: sessionId = "" } = variables;
         const way = { call: admitted, sessionId, door: this.#door, metrics: this.#relayMetrics, closeCode };
-        this.#accept(request, response, head, found, await openRelay(way, request.socket));
+        this.#accept({ request, response, head, ...found, call: admitted }, await openRelay(way, request.socket));
       } else {
-        this.#accept(request, response, head, found, (client) =>
+        this.#accept({ request, response, head, ...found, call: admitted }, (client) =>
           serveStream(client, admitted, variables, this.#door, closeCode),
         );
       }
@@ -103,18 +111,13 @@ export class WebSockets {
     }
   }
 
-  #accept(
-    request: IncomingMessage,
-    response: ServerResponse,
-    head: Buffer,
-    { server }: Route,
-    serve: (client: WebSocket) => void,
-  ): void {
+  /** Accepts a WebSocket. `serve` returns what reads how many bytes of its messages wait. */
+  #accept({ request, response, head, server, call }: Upgrade, serve: (client: WebSocket) => () => number): void {
     const { socket } = request;
     response.detachSocket(socket);
     server.handleUpgrade(request, socket, head, (client) => {
-      boundUnfinished(client, socket);
-      serve(client);
+      // Behind the listeners that put messages into their queue.
+      boundMemory({ client, socket, call, waiting: serve(client), buffers: this.#door.buffers });
     });
   }
 

@@ -62,6 +62,11 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     }
   }
 
+  /** How much the items weigh that wait. */
+  get weight(): number {
+    return this.#weight;
+  }
+
   get #isFull(): boolean {
     const { items, weight = Number.POSITIVE_INFINITY } = this.#bounds;
     return this.#items.length >= items || this.#weight >= weight;

@@ -79,6 +79,8 @@ export interface Config {
   readonly liveKit: LiveKitConfig | undefined;
   /** Milliseconds that a create waits for a slot. */
   readonly queueMs: number;
+  /** Bytes that the gateway holds for clients at most: bodies, messages, unread answers. */
+  readonly clientBufferBytes: number;
   /** `host:port` that customers' proxies are asked for before a session begins with one. */
   readonly proxyCheck: string;
   /** CIDRs and `host:port` that webhooks may be sent to although private, and without TLS. */
@@ -280,6 +282,7 @@ export function readConfig(
     embedOrigins: read.list("EMBED_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
     liveKit: readLiveKit(read),
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
+    clientBufferBytes: read.integer("CLIENT_BUFFER_MIB", { min: 1, max: 65_536, absent: 256 }) * 2 ** 20,
     proxyCheck: readProxyCheck(read, publicUrl),
     webhookAllow: read.list("WEBHOOK_ALLOW", "CIDRs and host:port", isAddressException),
     llmAllow: read.list("LLM_ALLOW", "CIDRs and host:port", isAddressException),

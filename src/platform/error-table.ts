@@ -275,7 +275,8 @@ export const errorTable = {
     status: 429,
     code: code.resourceExhausted,
     title: "Rate limited",
-    about: "A rate-limit bucket is empty. Wait `Retry-After` seconds and go on more slowly.",
+    about:
+      "A rate-limit bucket is empty, or the service holds too many bytes of the caller's requests and unread answers. Wait `Retry-After` seconds and go on more slowly.",
     extensions: {
       retry_after_seconds: { type: "integer", about: "The same as the Retry-After header." },
     },

@@ -7,14 +7,18 @@ import {
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../platform/errors.ts";
 
-/** Collects a streamed capture into one answer. */
-export async function collectCapture(parts: AsyncIterable<CaptureStreamResponse>): Promise<CaptureResponse> {
+/** Collects a streamed capture into one answer. `hold` is called with its size before the memory is taken. */
+export async function collectCapture(
+  parts: AsyncIterable<CaptureStreamResponse>,
+  hold: (bytes: number) => void = () => undefined,
+): Promise<CaptureResponse> {
   let header: CaptureHeader | undefined;
   let file = new Uint8Array();
   let size = 0;
   for await (const part of parts) {
     if (part.header) {
       header = part.header;
+      hold(Number(header.bytes));
       file = new Uint8Array(Number(header.bytes));
     }
     if (size + part.data.length > file.length)

@@ -47,7 +47,8 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     wait: (call, request) => sessions.wait(call, request.id, request),
     observe: (call, request) => sessions.observe(call, request.id, request),
     getState: (call, { id }) => sessions.state(call, id),
-    capture: (call, request) => collectCapture(sessions.capture(call, request.id, request)),
+    capture: (call, request) =>
+      collectCapture(sessions.capture(call, request.id, request), (bytes) => call.holdCapture(bytes)),
     captureStream: (call, request) => sessions.capture(call, request.id, request),
     async destroy(call, { id }) {
       await sessions.end(call, id, { reason: "destroyed" });

@@ -23,6 +23,8 @@ type DurationRow = readonly [file: string, name: string, value: string, tested: 
 
 /** Every duration of the product. `durations.unit.test.ts` compares the table with the sources. */
 export const durations: readonly DurationRow[] = [
+  ["gateway/client-buffers.ts", "measureEvery", "500", "short"],
+  ["gateway/client-buffers.ts", "reportEvery", "10_000", "period"],
   ["gateway/gateway.ts", "graceMs", "30_000", "gateway/waits.system.test.ts"],
   ["gateway/listen.ts", "mostChecksEveryMs", "5_000", "period"],
   ["gateway/policies/rate-limits.ts", "holdMs", "20", "short"],

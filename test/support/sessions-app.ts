@@ -102,6 +102,7 @@ function callOf(principal: Principal): Omit<Call, keyof Attempt> {
     header: () => undefined,
     setHeader: () => undefined,
     markCreated: () => undefined,
+    holdCapture: () => undefined,
     announce: () => undefined,
     charge: () => undefined,
     joinSession: async () => undefined,

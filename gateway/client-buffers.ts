@@ -1,0 +1,221 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { constants, Http2ServerResponse } from "node:http2";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { networkOf } from "../src/platform/client-network.ts";
+import type { Clock } from "../src/platform/clock.ts";
+import { fail } from "../src/platform/errors.ts";
+import type { Log } from "../src/platform/log.ts";
+import type { GatewayCall } from "./call.ts";
+
+/** Bodies of requests, messages of streams that come or wait, captures that are put together, and unread answers. */
+const kinds = ["body", "message", "capture", "answer"] as const;
+
+type BufferKind = (typeof kinds)[number];
+
+/**
+ * Fewer bytes of a kind than this are not counted. Most exchanges never have as many, and cost one entry of a set. What they
+ * hold all the same is bounded: a request draws a token and has 60 s to come, so 30 a second are 112 MiB at most, and an
+ * account has at most 256 streams, 16 MiB.
+ */
+const countedFrom = 64 * 1024;
+
+/** Share of the budget above which streams are closed. */
+const closeAbove = 1.25;
+
+/** Milliseconds between two measurements of what grows without notice. */
+const measureEvery = 500;
+
+/** Milliseconds between two lines of the log. */
+const reportEvery = 10_000;
+
+/** Seconds after which a client that was refused is to try again. */
+export const tryAgainAfter = 1;
+
+/** An exchange or a connection of a client, as far as the gateway holds bytes for it. */
+interface BufferSource {
+  /** Measures kinds that grow without notice, in bytes. */
+  readonly measure: Partial<Record<BufferKind, () => number>>;
+  /** Ends it, so that its bytes are released. */
+  close(): void;
+}
+
+interface BufferOptions {
+  /** In bytes. */
+  readonly budget: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly registry: Registry;
+}
+
+/** Bytes that the gateway holds for one exchange or connection, until it is released. */
+export class ClientBuffer {
+  readonly holder: string;
+  readonly source: BufferSource;
+  readonly #change: (buffer: ClientBuffer, kind: BufferKind, by: number) => void;
+  #bytes: Partial<Record<BufferKind, number>> | undefined = {};
+
+  constructor(holder: string, source: BufferSource, change: ClientBuffers["change"]) {
+    this.holder = holder;
+    this.source = source;
+    this.#change = change;
+  }
+
+  /** Sets how many bytes of a kind are held. */
+  set(kind: BufferKind, bytes: number): void {
+    if (!this.#bytes) return;
+    const counted = bytes < countedFrom ? 0 : bytes;
+    const by = counted - (this.#bytes[kind] ?? 0);
+    if (by === 0) return;
+    this.#bytes[kind] = counted;
+    this.#change(this, kind, by);
+  }
+
+  get isEmpty(): boolean {
+    return kinds.every((kind) => !this.#bytes?.[kind]);
+  }
+
+  /** Forgets all bytes, and those that are set later. */
+  release(): void {
+    for (const kind of kinds) this.set(kind, 0);
+    this.#bytes = undefined;
+  }
+}
+
+/**
+ * The bytes that a gateway holds for clients, within one budget. Above the budget, calls and messages of holders with more
+ * than their share are refused; above 1.25 of it the streams of the largest holder are closed. A holder is an account, or a
+ * client address without one; the share is the budget divided by the number of holders.
+ */
+export class ClientBuffers {
+  readonly #options: BufferOptions;
+  readonly #open = new Set<ClientBuffer>();
+  readonly #holders = new Map<string, number>();
+  readonly #byKind = new Map<BufferKind, number>();
+  readonly #overruns: Counter<"outcome">;
+  #total = 0;
+  #reportedAt = Number.NEGATIVE_INFINITY;
+  #stop: (() => void) | undefined;
+
+  constructor(options: BufferOptions) {
+    this.#options = options;
+    const { registry } = options;
+    this.#overruns = new Counter({
+      name: "pilothouse_client_buffer_overruns_total",
+      help: "Calls and messages that were refused, and streams that were closed, above the budget of bytes held for clients.",
+      labelNames: ["outcome"],
+      registers: [registry],
+    });
+    const byKind = this.#byKind;
+    new Gauge({
+      name: "pilothouse_client_buffer_bytes",
+      help: "Bytes that are held for clients: bodies, messages of streams, captures, and answers that were not read.",
+      labelNames: ["kind"],
+      registers: [registry],
+      collect() {
+        for (const kind of kinds) this.set({ kind }, byKind.get(kind) ?? 0);
+      },
+    });
+  }
+
+  /** Begins to measure. */
+  start(): void {
+    this.#stop = this.#options.clock.every(measureEvery, () => {
+      for (const buffer of this.#open) {
+        for (const kind of kinds) {
+          const bytes = buffer.source.measure[kind]?.();
+          if (bytes !== undefined) buffer.set(kind, bytes);
+        }
+      }
+    });
+  }
+
+  stop(): void {
+    this.#stop?.();
+  }
+
+  /** Counts the bytes that are held for a call from now on. */
+  open(call: GatewayCall, source: BufferSource): ClientBuffer {
+    const buffer = new ClientBuffer(holderOf(call), source, this.change);
+    this.#open.add(buffer);
+    call.buffer = buffer;
+    return buffer;
+  }
+
+  /** Forgets what was held for a call. */
+  release(buffer: ClientBuffer): void {
+    buffer.release();
+    this.#open.delete(buffer);
+  }
+
+  /** Counts what is held for an exchange of HTTP, until it is over. `bodyBytes` is the largest body that it may have. */
+  openExchange(call: GatewayCall, request: IncomingMessage, response: ServerResponse, bodyBytes: number): void {
+    const buffer = this.open(call, {
+      measure: { answer: () => response.writableLength },
+      close: () => closeExchange(response),
+    });
+    buffer.set("body", Math.min(announcedBody(request), bodyBytes));
+    response.once("close", () => this.release(buffer));
+  }
+
+  /** Throws `rate-limited` if the budget is exceeded, and the holder of a call has more than its share. */
+  assertRoom(call: GatewayCall): void {
+    if (!this.isOver(call)) return;
+    this.#report("refused", holderOf(call));
+    const mebibytes = Math.ceil((this.#holders.get(holderOf(call)) ?? 0) / 2 ** 20);
+    const detail = `the service holds ${mebibytes} MiB of requests, messages and unread answers of yours; finish and read them`;
+    throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
+  }
+
+  /** Returns whether the budget is exceeded, and the holder of a call has more than its share. */
+  isOver(call: GatewayCall): boolean {
+    const { budget } = this.#options;
+    if (this.#total <= budget) return false;
+    return (this.#holders.get(holderOf(call)) ?? 0) > budget / this.#holders.size;
+  }
+
+  readonly change = ({ holder }: ClientBuffer, kind: BufferKind, by: number): void => {
+    this.#total += by;
+    this.#byKind.set(kind, (this.#byKind.get(kind) ?? 0) + by);
+    const held = (this.#holders.get(holder) ?? 0) + by;
+    if (held === 0) this.#holders.delete(holder);
+    else this.#holders.set(holder, held);
+    if (by > 0 && this.#total > this.#options.budget * closeAbove) this.#closeLargest();
+  };
+
+  #closeLargest(): void {
+    const [largest] = [...this.#holders].reduce((most, next) => (next[1] > most[1] ? next : most));
+    this.#report("closed", largest);
+    for (const buffer of this.#open) {
+      if (buffer.holder !== largest || buffer.isEmpty) continue;
+      this.release(buffer);
+      buffer.source.close();
+    }
+  }
+
+  #report(outcome: "refused" | "closed", holder: string): void {
+    this.#overruns.inc({ outcome });
+    const now = this.#options.clock.monotonic();
+    if (now < this.#reportedAt + reportEvery) return;
+    this.#reportedAt = now;
+    const fields = { holder, outcome, held_bytes: this.#holders.get(holder), all_held_bytes: this.#total };
+    this.#options.log.warn(fields, "exceeded the budget of bytes held for clients");
+  }
+}
+
+function holderOf({ accountId, clientAddress }: GatewayCall): string {
+  return accountId ?? networkOf(clientAddress, { v4: 32, v6: 64 });
+}
+
+/** Returns how many bytes the body of a request has: infinity where its headers do not say. */
+function announcedBody(request: IncomingMessage): number {
+  const { "content-length": length, "transfer-encoding": coding } = request.headers;
+  if (length !== undefined) return Number(length);
+  const hasBody = request.httpVersionMajor === 1 ? coding !== undefined : !request.complete;
+  return hasBody ? Number.POSITIVE_INFINITY : 0;
+}
+
+/** Ends an exchange: over HTTP/1.1 with its connection. */
+function closeExchange(response: ServerResponse): void {
+  if (response instanceof Http2ServerResponse) response.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  else response.destroy();
+}

@@ -1,0 +1,170 @@
+import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { create } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { WebSocket } from "ws";
+import {
+  CaptureKind,
+  type CaptureStreamResponse,
+  CaptureStreamResponseSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+
+const mebibyte = 2 ** 20;
+
+/** A capture of 3 MiB of which the last part does not come. */
+async function* capture({ signal }: { readonly signal: AbortSignal }): AsyncGenerator<CaptureStreamResponse> {
+  const header = { kind: CaptureKind.SCREENSHOT, contentType: "image/png", bytes: BigInt(3 * mebibyte) };
+  yield create(CaptureStreamResponseSchema, { header });
+  await once(signal, "abort");
+}
+
+let door: FrontDoor;
+beforeAll(async () => {
+  door = await startFrontDoor({ CLIENT_BUFFER_MIB: "8" });
+  await door.running.worker({ slots: 30, handlers: { capture } });
+});
+afterAll(() => door?.[Symbol.asyncDispose]());
+
+async function metric(name: string): Promise<Record<string, number>> {
+  const { values } = await (door.running.app.metrics.getSingleMetric(name)?.get() ?? expect.fail(`no metric ${name}`));
+  return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels)[0], value]));
+}
+
+/** Mebibytes that are held, by kind. */
+async function held(): Promise<Record<string, number>> {
+  const bytes = Object.entries(await metric("pilothouse_client_buffer_bytes"));
+  return Object.fromEntries(bytes.flatMap(([kind, value]) => (value > 0 ? [[kind, value / mebibyte]] : [])));
+}
+
+beforeEach(() => expect.poll(held).toEqual({}));
+
+/** Begins a request with a body of 1 MiB that does not come. */
+async function leaveBody(key: string, headers = `Content-Length: ${mebibyte}`): Promise<Socket> {
+  const socket = connect(Number(new URL(door.url).port), "127.0.0.1").on("error", () => undefined);
+  onTestFinished(() => void socket.destroy());
+  const lines = ["POST /v1/recipes HTTP/1.1", "Host: localhost", "Content-Type: application/json", headers];
+  socket.resume().write(`${lines.join("\r\n")}\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  await once(socket, "connect");
+  return socket;
+}
+
+async function leaveBodies(key: string, count: number): Promise<readonly Socket[]> {
+  return Promise.all(Array.from({ length: count }, () => leaveBody(key)));
+}
+
+/** Opens the CDP connection of a session of its own. */
+async function openCdp(key: string): Promise<WebSocket> {
+  const { body } = await door.as(key)("/v1/sessions", {});
+  const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/cdp`;
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${key}` } }).on("error", () => undefined);
+  onTestFinished(() => socket.terminate());
+  await once(socket, "open");
+  return socket;
+}
+
+const closeOf = async (socket: WebSocket): Promise<unknown> => {
+  const [code, reason] = await once(socket, "close");
+  return [code, String(reason)];
+};
+
+test("an account with more than its share is refused above the budget, and no other is", async () => {
+  const [greedy, modest] = [await door.addAccount(), await door.addAccount()];
+  const bodies = await leaveBodies(greedy, 9);
+  await expect.poll(held).toEqual({ body: 9 });
+  const refused = await door.as(greedy)("/v1/sessions");
+  expect(refused).toMatchObject({
+    status: 429,
+    body: {
+      type: expect.stringMatching(/rate-limited$/),
+      retry_after_seconds: 1,
+      detail: "the service holds 9 MiB of requests, messages and unread answers of yours; finish and read them",
+    },
+  });
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(refused.headers.get("x-ratelimit-bucket")).toBe("global");
+  expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
+  expect((await door.as(modest)("/v1/sessions")).status).toBe(200);
+  expect((await metric("pilothouse_client_buffer_overruns_total")).refused).toBeGreaterThan(0);
+  for (const body of bodies) body.destroy();
+  await expect.poll(held).toEqual({});
+  expect((await door.as(greedy)("/v1/sessions")).status).toBe(200);
+});
+
+test("above 1.25 of the budget the streams of the largest holder are closed, and no others", async () => {
+  const [greedy, modest] = [await door.addAccount(), await door.addAccount()];
+  const other = await openCdp(modest);
+  const bodies = await leaveBodies(greedy, 9);
+  await expect.poll(held).toEqual({ body: 9 });
+  const closed = Promise.all(bodies.map((body) => once(body, "close")));
+  other.send(" ".repeat(2 * mebibyte), { fin: false });
+  await closed;
+  await expect.poll(held).toEqual({ message: expect.closeTo(2, 2) });
+  const answered = once(other, "message");
+  other.send(" ", { fin: true });
+  await answered;
+});
+
+test("an unfinished message of an account above its share closes its WebSocket", async () => {
+  const key = await door.addAccount();
+  const [first, second] = [await openCdp(key), await openCdp(key)];
+  first.send(" ".repeat(5 * mebibyte), { fin: false });
+  await expect.poll(held).toEqual({ message: expect.closeTo(5, 2) });
+  second.send(" ".repeat(4 * mebibyte), { fin: false });
+  expect(await closeOf(second)).toEqual([1013, "over_budget"]);
+  await expect.poll(held).toEqual({ message: expect.closeTo(5, 2) });
+  expect(first.readyState).toBe(WebSocket.OPEN);
+});
+
+test("a message of a stream is refused under its id above the budget", async () => {
+  const key = await door.addAccount();
+  const { body } = await door.as(key)("/v1/sessions", {});
+  const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
+  const drive = new WebSocket(url, ["pilothouse.v1"], { headers: { authorization: `Bearer ${key}` } });
+  onTestFinished(() => drive.terminate());
+  await once(drive, "open");
+  await leaveBodies(key, 9);
+  await expect.poll(held).toEqual({ body: 9 });
+  const answered = once(drive, "message");
+  drive.send(JSON.stringify({ id: "a", state: {} }));
+  const answer = JSON.parse(String((await answered)[0]));
+  expect(answer).toMatchObject({ id: "a", error: { retry_after_seconds: 1, detail: expect.stringMatching(/9 MiB/) } });
+});
+
+test("a body whose length is not announced counts as the longest", async () => {
+  await leaveBody(await door.addAccount(), "Transfer-Encoding: chunked");
+  await expect.poll(held).toEqual({ body: 1 });
+});
+
+test("answers that a CDP client does not read are counted", async () => {
+  const socket = await openCdp(await door.addAccount());
+  socket.pause();
+  // The worker sends them back. What the system's own buffers hold is not counted.
+  for (let count = 0; count < 24; count += 1) socket.send(" ".repeat(mebibyte));
+  await expect.poll(async () => (await held()).answer, { timeout: 10_000 }).toBeGreaterThanOrEqual(1);
+});
+
+test("an unfinished gRPC message is counted", async () => {
+  const session = connectHttp2(`http://${door.grpcAddress}`).on("error", () => undefined);
+  onTestFinished(() => session.destroy());
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(mebibyte, 1);
+  const headers = { "content-type": "application/grpc", te: "trailers" };
+  const path = "/pilothouse.v1.SessionService/Create";
+  const authorization = `Bearer ${await door.addAccount()}`;
+  const call = session.request({ ":method": "POST", ":path": path, ...headers, authorization }, { endStream: false });
+  call.on("error", () => undefined).write(Buffer.concat([head, Buffer.alloc(mebibyte / 2)]));
+  await expect.poll(held).toEqual({ message: 0.5 });
+});
+
+test("a capture that is put together for a Connect client is counted", async () => {
+  const key = await door.addAccount();
+  const { body } = await door.as(key)("/v1/sessions", {});
+  const request = { id: body.id, kind: "CAPTURE_KIND_SCREENSHOT" };
+  const leaving = new AbortController();
+  const capturing = door.as(key)("/pilothouse.v1.SessionService/Capture", request, { signal: leaving.signal });
+  await expect.poll(held).toEqual({ capture: 3 });
+  leaving.abort();
+  await expect(capturing).rejects.toThrow(/abort/);
+});
