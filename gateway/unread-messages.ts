@@ -1,48 +1,96 @@
-import { type DescField, type DescMessage, fromBinary } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { failFields } from "../src/platform/errors.ts";
+import { bodyBounds, excessOf, type JsonBounds, messageBounds } from "../src/platform/rest-json/parse.ts";
+import type { ServedMethod } from "../src/registry.ts";
 import type { UnreadMessage } from "./policies/conversation.ts";
 
-/** The most fields that a message of a stream may have, with those of the messages in it: each costs 100 ns to parse. */
-const mostFields = 2_000;
+/** Returns how much structure the messages of a method's clients may have, in either encoding. */
+export const boundsOf = ({ kind }: ServedMethod): JsonBounds =>
+  kind === "bidi_streaming" ? messageBounds : bodyBounds;
 
 /** Returns the messages of a client stream, given as bytes, each to be parsed when that was paid for. */
 export async function* unread(requests: AsyncIterable<unknown>, desc: DescMessage): AsyncGenerator<UnreadMessage> {
   for await (const bytes of requests) {
-    if (!(bytes instanceof Uint8Array)) throw new Error("the message of a stream was parsed before it was handed on");
-    yield { bytes: bytes.length, read: () => readMessage(desc, bytes) };
+    const unparsed = asBytes(bytes);
+    yield { bytes: unparsed.length, read: () => readMessage(desc, unparsed, messageBounds) };
   }
+}
+
+/** Returns a message that its transport hands on unparsed. */
+export function asBytes(message: unknown): Uint8Array {
+  if (!(message instanceof Uint8Array)) throw new Error("a message was parsed before it was handed on");
+  return message;
 }
 
 /** Parses a message in protobuf's encoding. Throws `bad-request` if it cannot be read, or has too many fields. */
-export function readMessage(desc: DescMessage, bytes: Uint8Array): ReturnType<typeof fromBinary> {
+export function readMessage(desc: DescMessage, bytes: Uint8Array, bounds: JsonBounds): ReturnType<typeof fromBinary> {
+  const excess = fieldsBeyond(desc, bytes, bounds);
+  if (excess !== undefined) throw failFields("bad-request", { message: excess });
   try {
-    const reader = new BinaryReader(bytes);
-    if (countFields(desc, reader, reader.len, 0) <= mostFields) return fromBinary(desc, bytes);
+    return fromBinary(desc, bytes);
   } catch {
     throw failFields("bad-request", { message: "cannot be read" });
   }
-  throw failFields("bad-request", { message: `has more than ${mostFields} fields` });
 }
 
-/** Counts the fields up to `end`, as far as `mostFields` and one. Unknown ones count, and are not looked into. */
-function countFields(desc: DescMessage, reader: BinaryReader, end: number, before: number): number {
+/** Returns what is wrong with a message in JSON that has too many keys or elements. */
+export function keysBeyond(text: string, bounds: JsonBounds): string | undefined {
+  const excess = excessOf(text, bounds);
+  return excess && `has more than ${excess}`;
+}
+
+/**
+ * Returns what is wrong with a message in protobuf's encoding that has too many fields, those of the messages in it
+ * included: each costs 100 ns to parse. A key of JSON is a field, and so is an element of a list.
+ */
+export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonBounds): string | undefined {
+  const most = bounds.keys + bounds.elements;
+  // A field takes at least two bytes.
+  if (bytes.length <= 2 * most) return undefined;
+  try {
+    const reader = new BinaryReader(bytes);
+    return countFields(nestedIn(desc), reader, reader.len, 0, most) > most ? `has more than ${most} fields` : undefined;
+  } catch {
+    // What cannot be counted cannot be parsed either.
+    return undefined;
+  }
+}
+
+/** Returns the fields of a message that are messages themselves, by number. */
+type Nested = () => ReadonlyMap<number, Nested>;
+
+/** Counts the fields up to `end`, as far as `most` and one. Unknown ones count, and are not looked into. */
+function countFields(
+  nested: ReturnType<Nested>,
+  reader: BinaryReader,
+  end: number,
+  before: number,
+  most: number,
+): number {
   let count = before;
-  const byNumber = fieldsOf(desc);
-  while (reader.pos < end && count <= mostFields) {
+  while (reader.pos < end && count <= most) {
     const [number, type] = reader.tag();
     count += 1;
-    const inner = type === WireType.LengthDelimited ? byNumber.get(number)?.message : undefined;
-    if (inner) count = countFields(inner, reader, reader.uint32() + reader.pos, count);
+    const inner = type === WireType.LengthDelimited ? nested.get(number) : undefined;
+    if (inner) count = countFields(inner(), reader, reader.uint32() + reader.pos, count, most);
     else reader.skip(type, number);
   }
   return count;
 }
 
-const known = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
+const known = new WeakMap<DescMessage, ReturnType<Nested>>();
 
-function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
-  const fields = known.get(desc) ?? new Map(desc.fields.map((field) => [field.number, field]));
+function nestedIn(desc: DescMessage): ReturnType<Nested> {
+  const fields = known.get(desc) ?? new Map(desc.fields.flatMap(nestedOf));
   known.set(desc, fields);
   return fields;
+}
+
+function nestedOf({ fieldKind, message, number }: DescMessage["fields"][number]): [number, Nested][] {
+  const nested = message && (() => nestedIn(message));
+  if (fieldKind !== "map") return nested ? [[number, nested]] : [];
+  // An entry of a map is a message, and its value is field 2.
+  const entry = new Map(nested && [[2, nested]]);
+  return [[number, () => entry]];
 }

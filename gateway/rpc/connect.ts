@@ -18,6 +18,7 @@ import { answerHeaders, type Door, peerOf } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
 import { isClosed } from "../rest/mount.ts";
+import { countedBody } from "./counted-body.ts";
 import { errorDetails } from "./error-details.ts";
 
 // Captures are at most 64 MiB; the message around one adds less than this.
@@ -78,7 +79,15 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
       };
       return { call: arrived, countMemory };
     });
-    handler(universalRequestFromNodeRequest(request, response, undefined, values))
+    const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+    // The boundary where Connect says that it might have been given a parsed body.
+    const body = countedBody(universal.body as AsyncIterable<Uint8Array>, {
+      served,
+      contentType: request.headers["content-type"] ?? "",
+      hold: (bytes) => served.kind === "bidi_streaming" && call?.buffer?.set("message", bytes),
+      toError: (excess) => toConnectError(failFields("bad-request", { message: excess }), peer.requestId),
+    });
+    handler({ ...universal, body })
       .then((answer) => {
         for (const [name, value] of Object.entries(answerHeaders(door, peer, call))) {
           response.setHeader(name, value);
@@ -154,7 +163,8 @@ async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Messa
   try {
     yield* requests;
   } catch (thrown) {
-    throw thrown instanceof ConnectError ? failFields("bad-request", { message: thrown.rawMessage }) : thrown;
+    if (!(thrown instanceof ConnectError)) throw thrown;
+    throw failFields("bad-request", { message: thrown.rawMessage.replace(/^message: /, "") });
   }
 }
 
@@ -183,6 +193,10 @@ function errorOf(
     return ConnectError.from(signal.reason);
   const failure = problems.failure(thrown, requestId);
   if (failure.retryAfter !== undefined) responseHeader.set("retry-after", String(failure.retryAfter));
+  return toConnectError(failure, requestId);
+}
+
+function toConnectError(failure: Failure, requestId: string): ConnectError {
   const { code, title } = errorTable[failure.slug];
   const error = new ConnectError(failure.detail ?? title, code as Code);
   error.details = errorDetails(failure, requestId).map(({ desc, value }) => ({ desc, value }));

@@ -15,13 +15,14 @@ import { errorTable } from "../../src/platform/error-table.ts";
 import { toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 import { createGrpcServer, grpcHandler, type ToStatus } from "../../src/platform/grpc/grpc-server.ts";
 import type { Log } from "../../src/platform/log.ts";
+import { bodyBounds } from "../../src/platform/rest-json/parse.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
 import type { Door } from "../door.ts";
 import { type Certificate, Listener } from "../listener.ts";
 import { longestMessage } from "../message-size.ts";
 import type { TimeLimits } from "../time-limits.ts";
-import { unread } from "../unread-messages.ts";
+import { asBytes, readMessage, unread } from "../unread-messages.ts";
 import { errorDetails } from "./error-details.ts";
 import { admission, callOf } from "./grpc-admission.ts";
 import { addReflection } from "./reflection.ts";
@@ -68,7 +69,7 @@ export class GrpcServer {
       const handlers = Object.fromEntries(
         methods.map((served) => [served.method.localName, handlerOf(served, door, toStatus)]),
       );
-      this.#server.addService(withUnreadStreams(service), handlers);
+      this.#server.addService(withUnreadMessages(service), handlers);
       this.#health.setStatus(service.typeName, "SERVING");
     }
     this.#health.addToServer(this.#server);
@@ -106,22 +107,25 @@ function byPath(services: readonly ServedService[]): Map<string, ServedMethod> {
   return new Map(methods.map((served) => [`/${served.method.parent.typeName}/${served.method.name}`, served]));
 }
 
-/** The definition of a service whose client streams reach their handlers as bytes. */
-function withUnreadStreams(service: DescService): ServiceDefinition {
-  const definition = toServiceDefinition(service);
-  const entries = Object.entries(definition).map(([name, method]) => [
+/** The definition of a service whose messages reach their handlers as bytes. */
+function withUnreadMessages(service: DescService): ServiceDefinition {
+  const entries = Object.entries(toServiceDefinition(service)).map(([name, method]) => [
     name,
-    method.requestStream ? { ...method, requestDeserialize: (bytes: Buffer) => bytes } : method,
+    { ...method, requestDeserialize: (bytes: Buffer) => bytes },
   ]);
   return Object.fromEntries(entries);
 }
 
 function handlerOf({ kind, method }: ServedMethod, { gate }: Door, toStatus: ToStatus): UntypedHandleCall {
+  const reader = (bytes: unknown) => () => readMessage(method.input, asBytes(bytes), bodyBounds);
   switch (kind) {
     case "unary":
-      return grpcHandler[kind](({ metadata }, request) => gate.unary(callOf(metadata), request), toStatus);
+      return grpcHandler[kind](({ metadata }, request) => gate.unary(callOf(metadata), reader(request)), toStatus);
     case "server_streaming":
-      return grpcHandler[kind](({ metadata }, request) => gate.serverStream(callOf(metadata), request), toStatus);
+      return grpcHandler[kind](
+        ({ metadata }, request) => gate.serverStream(callOf(metadata), reader(request)),
+        toStatus,
+      );
     case "bidi_streaming":
       return grpcHandler[kind](
         ({ metadata }, requests) => gate.bidiStream(callOf(metadata), unread(requests, method.input)),

@@ -44,7 +44,7 @@ export function compileFrames(
   return {
     read({ data, isBinary }) {
       if (isBinary) {
-        const message = websocketBinary.length > 0 ? attempt(() => readMessage(input, data)) : undefined;
+        const message = websocketBinary.length > 0 ? attempt(() => readMessage(input, data, messageBounds)) : undefined;
         return message ? { kind: "message", message: Object.assign(message, bound) } : { kind: "nonsense" };
       }
       const faults: FieldFault[] = [];

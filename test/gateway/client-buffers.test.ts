@@ -145,17 +145,21 @@ test("answers that a CDP client does not read are counted", async () => {
   await expect.poll(async () => (await held()).answer, { timeout: 10_000 }).toBeGreaterThanOrEqual(1);
 });
 
-test("an unfinished gRPC message is counted", async () => {
-  const session = connectHttp2(`http://${door.grpcAddress}`).on("error", () => undefined);
+test.each([
+  ["gRPC call", () => `http://${door.grpcAddress}`, "application/grpc", "Create"],
+  ["gRPC stream", () => `http://${door.grpcAddress}`, "application/grpc", "Drive"],
+  ["Connect stream", () => door.url, "application/connect+proto", "Drive"],
+] as const)("an unfinished message of a %s is counted", async (_, address, type, method) => {
+  const session = connectHttp2(address()).on("error", () => undefined);
   onTestFinished(() => session.destroy());
   const head = Buffer.alloc(5);
   head.writeUInt32BE(mebibyte, 1);
-  const headers = { "content-type": "application/grpc", te: "trailers" };
-  const path = "/pilothouse.v1.SessionService/Create";
   const authorization = `Bearer ${await door.addAccount()}`;
-  const call = session.request({ ":method": "POST", ":path": path, ...headers, authorization }, { endStream: false });
-  call.on("error", () => undefined).write(Buffer.concat([head, Buffer.alloc(mebibyte / 2)]));
-  await expect.poll(held).toEqual({ message: 0.5 });
+  const path = `/pilothouse.v1.SessionService/${method}`;
+  const headers = { ":method": "POST", ":path": path, "content-type": type, te: "trailers", authorization };
+  const call = session.request(headers, { endStream: false }).on("error", () => undefined);
+  call.write(Buffer.concat([head, Buffer.alloc(mebibyte / 2)]));
+  await expect.poll(held).toEqual({ message: expect.closeTo(0.5, 3) });
 });
 
 test("a capture that is put together for a Connect client is counted", async () => {

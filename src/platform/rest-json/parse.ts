@@ -16,7 +16,7 @@ export interface JsonBounds {
 export const messageBounds: JsonBounds = { keys: 1_000, elements: 1_000 };
 
 /** The bounds of a REST body. */
-const bodyBounds: JsonBounds = { keys: 5_000, elements: 20_000 };
+export const bodyBounds: JsonBounds = { keys: 5_000, elements: 20_000 };
 
 /**
  * Parses a JSON body. Throws `validation-failed` when it is none, or has more keys or elements than `bounds`. A key that
@@ -43,7 +43,7 @@ export function parseJson(body: Buffer, faults: FieldFault[], bounds = bodyBound
 const shortest = { key: 4, element: 2 };
 
 /** Returns the bound that a text exceeds, if it is JSON at all. Takes 1 ns a character. */
-function excessOf(text: string, bounds: JsonBounds): string | undefined {
+export function excessOf(text: string, bounds: JsonBounds): string | undefined {
   if (text.length < Math.min(bounds.keys * shortest.key, bounds.elements * shortest.element)) return undefined;
   let keys = 0;
   // Values are as many as commas and containers that are not empty; those that are not behind a key are elements.

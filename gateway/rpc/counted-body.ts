@@ -1,0 +1,90 @@
+import type { ServedMethod } from "../../src/registry.ts";
+import { longestMessage } from "../message-size.ts";
+import { boundsOf, fieldsBeyond, keysBeyond } from "../unread-messages.ts";
+
+/** Bytes before each message of a stream: flags, and its length. */
+const prefixBytes = 5;
+
+interface CountedBodyOptions {
+  readonly served: ServedMethod;
+  readonly contentType: string;
+  /** Is told how many bytes of an unfinished message of a stream are held. */
+  hold(bytes: number): void;
+  /** Creates what is thrown for a message with too many keys, elements or fields. */
+  toError(excess: string): Error;
+}
+
+type Body = AsyncIterable<Uint8Array>;
+
+/**
+ * Returns the body of a request of Connect, gRPC-Web or gRPC, each message once it is whole and was counted: Connect parses
+ * messages by itself. What is longer than a message may be is passed on, for Connect to refuse it.
+ */
+export function countedBody(body: Body, { served, contentType, hold, toError }: CountedBodyOptions): Body {
+  const longest = longestMessage(served);
+  const bounds = boundsOf(served);
+  const isJson = contentType.endsWith("json");
+  const count = (message: Buffer): void => {
+    // Marks of JSON's structure are single bytes in UTF-8.
+    const excess = isJson
+      ? keysBeyond(message.toString("latin1"), bounds)
+      : fieldsBeyond(served.method.input, message, bounds);
+    if (excess !== undefined) throw toError(excess);
+  };
+  const inEnvelopes = /^application\/(grpc|connect\+)/.test(contentType);
+  return inEnvelopes ? countedEnvelopes(body, longest, count, hold) : countedWhole(body, longest, count);
+}
+
+async function* countedWhole(body: Body, longest: number, count: (message: Buffer) => void): Body {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    parts.push(chunk);
+    if (size > longest) yield* parts.splice(0);
+  }
+  if (parts.length === 0) return;
+  const message = Buffer.concat(parts);
+  count(message);
+  yield message;
+}
+
+async function* countedEnvelopes(
+  body: Body,
+  longest: number,
+  count: (message: Buffer) => void,
+  hold: (bytes: number) => void,
+): Body {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  let needed = prefixBytes;
+  let isPassedOn = false;
+  for await (const chunk of body) {
+    if (isPassedOn) {
+      yield chunk;
+      continue;
+    }
+    parts.push(chunk);
+    size += chunk.length;
+    while (size >= needed) {
+      const all = Buffer.concat(parts);
+      const length = all.readUInt32BE(1);
+      if (length > longest) {
+        yield all;
+        isPassedOn = true;
+        size = 0;
+        break;
+      }
+      parts = [all];
+      needed = prefixBytes + length;
+      if (size < needed) break;
+      count(all.subarray(prefixBytes, needed));
+      yield all.subarray(0, needed);
+      parts = [all.subarray(needed)];
+      size -= needed;
+      needed = prefixBytes;
+    }
+    hold(size);
+  }
+  if (size > 0) yield Buffer.concat(parts);
+}
