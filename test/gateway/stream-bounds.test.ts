@@ -1,7 +1,9 @@
 import { on, once } from "node:events";
-import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
+import { CdpRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 
 const kibibyte = 1024;
@@ -10,7 +12,7 @@ const mebibyte = 1024 * kibibyte;
 let door: FrontDoor;
 beforeAll(async () => {
   door = await startFrontDoor();
-  await door.running.worker({ slots: 10 });
+  await door.running.worker({ slots: 30 });
 });
 afterAll(() => door?.[Symbol.asyncDispose]());
 
@@ -93,14 +95,20 @@ test("a frame with more than 1,000 keys ends its stream unparsed", async () => {
   expect((await once(drive.socket, "close"))[0]).toBe(1008);
 });
 
-/** Sends a message of a gRPC stream, and returns the error that ends the stream. */
-async function errorAfter(method: string, message: Buffer): Promise<unknown> {
+/** Opens a gRPC stream of a key, by which messages go as bytes. */
+function openStream(method: string, key: string): ClientDuplexStream<Uint8Array, Buffer> {
   const client = new Client(door.grpcAddress, credentials.createInsecure());
   onTestFinished(() => client.close());
   const metadata = new Metadata();
-  metadata.set("authorization", `Bearer ${await door.addAccount()}`);
+  metadata.set("authorization", `Bearer ${key}`);
+  const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes);
   const same = (bytes: Buffer): Buffer => bytes;
-  const stream = client.makeBidiStreamRequest(`/pilothouse.v1.SessionService/${method}`, same, same, metadata);
+  return client.makeBidiStreamRequest(`/pilothouse.v1.SessionService/${method}`, toBuffer, same, metadata);
+}
+
+/** Sends a message of a gRPC stream, and returns the error that ends the stream. */
+async function errorAfter(method: string, message: Buffer): Promise<unknown> {
+  const stream = openStream(method, await door.addAccount());
   stream.write(message);
   const [error] = await new Promise<unknown[]>((resolve) => stream.resume().on("error", (...all) => resolve(all)));
   return error;
@@ -115,4 +123,32 @@ test("a gRPC message with more than 2,000 fields ends its stream unparsed", asyn
 test("a gRPC message of a CDP client is at most 1 MiB", async () => {
   const error = await errorAfter("Cdp", Buffer.alloc(mebibyte + 1));
   expect(error).toMatchObject({ code: 8, details: expect.stringContaining("1048577 vs 1048576") });
+});
+
+/** Sends parts of CDP messages through a session of its own, and resolves when the worker has sent all of them back. */
+async function relay(key: string, { parts, bytes }: { parts: number; bytes: number }): Promise<void> {
+  const { body } = await door.as(key)("/v1/sessions", {});
+  const stream = openStream("Cdp", key);
+  stream.write(toBinary(CdpRequestSchema, create(CdpRequestSchema, { sessionId: body.id })));
+  const part = toBinary(CdpRequestSchema, create(CdpRequestSchema, { data: Buffer.alloc(bytes, " "), last: true }));
+  for (let sent = 0; sent < parts; sent += 1) stream.write(part);
+  let returned = 0;
+  for await (const answer of stream) {
+    if (answer.length >= bytes) returned += 1;
+    if (returned === parts) break;
+  }
+}
+
+test.each([
+  ["2,000 messages", { parts: 2_000, bytes: 100 }],
+  ["4 MiB", { parts: 16, bytes: 256 * kibibyte }],
+])("relayed streams of an account have %s a second together", async (_, load) => {
+  const [busy, other] = [await door.addAccount(), await door.addAccount()];
+  const since = performance.now();
+  // The first of four loads goes at once, and each other one has to wait for a second.
+  const streams = Promise.all([1, 2, 3, 4].map(() => relay(busy, load)));
+  const first = await Promise.race([streams.then(() => "busy"), relay(other, load).then(() => "other")]);
+  await streams;
+  expect(performance.now() - since).toBeGreaterThan(2_900);
+  expect(first).toBe("other");
 });
