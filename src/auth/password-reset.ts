@@ -19,8 +19,8 @@ export function createPasswordReset(parts: AuthServiceParts) {
     const now = clock.now();
     // Guesses at tokens are to cost no hash.
     const { email } = await findMailToken(db, "password-reset", token, now);
-    await passwords.assertStrong(password, email);
-    const passwordHash = await passwords.hash(password);
+    await passwords.assertStrong(password, email, call.clientAddress);
+    const passwordHash = await passwords.hash(password, call.clientAddress);
     const { network, family } = clientOf(call);
     await db.transaction(async (tx) => {
       const { userId } = await useMailToken(tx, "password-reset", token, now);

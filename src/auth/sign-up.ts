@@ -44,11 +44,11 @@ export function createSignUp(parts: AuthServiceParts) {
     throw fail("email-already-registered");
   }
 
-  async function hashNew(token: string, password: string): Promise<string> {
+  async function hashNew({ clientAddress }: Call, token: string, password: string): Promise<string> {
     // Guesses at tokens are to cost no hash.
     const { email } = await findMailToken(db, "verify-email", token, clock.now());
-    await passwords.assertStrong(password, email);
-    return passwords.hash(password);
+    await passwords.assertStrong(password, email, clientAddress);
+    return passwords.hash(password, clientAddress);
   }
 
   return {
@@ -59,10 +59,10 @@ export function createSignUp(parts: AuthServiceParts) {
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");
-      await passwords.assertStrong(request.password, email);
+      await passwords.assertStrong(request.password, email, call.clientAddress);
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);
       if (await findUserByEmail(db, email, clock.now())) return refuseAgain(email);
-      const passwordHash = await passwords.hash(request.password);
+      const passwordHash = await passwords.hash(request.password, call.clientAddress);
       const name = request.name ?? email.split("@", 1)[0] ?? email;
       const id = ids.next("usr");
       const account = { id: ids.next("acc"), name: request.accountName ?? name };
@@ -78,7 +78,7 @@ export function createSignUp(parts: AuthServiceParts) {
     },
 
     async verifyEmail(call: Call, { token, password }: VerifyEmailRequest): Promise<VerifyEmailResponse> {
-      const passwordHash = password === undefined ? undefined : await hashNew(token, password);
+      const passwordHash = password === undefined ? undefined : await hashNew(call, token, password);
       return db.transaction(async (tx) => {
         const { userId } = await useMailToken(tx, "verify-email", token, clock.now());
         const { email, email_verified_at: at } = await verify(tx, call, { userId, passwordHash });

@@ -23,8 +23,8 @@ export function createCredentialsService(
     const login = loginOf(call);
     const user = await findUserOfLogin(db, login);
     await provePassword({ user, email: user.email, password: currentPassword, client: clientOf(call) });
-    await passwords.assertStrong(password, user.email);
-    const passwordHash = await passwords.hash(password);
+    await passwords.assertStrong(password, user.email, call.clientAddress);
+    const passwordHash = await passwords.hash(password, call.clientAddress);
     await db.transaction(async (tx) => {
       call.audit(tx, { subject: user.id });
       await keepPassword(parts, tx, user, { passwordHash, except: login.loginId });

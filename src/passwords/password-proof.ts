@@ -27,9 +27,9 @@ export function createPasswordProof(parts: {
   readonly passwords: Passwords;
 }): ProvePassword {
   const { brakes, countTry, passwords } = parts;
-  return async ({ user, email, password, client: { network } }) => {
+  return async ({ user, email, password, client: { address, network } }) => {
     const counted = await countTry({ kind: "password", email, userId: user?.id, network, ...tries });
-    if (!(await passwords.verify(user?.password_hash, password))) throw fail("invalid-credentials");
+    if (!(await passwords.verify(user?.password_hash, password, address))) throw fail("invalid-credentials");
     await brakes.giveBack(counted);
   };
 }

@@ -1,7 +1,8 @@
 import { hash, verify } from "@node-rs/argon2";
 import { Counter, type Registry } from "prom-client";
-import { fail, failFields } from "../platform/errors.ts";
+import { failFields } from "../platform/errors.ts";
 import { randomText } from "../platform/ids.ts";
+import { createQueueBounds } from "./queue-bounds.ts";
 import { createStrengthJudge } from "./strength.ts";
 
 /** argon2id with 19 MiB, two passes and one lane: the least that OWASP's cheat sheet on password storage takes; 7 ms. */
@@ -10,7 +11,7 @@ const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 /** Hashes at once in a process: the other requests shall have a core, and no more than 76 MiB are taken. */
 const atOnce = 4;
 /** Those that wait for their turn: the last of them for about a second. */
-const mostWaiting = 250;
+const mostWaiting = { all: 250, ofAddress: 50 };
 
 /** The score of zxcvbn from which a password stands against guesses at a stolen hash: more than 10^8 of them. */
 const leastScore = 3;
@@ -27,13 +28,13 @@ const warnings: Readonly<Record<string, string>> = {
   userInputs: "it is like your e-mail address",
 };
 
-/** Hashes passwords, a few at a time. Beyond what may wait it throws `rate-limited`. */
+/** Hashes passwords, a few at a time. Beyond what may wait, in all and of a client address, it throws `rate-limited`. */
 export interface Passwords {
-  /** Throws `validation-failed` for a password that is guessed easily, by one who knows the address. */
-  assertStrong(password: string, email: string): Promise<void>;
-  hash(password: string): Promise<string>;
+  /** Throws `validation-failed` for a password that is guessed easily, by one who knows the e-mail address. */
+  assertStrong(password: string, email: string, clientAddress: string): Promise<void>;
+  hash(password: string, clientAddress: string): Promise<string>;
   /** Compares a password. Without a hash that takes as long, and is false. */
-  verify(hash: string | null | undefined, password: string): Promise<boolean>;
+  verify(hash: string | null | undefined, password: string, clientAddress: string): Promise<boolean>;
 }
 
 /** Makes what hashes the passwords of a gateway. */
@@ -44,17 +45,16 @@ export function createPasswords(registry: Registry): Passwords {
     registers: [registry],
   });
   const waiting: (() => void)[] = [];
+  const enter = createQueueBounds({ ...mostWaiting, what: "compared" });
   let running = 0;
   let decoy: Promise<string> | undefined;
 
-  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async function inTurn<T>(clientAddress: string, work: () => Promise<T>): Promise<T> {
     if (running < atOnce) running += 1;
     else {
-      if (waiting.length >= mostWaiting) {
-        const detail = "too many passwords are being compared at the moment; wait 1 s";
-        throw fail("rate-limited", { retry_after_seconds: 1 }, { detail, retryAfter: 1 });
-      }
+      const leave = enter(clientAddress);
       await new Promise<void>((resolve) => waiting.push(resolve));
+      leave();
     }
     hashes.inc();
     try {
@@ -73,19 +73,20 @@ export function createPasswords(registry: Registry): Passwords {
   const judge = createStrengthJudge();
 
   return {
-    async assertStrong(password, email) {
+    async assertStrong(password, email, clientAddress) {
       const known = [email, ...email.split(/[^a-z0-9]+/), "pilothouse"];
-      const { score, warning } = await judge({ password: canonical(password).slice(0, mostJudged), known });
+      const question = { password: canonical(password).slice(0, mostJudged), known };
+      const { score, warning } = await judge(question, clientAddress);
       if (score >= leastScore) return;
       const reason = warnings[warning] === undefined ? "" : `, since ${warnings[warning]}`;
       const detail = `is easily guessed${reason}: use four or more uncommon words, or a password manager`;
       throw failFields("validation-failed", { password: detail });
     },
-    hash: (password) => inTurn(() => hash(canonical(password), cost)),
-    async verify(kept, password) {
+    hash: (password, clientAddress) => inTurn(clientAddress, () => hash(canonical(password), cost)),
+    async verify(kept, password, clientAddress) {
       decoy ??= hash(randomText(40), cost);
       const nobodys = await decoy;
-      const isRight = await inTurn(() => verify(kept ?? nobodys, canonical(password)));
+      const isRight = await inTurn(clientAddress, () => verify(kept ?? nobodys, canonical(password)));
       return isRight && typeof kept === "string";
     },
   };

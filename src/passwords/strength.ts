@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { fail } from "../platform/errors.ts";
+import { createQueueBounds } from "./queue-bounds.ts";
 
 /** A password to judge, and words that whoever guesses it knows. */
 export interface StrengthQuestion {
@@ -23,7 +23,7 @@ const times = {
 };
 
 /** Those that wait for their turn: the last of them for about 5 s. */
-const mostWaiting = 100;
+const mostWaiting = { all: 100, ofAddress: 20 };
 
 /** Megabytes of a thread's heap; it fills 5. */
 const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 };
@@ -32,12 +32,12 @@ const program = new URL("./strength-worker.ts", import.meta.url);
 
 /**
  * Makes what judges passwords one after the other, in a thread that is started when it is needed. Throws `rate-limited` beyond
- * what may wait.
+ * what may wait, in all and of a client address.
  */
-export function createStrengthJudge(): (question: StrengthQuestion) => Promise<StrengthAnswer> {
+export function createStrengthJudge(): (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer> {
   let worker: Worker | undefined;
   let idle: NodeJS.Timeout | undefined;
-  let waiting = 0;
+  const enter = createQueueBounds({ ...mostWaiting, what: "judged" });
   let last: Promise<unknown> = Promise.resolve();
 
   function end(): void {
@@ -60,17 +60,9 @@ export function createStrengthJudge(): (question: StrengthQuestion) => Promise<S
     }
   }
 
-  return async (question) => {
-    if (waiting >= mostWaiting) {
-      const detail = "too many passwords are being judged at the moment; wait 1 s";
-      throw fail("rate-limited", { retry_after_seconds: 1 }, { detail, retryAfter: 1 });
-    }
-    waiting += 1;
-    const answer = last
-      .then(() => ask(question))
-      .finally(() => {
-        waiting -= 1;
-      });
+  return async (question, clientAddress) => {
+    const leave = enter(clientAddress);
+    const answer = last.then(() => ask(question)).finally(leave);
     last = answer.catch(() => undefined);
     return answer;
   };
