@@ -159,11 +159,17 @@ export class ClientBuffers {
 
   /** Throws `rate-limited` if the budget is exceeded, and the holder of a call has more than its share. */
   assertRoom(call: GatewayCall): void {
-    if (!this.isOver(call)) return;
-    this.#report("refused", holderOf(call));
+    if (!this.refuses(call)) return;
     const mebibytes = Math.ceil((this.#holders.get(holderOf(call)) ?? 0) / 2 ** 20);
     const detail = `the service holds ${mebibytes} MiB of requests, messages and unread answers of yours; finish and read them`;
     throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
+  }
+
+  /** Returns whether a call or message is to be refused, and notes that it is. */
+  refuses(call: GatewayCall): boolean {
+    const isOver = this.isOver(call);
+    if (isOver) this.#report("refused", holderOf(call));
+    return isOver;
   }
 
   /** Returns whether the budget is exceeded, and the holder of a call has more than its share. */

@@ -42,7 +42,7 @@ export function boundMemory({ client, socket, call, buffers, waiting }: MemoryOf
   socket.on("data", () => {
     buffer.set("message", held());
     if (unfinished() <= patientBytes) forget();
-    else if (buffers.isOver(call)) giveUp(client, socket, closeComeBack, "over_budget");
+    else if (buffers.refuses(call)) giveUp(client, socket, closeComeBack, "over_budget");
     else late ??= setTimeout(() => giveUp(client, socket, closeClientFault, "message_unfinished"), messageMs);
   });
   client.on("message", () => {

@@ -111,8 +111,10 @@ test("an unfinished message of an account above its share closes its WebSocket",
   const [first, second] = [await openCdp(key), await openCdp(key)];
   first.send(" ".repeat(5 * mebibyte), { fin: false });
   await expect.poll(held).toEqual({ message: expect.closeTo(5, 2) });
+  const before = (await metric("pilothouse_client_buffer_overruns_total")).refused ?? 0;
   second.send(" ".repeat(4 * mebibyte), { fin: false });
   expect(await closeOf(second)).toEqual([1013, "over_budget"]);
+  expect((await metric("pilothouse_client_buffer_overruns_total")).refused).toBe(before + 1);
   await expect.poll(held).toEqual({ message: expect.closeTo(5, 2) });
   expect(first.readyState).toBe(WebSocket.OPEN);
 });
