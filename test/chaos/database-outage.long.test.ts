@@ -130,13 +130,15 @@ describe.each(outages)("PostgreSQL that %s for longer than a lease", (_, takeAwa
   });
 });
 
-test("a worker that no gateway hears for longer than its lease has no browser left", { timeout: 60_000 }, async () => {
+test("a worker that no control process hears for longer than its lease has no browser left", {
+  timeout: 60_000,
+}, async () => {
   await create();
   expect(browsers()).toHaveLength(1);
-  deployment.gateway(0).signal("SIGSTOP");
+  deployment.control(0).signal("SIGSTOP");
   await expect.poll(browsers, { timeout: 20_000 }).toEqual([]);
   const { pid = 0 } = deployment.worker(0);
   expect(readdirSync(`/proc/${pid}/task`).length).toBeGreaterThan(0);
-  deployment.gateway(0).signal("SIGCONT");
+  deployment.control(0).signal("SIGCONT");
   await expect.poll(async () => (await rest("/v1/sessions?status=live")).body.data, { timeout: 20_000 }).toEqual([]);
 });

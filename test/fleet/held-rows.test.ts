@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Tx } from "../../src/platform/postgres/database.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
@@ -19,11 +20,11 @@ beforeAll(async () => {
 afterAll(() => running[Symbol.asyncDispose]());
 
 /** Does something while a transaction, such as that of a gateway that has stopped, holds the worker and one of its sessions. */
-async function whileHeld(run: () => Promise<void>): Promise<void> {
+async function whileHeld(run: (tx: Tx) => Promise<void>): Promise<void> {
   await running.app.db.transaction(async (tx) => {
     await tx.sql.selectFrom("workers").select("id").forNoKeyUpdate().execute();
     await tx.sql.selectFrom("sessions").select("id").where("id", "=", held).forUpdate().execute();
-    await run();
+    await run(tx);
   });
 }
 
@@ -36,9 +37,10 @@ const times = async () =>
     .select(["heard_at", "swept_at"])
     .executeTakeFirstOrThrow();
 
-test("a transaction that holds a worker and a session delays neither heartbeats nor sweeps", async () => {
+test("a transaction that holds a worker, a session and its account delays neither heartbeats nor sweeps", async () => {
   const before = await times();
-  await whileHeld(async () => {
+  await whileHeld(async (tx) => {
+    await tx.sql.selectFrom("accounts").select("id").forUpdate().execute();
     await worker.heartbeat();
     expect((await times()).heard_at?.getTime()).toBeGreaterThan(before.heard_at?.getTime() ?? 0);
     await expect

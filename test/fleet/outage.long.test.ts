@@ -53,10 +53,10 @@ test("should end no session when PostgreSQL is away for longer than a lease", as
   expect((await get()).status).toBe(SessionStatus.LIVE);
 }, 60_000);
 
-test("should refuse a second gateway on one database, and leave the first alone", async () => {
+test("should refuse a second service on one database, and leave the first alone", async () => {
   await using running = await startSessionsApp();
   const second = createApp(running.app.config, { log: silentLog, workerProgram: null });
-  await expect(second.start()).rejects.toThrow(/another gateway uses this database/);
+  await expect(second.start()).rejects.toThrow(/another service uses this database/);
   await second.stop();
   expect(await running.app.isReady()).toBe(true);
 });
