@@ -22,7 +22,7 @@ export interface SessionKeeper {
   /** Ends sessions that are still provisioning after their deadline, and those that run although their time is up. */
   endOverdue(tx: Tx): Promise<number>;
   /** Applies a worker's event, which happened so many milliseconds ago, once; one that is stale or was applied before changes nothing. */
-  apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: number): Promise<void>;
+  apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
   /** Of the sessions that a worker has, those that it must not have: ended, or placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
   /** Of the profiles that wait on a worker, those that are saved or come too late. The others are taken. */

@@ -86,10 +86,10 @@ interface Admission {
   readonly restarted: boolean;
 }
 
-/** A worker's event, and how many milliseconds ago it happened. */
+/** A worker's event, and how many milliseconds ago it happened, counted up to the call. */
 interface DatedEvent {
   readonly event: WorkerEvent;
-  readonly agoMs: number;
+  readonly agoMs: () => number;
 }
 
 /** Says whether the same report may succeed later, or is to be refused as a whole. */
@@ -120,7 +120,7 @@ function readText(metadata: Metadata, name: string): string {
 
 /** Makes the registry. */
 export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
-  const { db, bus, ids, log, keeper } = parts;
+  const { db, bus, clock, ids, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);
   const callers = new IdleMap<string, Caller>(callerKept, parts);
   let heartbeats = 0;
@@ -258,8 +258,13 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       return unlessItHangs(noteInTurn(caller, request));
     },
     async report(metadata, { incarnation, events, sentAt }) {
+      const receivedAt = clock.monotonic();
       const from = { workerId: (await identify(metadata)).id, incarnation };
-      const dated = events.map((event) => ({ event, agoMs: agoOf(event, sentAt) }));
+      // What waits for PostgreSQL gets older: a report that waited out a hang is applied up to 12 s after it came.
+      const dated = events.map((event) => ({
+        event,
+        agoMs: () => Math.round(agoOf(event, sentAt) + clock.monotonic() - receivedAt),
+      }));
       await applyAll(from, dated).catch((error) => applyEach(from, dated, error));
       return create(ReportResponseSchema);
     },

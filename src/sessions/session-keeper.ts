@@ -35,14 +35,14 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     session: SessionRow,
     workerKey: WorkerEventKey,
     { event }: WorkerEvent,
-    agoMs: number,
+    agoMs: () => number,
   ): Promise<void> {
     const owner = { accountId: session.account_id, subject: session.id, workerKey };
     const sessionId = session.id;
     switch (event.case) {
       case "ended": {
         const reason = toStoredReason(event.value.reason) ?? "crashed";
-        await endSession(parts, tx, sessionId, { reason, detail: event.value.detail, workerKey, agoMs });
+        await endSession(parts, tx, sessionId, { reason, detail: event.value.detail, workerKey, agoMs: agoMs() });
         return;
       }
       case "challengeSeen": {
