@@ -5,10 +5,14 @@ import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
-import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
 import { silentLog } from "../support/database.ts";
 import { Deployment } from "../support/deployment.ts";
-import { type ProcessorServer, type SentNotice, startProcessorServer } from "../support/processor-server.ts";
+import {
+  type ProcessorServer,
+  processorEnv,
+  type SentNotice,
+  startProcessorServer,
+} from "../support/processor-server.ts";
 import { type Answer, restClient } from "../support/rest.ts";
 
 /** An account whose programs call both gateways. */
@@ -39,15 +43,7 @@ const away = 60_000;
 /** Starts it. */
 export async function startMoneyDeployment(): Promise<MoneyDeployment> {
   const processor = await startProcessorServer(Date.now);
-  const { url, secret } = processor;
-  const stripe = { STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret };
-  const btcPay = {
-    BTCPAY_URL: url,
-    BTCPAY_STORE: sandboxStore,
-    BTCPAY_API_KEY: sandboxKey,
-    BTCPAY_WEBHOOK_SECRET: secret,
-  };
-  const deployment = await Deployment.start({ workers: 0, gatewayEnv: { ...stripe, ...btcPay } });
+  const deployment = await Deployment.start({ workers: 0, gatewayEnv: processorEnv(processor) });
   const db = openDatabase({ url: deployment.postgres.url }, silentLog, 4);
   const ids = createIds(systemClock);
 

@@ -14,12 +14,14 @@ import { Deployment } from "../support/deployment.ts";
 import { createDoorCall, type DoorCall } from "../support/door-calls.ts";
 import { freePorts } from "../support/free-port.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
+import { type ProcessorServer, processorEnv, startProcessorServer } from "../support/processor-server.ts";
 import { restClient } from "../support/rest.ts";
 import { StatementProxy } from "../support/statement-proxy.ts";
 
 const fortnight = 14 * 86_400_000;
 
 let mailbox: Mailbox;
+let processor: ProcessorServer;
 let deployment: Deployment;
 let database: Database;
 let proxy: StatementProxy;
@@ -33,9 +35,11 @@ let scene: WriteScene;
 
 beforeAll(async () => {
   mailbox = await startMailbox();
+  processor = await startProcessorServer(Date.now);
   const gatewayEnv = {
     ...{ SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>", TRUSTED_PROXIES: "127.0.0.1" },
     ...{ SECRETS_KEYS: `test:${randomBytes(32).toString("base64")}`, SIGNUP: "open" },
+    ...processorEnv(processor),
   };
   deployment = await Deployment.start({ gateways: [{}], workers: 0, gatewayEnv });
   await deployment.fakeWorker(0, { slots: 100 });
@@ -56,6 +60,10 @@ beforeAll(async () => {
   doomedUrl = `http://127.0.0.1:${ports.PORT}`;
   callDoomed = createDoorCall({ url: doomedUrl, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
   const { url, grpcAddress } = deployment.gateway(0);
+  processor.deliver = async ({ processor: name, headers, body }) => {
+    const init = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
+    expect((await fetch(`${url}/processors/${name}`, init)).status).toBe(200);
+  };
   callSurvivor = createDoorCall({ url, grpcAddress });
   let published = 0;
   scene = {
@@ -80,12 +88,14 @@ afterAll(async () => {
   await proxy?.[Symbol.asyncDispose]();
   await database?.close();
   await deployment?.[Symbol.asyncDispose]();
+  await processor?.[Symbol.asyncDispose]();
   await mailbox?.[Symbol.asyncDispose]();
 }, 60_000);
 
-const ownTables = /^\s*(insert into|update|delete from) "?(brakes|idempotency_keys)\b/i;
+/** Tables of counts of tries, of what a request runs, and of names that a processor has for accounts and prices. */
+const ownTables = /^\s*(insert into|update|delete from) "?(brakes|idempotency_keys|card_customers|card_prices)\b/i;
 
-/** What is said to PostgreSQL outside of a transaction and changes more than a count of tries, or that a request runs. */
+/** What is said to PostgreSQL outside of a transaction and changes more than those tables. */
 function changesOutside(statements: readonly string[]): string[] {
   let isInside = false;
   return statements.filter((text) => {

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { createSandbox, type Sandbox } from "../../src/processors/sandbox/sandbox.ts";
+import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
 import { createMemoryStore, type Thing } from "../../src/processors/sandbox/sandbox-store.ts";
 import type { ProcessorRequest } from "../../src/processors/transport.ts";
 import { clockAt } from "./clock-at.ts";
@@ -31,6 +32,16 @@ export interface ProcessorServer extends AsyncDisposable {
   act(id: string, action: string): Promise<SentNotice[]>;
   /** Changes what it answers at a path: the body of an answer; one that does not come is a processor that hangs. */
   answer: (path: string, body: string) => string | Promise<string>;
+  /** Receives the notices of what is pressed on its pages, before the page answers. */
+  deliver: (notice: SentNotice) => Promise<void>;
+}
+
+/** Environment of a gateway that takes payments by this server. */
+export function processorEnv({ url, secret }: ProcessorServer): Record<string, string> {
+  return {
+    ...{ STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret },
+    ...{ BTCPAY_URL: url, BTCPAY_STORE: sandboxStore, BTCPAY_API_KEY: sandboxKey, BTCPAY_WEBHOOK_SECRET: secret },
+  };
 }
 
 /** Starts it. */
@@ -40,10 +51,6 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   const asked: string[] = [];
   const requests: ProcessorRequest[] = [];
   const store = createMemoryStore();
-  const sandbox = createSandbox({
-    ...{ store, clock: clockAt(now), pagesUrl: "http://localhost/sandbox", secret },
-    notify: async (processor, headers, body) => void notices.push({ processor, headers, body }),
-  });
   // A processor does one thing after the other to one invoice.
   let last: Promise<unknown> = Promise.resolve();
   function inTurn<T>(run: () => Promise<T>): Promise<T> {
@@ -56,6 +63,13 @@ export async function startProcessorServer(now: () => number): Promise<Processor
     asked.push(`${method} ${path.split("?", 1)[0]}`);
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
     const body = await text(request);
+    const page = /^\/sandbox\/(\w+)$/.exec(path)?.[1];
+    if (page !== undefined) {
+      const action = new URLSearchParams(body).get("action") ?? "";
+      for (const notice of await made.act(page, action)) await made.deliver(notice);
+      response.end();
+      return;
+    }
     const transport = path.startsWith("/api/") ? sandbox.btcPay : sandbox.stripe;
     const asking = { method, path, headers: sent, body };
     requests.push(asking);
@@ -67,9 +81,15 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   await once(server, "listening");
   // The boundary of node:net: it listens on a port.
   const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const sandbox = createSandbox({
+    ...{ store, clock: clockAt(now), pagesUrl: `${url}/sandbox`, secret },
+    notify: async (processor, headers, body) => void notices.push({ processor, headers, body }),
+  });
   const made: ProcessorServer = {
-    ...{ url: `http://127.0.0.1:${port}`, secret, sandbox, asked, requests, notices: () => notices.splice(0) },
+    ...{ url, secret, sandbox, asked, requests, notices: () => notices.splice(0) },
     answer: (_, body) => body,
+    deliver: async () => undefined,
     invoice: (id) => store.get(id),
     act: (id, action) =>
       inTurn(async () => {
