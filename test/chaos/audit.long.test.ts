@@ -46,7 +46,7 @@ beforeAll(async () => {
   database = openDatabase({ url: deployment.postgres.url }, silentLog);
   const socket = join(deployment.dataDir, "postgres", "run", ".s.PGSQL.5432");
   proxy = await StatementProxy.start(socket, /^/, /^$/);
-  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
+  const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   doomed = new DeployedProcess({
     program: "gateway/main.ts",
     env: {

@@ -21,6 +21,7 @@ const accountId = ids.next("acc");
 let database: OwnDatabase;
 let redis: RedisServer;
 let proxy: StatementProxy;
+let control: DeployedProcess;
 /** The gateway that is killed, whose statements pass the proxy, and the one that retries are sent to. */
 let doomed: DeployedProcess;
 let survivor: DeployedProcess;
@@ -37,12 +38,14 @@ beforeAll(async () => {
     new RegExp(`${accountId}|ses_`),
     /^(idempotency-beat|update idempotency_keys k)/,
   );
-  const survivorPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
-  const doomedPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT", "FLEET_PORT");
-  survivor = gatewayOf(survivorPorts, database.url);
-  doomed = gatewayOf(doomedPorts, `postgres://postgres@127.0.0.1:${proxy.port}/postgres`, { ROLE: "api" });
-  await Promise.all([survivor.start(), doomed.start()]);
-  worker = new FakeWorker({ control: `127.0.0.1:${survivorPorts.FLEET_PORT}`, token, slots: 100 });
+  const controlPorts = await freePorts("INTERNAL_PORT", "FLEET_PORT");
+  const survivorPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  const doomedPorts = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
+  control = processOf(controlPorts, database.url, { ROLE: "control" });
+  survivor = processOf(survivorPorts, database.url);
+  doomed = processOf(doomedPorts, `postgres://postgres@127.0.0.1:${proxy.port}/postgres`, { ROLE: "api" });
+  await Promise.all([control.start(), survivor.start(), doomed.start()]);
+  worker = new FakeWorker({ control: `127.0.0.1:${controlPorts.FLEET_PORT}`, token, slots: 100 });
   await worker.start();
   const { token: key } = await database.db.transaction(async (tx) => {
     await insertAccount(tx, { id: accountId, name: "Doomed", tier: "enterprise" });
@@ -54,14 +57,14 @@ beforeAll(async () => {
 
 afterAll(async () => {
   worker?.die();
-  await Promise.all([doomed?.stop(), survivor?.stop()]);
+  await Promise.all([doomed?.stop(), survivor?.stop(), control?.stop()]);
   await proxy?.[Symbol.asyncDispose]();
   await redis?.[Symbol.asyncDispose]();
   await database?.[Symbol.asyncDispose]();
   await rm(database.directory, { recursive: true, force: true });
 });
 
-function gatewayOf(ports: Record<string, number>, url: string, more: Record<string, string> = {}): DeployedProcess {
+function processOf(ports: Record<string, number>, url: string, more: Record<string, string> = {}): DeployedProcess {
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const env = { HOST: "127.0.0.1", DATA_DIR: join(database.directory, "gateways"), WORKER_TOKEN: token, ...variables };
   const program = "gateway/main.ts";

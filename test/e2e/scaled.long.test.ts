@@ -3,8 +3,7 @@ import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 
 test("streams of a session are counted on all gateways together, and those of one that has died no longer", async () => {
   await using deployment = await Deployment.start({ workers: 0 });
-  // Reports to the gateway that goes on: a worker whose gateway dies loses its session before the seats lapse.
-  await deployment.fakeWorker(1);
+  await deployment.fakeWorker();
   const [one, other] = [deployment.gateway(0), deployment.gateway(1)];
   const session = `/v1/sessions/${(await one.rest("/v1/sessions", {})).body.id}`;
   const open = ({ url }: DeployedGateway, signal: AbortSignal): Promise<Response> => {
