@@ -3,7 +3,11 @@
 # alone. The run is noted in tools/testing.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
+. tools/test-servers.sh
 need_tools
+# shellcheck disable=SC2034
+test_servers="podman:podman runc:runc"
+need_test_servers
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 status=0
