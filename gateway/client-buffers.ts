@@ -13,9 +13,8 @@ const kinds = ["body", "message", "capture", "answer"] as const;
 type BufferKind = (typeof kinds)[number];
 
 /**
- * Fewer bytes of a kind than this are not counted. Most exchanges never have as many, and cost one entry of a set. What they
- * hold all the same is bounded: a request draws a token and has 60 s to come, so 30 a second are 112 MiB at most, and an
- * account has at most 256 streams, 16 MiB.
+ * Smaller amounts of a kind are not counted, so that most exchanges cost no more than one entry of a set. Other limits bound
+ * them: at 30 requests a second that take 60 s each they are 112 MiB, and the 256 streams of an account are 16 MiB.
  */
 const countedFrom = 64 * 1024;
 

@@ -3,7 +3,7 @@ import { ConfigError } from "../src/platform/environment.ts";
 import { StartRefused } from "../src/platform/start-refused.ts";
 import { EndedAtStart } from "./processes/supervised-process.ts";
 
-/** Loads what a process runs, and nothing else: a control process is to be there again within a lease. */
+/** Programs by name. Each is loaded only where it runs: a control process has to restart within a lease. */
 const programs = {
   supervisor: async () => (await import("./processes/supervisor-process.ts")).runSupervisor,
   control: async () => (await import("./processes/control-process.ts")).runControl,
@@ -11,8 +11,8 @@ const programs = {
 };
 
 /**
- * Says what this process is: on one machine, without REDIS_URL, a supervisor, which starts the others with their names; else
- * what ROLE says.
+ * Returns the name of the program. Without REDIS_URL it is the supervisor, which starts the others with their names as
+ * argument; with it ROLE decides.
  */
 function programOf({ redisUrl, role }: Config): keyof typeof programs {
   const [name] = process.argv.slice(2);
@@ -21,7 +21,7 @@ function programOf({ redisUrl, role }: Config): keyof typeof programs {
   return role === "control" ? "control" : "gateway";
 }
 
-/** Runs what the environment asks for, until it is told to stop. */
+/** Runs the program that the environment asks for. */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const run = await programs[programOf(config)]();
@@ -51,6 +51,6 @@ function explain(error: unknown): string {
 main().catch((error: unknown) => {
   if (!(error instanceof EndedAtStart)) process.stderr.write(`pilothouse: ${explain(error)}\n`);
   process.exitCode = 1;
-  // The channel to a supervisor would keep the process going.
+  // The channel to a supervisor would keep the process alive.
   process.channel?.unref();
 });

@@ -52,7 +52,7 @@ export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonB
     const reader = new BinaryReader(bytes);
     return countFields(nestedIn(desc), reader, reader.len, 0, most) > most ? `has more than ${most} fields` : undefined;
   } catch {
-    // What cannot be counted cannot be parsed either.
+    // A message that cannot be counted cannot be parsed either.
     return undefined;
   }
 }

@@ -204,13 +204,10 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);
   const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
   const { workerProgram: program = workerProgramOf(config) } = options;
-  const others = half === "all" && {
-    server: createDatabaseServer({ config, log, onFatal, database }),
-    fleet: createSessionFleet({
-      ...{ config, db, bus, ids, clock, log, metrics, events, sessionMetrics, env },
-      ...{ uses: profiles.uses, workerProgram: program ?? undefined },
-    }),
-  };
+  const isWhole = half === "all";
+  const server = isWhole ? createDatabaseServer({ config, log, onFatal, database }) : {};
+  const fleetParts = { config, db, bus, ids, clock, log, metrics, events, sessionMetrics, env, uses: profiles.uses };
+  const fleet = isWhole ? createSessionFleet({ ...fleetParts, workerProgram: program ?? undefined }) : undefined;
   const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({
     ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
@@ -243,7 +240,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const jobs = repeated.map((work) => createRepeatedJob(work, parts));
   const lifetime = createLifetime(
     [
-      ...(others ? [others.server] : []),
+      server,
       storage.part,
       ...shared.parts,
       firstKey,
@@ -256,7 +253,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       guests,
       events,
       connections,
-      ...(others ? [others.fleet] : []),
+      fleet ?? {},
       mailer,
       sender,
       models,
@@ -270,7 +267,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   return {
     ...parts,
     services: created.flatMap(({ served = [] }) => served),
-    fleet: others ? others.fleet : undefined,
+    fleet,
     get developerKey() {
       return developerKey;
     },

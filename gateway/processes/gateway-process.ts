@@ -12,14 +12,14 @@ import { outboxPath } from "../pages/dev-mail.ts";
 import { welcome } from "./banner.ts";
 import { runProcess } from "./run-process.ts";
 
-/** Runs the process that serves clients, or works in the background, or both. */
+/** Runs a gateway as this process: it serves clients, works in the background, or both. */
 export async function runGateway(config: Config): Promise<void> {
-  // What grpc-js writes to stderr by itself is said by whoever called it, too.
+  // grpc-js writes errors to stderr that its callers log as well.
   setLogVerbosity(logVerbosity.NONE);
   const link = linkToSupervisor();
   const begun = await link?.begun;
-  if (link) await beFirstToDie();
-  // The demo stands on a listener of its own: no page can talk to the service from inside.
+  if (link) await raiseOomScore();
+  // The demo has its own listener, so that pages which may reach it reach nothing else of the service.
   const demo = begun && config.embedded ? await startDemo("127.0.0.1", begun.demoPort) : undefined;
   const app = createApp(config, {
     ...{ half: "gateway", bus: link?.bus, linkSecret: begun?.linkSecret },
@@ -28,10 +28,6 @@ export async function runGateway(config: Config): Promise<void> {
   app.metrics.setDefaultLabels({ role: "gateway" });
   keepRunning(app.log);
   const gateway = new Gateway(app, { isSupervised: link !== undefined });
-  link?.answer({
-    ready: async () => ((await gateway.isReady()) ? "ready" : ""),
-    metrics: () => app.metrics.metrics(),
-  });
   let tryPath = "";
   const offering = {
     start() {
@@ -46,12 +42,13 @@ export async function runGateway(config: Config): Promise<void> {
     stop: () => app.stop(),
   };
   if (!(await runProcess(createLifetime([preparing, offering, gateway], app.log)))) return;
-  link?.tellReady(demo ? { demoPort: demo.port, welcome: firstLines(app, demo, tryPath) } : {});
+  const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, tryPath) } : {};
+  link?.tellReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });
 }
 
-/** Where memory runs out, the kernel ends this process ahead of PostgreSQL, of workers and of what keeps them. */
-async function beFirstToDie(): Promise<void> {
-  // Other systems have no such file.
+/** Has the kernel kill this process first when memory runs out, and not PostgreSQL, a worker or the control process. */
+async function raiseOomScore(): Promise<void> {
+  // Only Linux has this file.
   await writeFile("/proc/self/oom_score_adj", "500").catch(() => undefined);
 }
 

@@ -2,13 +2,13 @@ import type { Part } from "../../src/platform/lifetime.ts";
 import { onStopSignals } from "./stop-signals.ts";
 
 /**
- * Starts what a process is there for, then awaits `proven`, and stops it on SIGINT or SIGTERM; a later signal does not wait.
- * Gives whether it runs: false when it was told to stop meanwhile.
+ * Starts `running`, awaits `proven`, and stops `running` on SIGINT or SIGTERM; a second signal ends the process at once.
+ * Returns false if a signal has come before all was started.
  */
 export async function runProcess(running: Required<Part>, proven = async (): Promise<void> => {}): Promise<boolean> {
   let stopping: Promise<void> | undefined;
   const stop = (): Promise<void> => {
-    // The channel to a supervisor would keep a process going that has nothing left to do.
+    // The channel to a supervisor would keep the process alive.
     stopping ??= Promise.resolve(running.stop()).finally(() => process.channel?.unref());
     return stopping;
   };

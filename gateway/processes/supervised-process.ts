@@ -17,46 +17,46 @@ import { createSupervisor } from "../../src/platform/supervisor.ts";
 
 /** Milliseconds. */
 const times = {
-  /** For a process to become ready: PostgreSQL's migrations included. */
+  /** For a process to become ready, migrations included. */
   start: 120_000,
   /** For an answer about readiness or metrics. */
   answer: 2_000,
-  /** For a process that has not become ready to end in order. */
+  /** From SIGTERM to SIGKILL of a process that has not become ready. */
   endUnready: 15_000,
   kill: 2_000,
 };
 
 const program = join(import.meta.dirname, "..", "main.ts");
 
-/** A process that ended before it was ready; it has said itself why. */
+/** A process exited before it was ready, and has printed the reason itself. */
 export class EndedAtStart extends Error {
   override readonly name = "EndedAtStart";
 }
 
-/** What a process of the service is. */
+/** Options of a supervised process. */
 export interface SupervisedProcessOptions {
   readonly name: "control" | "gateway";
-  /** Options of Node. */
+  /** Command-line options of Node. */
   readonly nodeOptions: readonly string[];
-  /** Milliseconds without an answer after which it is killed and replaced. */
+  /** Milliseconds without an answer after which the process is killed and restarted. */
   readonly patience: number;
-  /** Milliseconds that it has to end in order. */
+  /** Milliseconds from SIGTERM to SIGKILL. */
   readonly grace: number;
   readonly log: Log;
-  /** Resolves with what it begins with, once what it needs is there. */
+  /** Resolves when the process may begin. */
   readonly begin: () => Promise<Beginning>;
   readonly onReady: (readiness: Readiness) => void;
   /** Called with each message of the bus that is for the other processes. */
   readonly onPost: (post: BusPost) => void;
 }
 
-/** A process of the service, which is replaced when it ends by itself or no longer answers. */
+/** A child process that is restarted when it exits or stops answering. */
 export interface SupervisedProcess {
-  /** Resolves when it is ready; rejects with EndedAtStart when it ends before. */
+  /** Resolves when the process is ready; rejects with EndedAtStart if it exits before. */
   start(): Promise<void>;
   stop(): Promise<void>;
   post(post: BusPost): void;
-  /** Asks the process; undefined when there is none, or it does not answer in time. */
+  /** Asks the process; undefined if none runs, or if it does not answer within 2 s. */
   ask(question: Question): Promise<string | undefined>;
 }
 
@@ -67,7 +67,7 @@ interface Run {
   readonly questions: Map<number, (text: string) => void>;
 }
 
-/** Makes a process of the service; nothing is started yet. */
+/** Creates a supervised process. */
 export function createSupervisedProcess(options: SupervisedProcessOptions): SupervisedProcess {
   const { name, log, begin, onReady, onPost } = options;
   let run: Run | undefined;
@@ -84,9 +84,9 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     }
   }
 
-  /** Starts the process, which loads its program while what it needs is still on its way. */
+  /** Starts the process. It loads its program while PostgreSQL starts. */
   async function launch(): Promise<number> {
-    // A group of its own: Ctrl-C in a terminal reaches the supervisor alone, which then ends everything in order.
+    // Its own process group: Ctrl-C in a terminal reaches the supervisor alone, which then stops all processes in order.
     const stdio = ["ignore", "inherit", "inherit", "ipc"] as const;
     const child = fork(program, [name], { detached: true, execArgv: [...options.nodeOptions], stdio: [...stdio] });
     starting = child;
@@ -121,7 +121,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   }
 
   function tell(child: ChildProcess, message: ToProcess): void {
-    // One that has ended meanwhile is replaced by its supervisor.
+    // A process that has exited is restarted, so the error of the channel does not matter.
     child.send(message, () => undefined);
   }
 

@@ -12,18 +12,18 @@ import { joinMetrics } from "./join-metrics.ts";
 import { runProcess } from "./run-process.ts";
 import { createSupervisedProcess, type SupervisedProcess } from "./supervised-process.ts";
 
-/** Milliseconds. Shorter, and a busy machine would kill a process that is only slow. */
+/** Milliseconds without an answer. Less would kill processes that are only slow on a busy machine. */
 const patience = { control: 10_000, gateway: 60_000 };
 
-/** Milliseconds to end in order: control ends the worker, a gateway finishes what runs. */
+/** Milliseconds from SIGTERM to SIGKILL: control stops the worker, a gateway finishes its requests. */
 const grace = { control: 20_000, gateway: 45_000 };
 
-/** Mebibytes of the heap of a gateway: what it holds for clients is mostly outside, and bounded by itself. */
+/** Largest heap of a gateway in MiB. Buffers for clients are outside the heap, and have their own budget. */
 const gatewayHeap = 1_024;
 
 /**
- * Runs a service on one machine: PostgreSQL where there is no DATABASE_URL, a control process and a gateway. It passes the
- * bus on between them, and serves health and metrics of all. Nothing here is as long as a client wants.
+ * Runs a service on one machine: PostgreSQL if there is no DATABASE_URL, a control process and a gateway. Passes the bus on
+ * between the two, and serves health and metrics of all processes.
  */
 export async function runSupervisor(config: Config): Promise<void> {
   const log = createLog(config.logLevel);

@@ -17,8 +17,8 @@ interface CountedBodyOptions {
 type Body = AsyncIterable<Uint8Array>;
 
 /**
- * Returns the body of a request of Connect, gRPC-Web or gRPC, each message once it is whole and was counted: Connect parses
- * messages by itself. What is longer than a message may be is passed on, for Connect to refuse it.
+ * Returns the body of a request of Connect, gRPC-Web or gRPC message by message. Each message is counted before Connect parses
+ * it. A message that is too long is passed on uncounted, and Connect refuses it.
  */
 export function countedBody(body: Body, { served, contentType, hold, toError }: CountedBodyOptions): Body {
   const longest = longestMessage(served);
@@ -67,7 +67,7 @@ async function* countedEnvelopes(
     parts.push(chunk);
     size += chunk.length;
     while (size >= needed) {
-      const all = Buffer.concat(parts);
+      const all = joined(parts);
       const length = all.readUInt32BE(1);
       if (length > longest) {
         yield all;
@@ -87,4 +87,11 @@ async function* countedEnvelopes(
     hold(size);
   }
   if (size > 0) yield Buffer.concat(parts);
+}
+
+/** Returns parts as one buffer. One part is not copied: a part may have thousands of messages. */
+function joined(parts: readonly Uint8Array[]): Buffer {
+  const [first] = parts;
+  if (first === undefined || parts.length > 1) return Buffer.concat(parts);
+  return Buffer.from(first.buffer, first.byteOffset, first.byteLength);
 }

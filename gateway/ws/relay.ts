@@ -44,8 +44,8 @@ export interface RelayWay {
 
 /**
  * Opens a method that relays, before its WebSocket is accepted, so that what it refuses is the answer to the handshake.
- * What is returned then takes the WebSocket: each text frame is a message, relayed as it is, both ways. It returns what
- * reads how many bytes wait to be relayed.
+ * The returned function takes the accepted WebSocket and relays each text frame as it is, both ways. It returns a function
+ * that gives the number of bytes that wait to be relayed.
  */
 export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
   const { call, door, sessionId } = way;

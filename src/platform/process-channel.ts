@@ -1,3 +1,4 @@
+import type { Registry } from "prom-client";
 import { type Bus, type BusChannel, type BusMessages, createLocalBus } from "./bus.ts";
 
 /** One message of the bus on its way between processes. */
@@ -7,24 +8,24 @@ export interface BusPost {
   readonly message: BusMessages[BusChannel];
 }
 
-/** What a process that was started by a supervisor begins with. */
+/** Tells a process to begin. */
 export interface Beginning {
   readonly kind: "begin";
   /** Port of the demo page; 0 leaves the choice to the process that serves it. */
   readonly demoPort: number;
-  /** Stands in links that are as good as a password and last until the service is stopped: to the demo and to the outbox. */
+  /** Part of the links to the demo and to the outbox, which need no password and work until the service is stopped. */
   readonly linkSecret: string;
 }
 
-/** What a process tells its supervisor once it serves. */
+/** Tells a supervisor that its process is ready. */
 export interface Readiness {
   readonly kind: "ready";
   readonly demoPort?: number;
-  /** What a person who started the service is to read. */
+  /** Text for the person who has started the service. */
   readonly welcome?: string;
 }
 
-/** What a supervisor asks of its processes again and again. */
+/** A question of a supervisor: `alive` has an empty answer, `ready` is answered with `ready` or nothing. */
 export type Question = "alive" | "ready" | "metrics";
 
 /** From a supervisor to its process. */
@@ -36,15 +37,15 @@ export type ToProcess =
 /** From a process to its supervisor. */
 export type FromProcess = Readiness | BusPost | { readonly kind: "answer"; readonly id: number; readonly text: string };
 
-/** How many bytes a channel holds for a process that does not read, such as one that is stopped. */
+/** Characters of bus messages that wait at most for a process that does not read, such as one that is stopped. */
 const longestBacklog = 2 ** 20;
 
 /** The sending end of a channel between two processes. */
 type Send = (message: FromProcess | ToProcess, done: (error: Error | null) => void) => boolean;
 
 /**
- * Makes what posts messages of the bus to another process. Those that find too much unread are dropped, as the bus may: the
- * process that misses them looks for itself within a second.
+ * Creates the function that posts messages of the bus to another process. It drops messages while too many wait, as the bus
+ * may: a process that misses one reads the database within a second.
  */
 export function createPostOffice(send: Send): (post: BusPost) => void {
   let unread = 0;
@@ -62,11 +63,16 @@ export function createPostOffice(send: Send): (post: BusPost) => void {
 export interface SupervisorLink {
   /** Reaches the other processes of the service. */
   readonly bus: Bus;
-  /** Resolves when the process is to begin: all that it needs is there. */
+  /** Resolves when the process may begin. */
   readonly begun: Promise<Beginning>;
-  /** Sets what the process answers; until then it is alive, and not ready. */
-  answer(answers: Partial<Record<Question, () => Promise<string>>>): void;
-  tellReady(readiness: Omit<Readiness, "kind">): void;
+  /** Tells the supervisor that the process is ready, and from then on answers with its health and metrics. */
+  tellReady(readiness: Omit<Readiness, "kind">, health: ProcessHealth): void;
+}
+
+/** Source of the answers to a supervisor. */
+export interface ProcessHealth {
+  isReady(): Promise<boolean>;
+  readonly metrics: Pick<Registry, "metrics">;
 }
 
 /** Links this process to its supervisor; undefined when it was started by something else. */
@@ -78,10 +84,15 @@ export function linkToSupervisor(): SupervisorLink | undefined {
   const post = createPostOffice(tell as Send);
   const local = createLocalBus();
   const begun = Promise.withResolvers<Beginning>();
-  let answers: Partial<Record<Question, () => Promise<string>>> = {};
+  let health: ProcessHealth | undefined;
+
+  async function answerTo(question: Question): Promise<string> {
+    if (question === "ready") return (await health?.isReady()) ? "ready" : "";
+    return question === "metrics" ? ((await health?.metrics.metrics()) ?? "") : "";
+  }
 
   async function reply(id: number, question: Question): Promise<void> {
-    const text = (await answers[question]?.().catch(() => "")) ?? "";
+    const text = await answerTo(question).catch(() => "");
     tell({ kind: "answer", id, text }, () => undefined);
   }
 
@@ -90,7 +101,7 @@ export function linkToSupervisor(): SupervisorLink | undefined {
     else if (message.kind === "ask") void reply(message.id, message.question);
     else local.publish(message.channel, message.message as never);
   });
-  // The supervisor is gone: the next one starts its own processes, on the same ports.
+  // The supervisor has ended. The next one starts its own processes on the same ports.
   process.once("disconnect", () => process.exit(1));
   return {
     bus: {
@@ -101,9 +112,9 @@ export function linkToSupervisor(): SupervisorLink | undefined {
       },
     },
     begun: begun.promise,
-    answer(given) {
-      answers = given;
+    tellReady(readiness, given) {
+      health = given;
+      tell({ kind: "ready", ...readiness }, () => undefined);
     },
-    tellReady: (readiness) => void tell({ kind: "ready", ...readiness }, () => undefined),
   };
 }

@@ -1,17 +1,17 @@
-/** Tells how long nothing was heard of a process. */
+/** Measures how long a process has been silent. */
 export interface Silence {
-  /** Begins to count anew, with the milliseconds that the process may be silent until it is heard for the first time. */
+  /** Restarts the measurement. Until its first sign of life the process may be silent for `firstPatience` milliseconds. */
   begin(firstPatience: number): void;
-  /** Says whether the process has been silent for too long. Is to be asked several times a second. */
+  /** Returns whether the process has been silent for too long. Must be called several times a second. */
   isTooLong(): boolean;
 }
 
-/** What one look counts for at most, in milliseconds. */
+/** Milliseconds that one call of `isTooLong` adds at most. */
 const longestLook = 1_000;
 
 /**
- * Counts the silence of a process, of which `signs` counts the signs of life, only while this process runs itself: one that
- * was stopped for a while, or slept with its machine, must not take its own absence for the other's.
+ * Creates the measurement. `signs` returns how many signs of life have come. Time in which this process itself was stopped,
+ * or asleep with its machine, does not count.
  */
 export function createSilence(signs: () => number, patience: number): Silence {
   let heard = 0;

@@ -27,8 +27,9 @@ import { claimSave, findOverdue, findPlacedUse, holdSave, type ProfileUse, settl
 const times = {
   /** For a store on its way from a worker, the packing of up to 10 s included. */
   take: 45_000,
-  /** That a save is left to a gateway which does not renew it, and between two renewals. */
+  /** Until another gateway may take a save whose gateway has not renewed its claim. */
   claim: 8_000,
+  /** Between two renewals. */
   renew: 2_000,
   /** Between two looks for saves that come no more. */
   overdue: 5_000,
@@ -123,11 +124,15 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   async function takeOne(sessionId: string): Promise<void> {
     if (!(await claimSave(db, sessionId, times.claim))) return;
     const hold = (ms: number): Promise<void> => holdSave(db, sessionId, ms).catch(() => undefined);
-    const stopRenewing = clock.every(times.renew, () => void hold(times.claim));
+    let renewed = Promise.resolve();
+    const stopRenewing = clock.every(times.renew, () => {
+      renewed = hold(times.claim);
+    });
     try {
       await saveClaimed(sessionId);
     } finally {
       stopRenewing();
+      await renewed;
       await hold(0);
     }
   }

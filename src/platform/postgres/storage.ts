@@ -14,8 +14,9 @@ import type { Migrations } from "./schema.ts";
 const times = {
   /** For statements that run when the app is stopped. */
   close: 5_000,
-  /** For PostgreSQL and its migrations to be there, and between two looks. */
+  /** Until PostgreSQL answers and the migrations have been run. */
   ready: 60_000,
+  /** Between two looks for that. */
   look: 50,
 };
 
@@ -23,7 +24,6 @@ const times = {
 export const databaseTarget = ({ databaseUrl, dataDir }: Config): DatabaseTarget =>
   databaseUrl === undefined ? embeddedTarget(dataDir) : { url: databaseUrl };
 
-/** What the database server of a service on one machine is made of. */
 export interface DatabaseServerOptions {
   readonly config: Config;
   readonly log: Log;
@@ -33,11 +33,11 @@ export interface DatabaseServerOptions {
   readonly database?: DatabaseTarget | undefined;
 }
 
-/** Makes what runs PostgreSQL where there is no DATABASE_URL, and keeps other services away where there is no REDIS_URL. */
+/** Runs PostgreSQL if there is no DATABASE_URL, and keeps other services off the database if there is no REDIS_URL. */
 export function createDatabaseServer({ config, log, onFatal, database }: DatabaseServerOptions): Part {
   const isGiven = database !== undefined || config.databaseUrl !== undefined;
   const postgres = isGiven ? undefined : createEmbeddedPostgres(config.dataDir, log);
-  // Without Redis two services would not hear of each other.
+  // Without Redis two services could not tell each other of changes.
   const lock =
     config.redisUrl === undefined ? createLoneLock(database ?? databaseTarget(config), log, onFatal) : undefined;
   let isOurs = false;
@@ -94,7 +94,7 @@ export function openStorage(
 
   const findAbsence = (): Promise<undefined> => db.named({ name: "ready", text: "select 1" }, []).then(() => undefined);
 
-  /** Those of later releases do not matter: a migration is safe while the release before it runs. */
+  /** Migrations of later releases are accepted: each is safe while the release before it runs. */
   async function findMissingMigration(): Promise<string | undefined> {
     const applied = await db.appliedMigrations();
     const missing = Object.keys(migrations).filter((name) => !applied.has(name));
