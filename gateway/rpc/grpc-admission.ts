@@ -10,7 +10,7 @@ import type { ServedMethod } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
 import { longestMessage } from "../message-size.ts";
-import { boundMessages, countMemory, forgetRequest, peerOfCall } from "./grpc-call.ts";
+import { boundMessages, countMemory, forgetUnfinished, peerOfCall } from "./grpc-call.ts";
 import { openCalls } from "./open-calls.ts";
 
 /** How calls are let in. */
@@ -45,6 +45,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
     const served = methods.get(path);
     if (!served) return admitOpen(inner);
     boundMessages(inner, longestMessage(served));
+    forgetUnfinished(inner);
     let call: GatewayCall | undefined;
     let lateness: NodeJS.Timeout | undefined;
     let isAnswered = false;
@@ -56,10 +57,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
             const arrived = arrive(served, metadata, inner, door);
             call = arrived;
             metadata.setOpaque(callKey, arrived);
-            const refuse = (thrown: unknown): void => {
-              outer.sendStatus(statusOf(thrown, arrived.requestId));
-              forgetRequest(inner);
-            };
+            const refuse = (thrown: unknown): void => outer.sendStatus(statusOf(thrown, arrived.requestId));
             door.gate.admit(arrived).then(() => {
               countMemory(inner, arrived, door);
               if (!requestStream && !isCancelled) {

@@ -49,9 +49,9 @@ export function boundMessages(inner: ServerInterceptingCallInterface, bytes: num
 
 /**
  * Ends the stream of a call that has its status, and its connection, when the client still has not ended its request: it
- * would keep both for ever.
+ * would keep both, and what has come of the request, for ever.
  */
-export function forgetRequest(inner: ServerInterceptingCallInterface): void {
+export function forgetUnfinished(inner: ServerInterceptingCallInterface): void {
   const stream = streamOf(inner);
   const end = (): void => {
     if (!stream.closed) {
@@ -59,7 +59,7 @@ export function forgetRequest(inner: ServerInterceptingCallInterface): void {
       stream.close();
     }
   };
-  setTimeout(end, lingerMs).unref();
+  stream.once("finish", () => setTimeout(end, lingerMs).unref());
 }
 
 /** Returns the HTTP/2 stream of a call. grpc-js does not show it, so it is taken from inside; a test tells when it has moved. */

@@ -5,7 +5,7 @@ import { networkOf } from "../../src/platform/client-network.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { Door } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
-import { boundMessages, forgetRequest, peerOfCall, streamOf } from "./grpc-call.ts";
+import { boundMessages, forgetUnfinished, peerOfCall, streamOf } from "./grpc-call.ts";
 
 /** The longest message in bytes, and the most messages, of one call: reflection clients send a short one for each file. */
 const longestMessage = 4 * 1024;
@@ -29,6 +29,7 @@ export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
 
   return (inner: ServerInterceptingCallInterface): ServerInterceptingCall => {
     boundMessages(inner, longestMessage);
+    forgetUnfinished(inner);
     const stream = streamOf(inner);
     let requestId = "";
     let messages = 0;
@@ -37,7 +38,6 @@ export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
       if (isRefused) return;
       isRefused = true;
       outer.sendStatus(statusOf(thrown, requestId));
-      forgetRequest(inner);
     };
     const late = setTimeout(() => refuse(failFields("bad-request", { message: "did not come in time" })), openMs);
     stream.once("close", () => clearTimeout(late));
