@@ -235,7 +235,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   // What a process that only serves leaves to others.
   const doing = config.role === "api" ? [] : created;
   const kinds = doing.flatMap(({ works = [] }) => works);
-  const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds });
+  const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds, isAlone: config.redisUrl === undefined });
   const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
   const jobs = repeated.map((work) => createRepeatedJob(work, parts));
   const lifetime = createLifetime(

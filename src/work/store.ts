@@ -126,7 +126,7 @@ const claimStatement: NamedStatement = {
 const freeStatement: NamedStatement = {
   name: "work-free",
   text: `update work_lanes set claim = null, leased_until = null where ctid = any(array(
-      select ctid from work_lanes where claim is not null and leased_until < app_now() for update skip locked
+      select ctid from work_lanes where claim is not null and ($1 or leased_until < app_now()) for update skip locked
     ))`,
 };
 
@@ -236,9 +236,9 @@ export async function claimNamedLanes(
   return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, lanes, limit, leaseMs])).map(toClaimed);
 }
 
-/** Lets go of lanes whose leases have lapsed: their gateways are gone. */
-export async function freeLapsedLanes(db: Queryable): Promise<void> {
-  await db.named(freeStatement, []);
+/** Lets go of lanes whose leases have lapsed, or of all: their gateways are gone. */
+export async function freeLanes(db: Queryable, which: "lapsed" | "all"): Promise<void> {
+  await db.named(freeStatement, [which === "all"]);
 }
 
 /** Renews leases; gives the claims that still stand. */

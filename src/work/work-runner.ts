@@ -10,7 +10,7 @@ import { backlogJobs } from "./backlog.ts";
 import { createHeldLanes } from "./held-lanes.ts";
 import { createLaneClaims } from "./lane-claims.ts";
 import type { LaneRunParts } from "./lane-run.ts";
-import { freeLapsedLanes } from "./store.ts";
+import { freeLanes } from "./store.ts";
 import type { WorkKind } from "./work-kind.ts";
 
 /** Milliseconds between two looks for lanes of gateways that are gone. */
@@ -29,6 +29,8 @@ export interface WorkRunnerParts {
   readonly log: Log;
   readonly metrics: Registry;
   readonly kinds: readonly WorkKind<unknown>[];
+  /** There is no other gateway, so that what is claimed at the start was the work of one that is gone. */
+  readonly isAlone: boolean;
 }
 
 /** Does the work of some kinds in this gateway, beside what others do of it. */
@@ -39,7 +41,7 @@ export interface WorkRunner extends Part {
 
 /** Makes the runner. */
 export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
-  const { db, bus, clock, log, kinds } = all;
+  const { db, bus, clock, log, kinds, isAlone } = all;
   const closing = new AbortController();
   const stopping = new AbortController();
   const held = createHeldLanes(all);
@@ -48,12 +50,13 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
     ...measures(all.metrics),
   };
   const claims = new Map(kinds.map((work) => [work.kind, createLaneClaims(work, held, parts)]));
-  const free = { run: () => freeLapsedLanes(db), every: freeEvery, complaint: "lapsed leases cannot be looked for" };
+  const free = { run: () => freeLanes(db, "lapsed"), every: freeEvery, complaint: "lapsed leases cannot be looked for" };
   const lookers = [createRepeatedJob(free, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;
   return {
     jobs: kinds.length === 0 ? [] : backlogJobs(all),
-    start() {
+    async start() {
+      if (isAlone) await freeLanes(db, "all");
       unsubscribe = bus.subscribe("work", (message) => {
         const [kind = "", ...lanes] = message.split("\n");
         for (const lane of lanes) if (!held.wake(kind, lane)) claims.get(kind)?.wake(lane);

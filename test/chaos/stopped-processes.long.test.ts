@@ -1,7 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { silentLog } from "../support/database.ts";
 import type { ServiceProcess } from "../support/processes.ts";
+import { restClient } from "../support/rest.ts";
+import { causeEvent, register, startEndpoints } from "../webhooks/scene.ts";
 import { DoomedService } from "./doomed-service.ts";
 import { entryOf } from "./session-ledger.ts";
 
@@ -9,7 +14,7 @@ let doomed: DoomedService;
 
 beforeAll(async () => {
   // SIGUSR1 opens the inspector of a process on a free port.
-  doomed = await DoomedService.start({ NODE_OPTIONS: "--inspect-port=0" });
+  doomed = await DoomedService.start({ NODE_OPTIONS: "--inspect-port=0", WEBHOOK_ALLOW: "127.0.0.1" });
 });
 
 afterAll(() => doomed[Symbol.asyncDispose]());
@@ -43,6 +48,24 @@ test.each([
   await expectLive(session);
   expect(doomed.service.pidOf(name)).toBe(pid);
   await doomed.destroy(session);
+});
+
+test("a delivery that a killed gateway had begun is made when the next one runs, not when its lease lapses", {
+  timeout: 60_000,
+}, async () => {
+  await using receiver = await startEndpoints(() => undefined);
+  const rest = restClient(doomed.service);
+  await register(rest, receiver.url("/"));
+  await causeEvent(rest);
+  await expect.poll(() => receiver.arrivals.length, { timeout: 10_000 }).toBe(1);
+  receiver.answer = () => 200;
+  process.kill(doomed.service.pidOf("gateway"), "SIGKILL");
+  const db = openDatabase({ url: doomed.service.databaseUrl }, silentLog, 1);
+  // Nobody else could take it over in the time of this test.
+  await sql`update work_lanes set leased_until = now() + interval '1 hour' where claim is not null`.execute(db.sql);
+  await db.close();
+  await expect.poll(() => receiver.arrivals.length, { timeout: 30_000 }).toBe(2);
+  expect(receiver.arrivals[1]?.eventId).toBe(receiver.arrivals[0]?.eventId);
 });
 
 test("a gateway in an endless loop is replaced, and ends no session", { timeout: 180_000 }, async () => {

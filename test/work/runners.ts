@@ -33,7 +33,7 @@ export async function startRunners(
   const { clock = own } = options;
   const parts = { db, bus: hear ? bus : createLocalBus(), clock, log: silentLog, kinds };
   const runners = Array.from({ length: count }, (_, index) =>
-    createWorkRunner({ ...parts, metrics: index === 0 ? metrics : new Registry() }),
+    createWorkRunner({ ...parts, isAlone: false, metrics: index === 0 ? metrics : new Registry() }),
   );
   for (const runner of runners) await runner.start?.();
   return {
