@@ -193,3 +193,52 @@ test("should give a kept answer again once PostgreSQL is back, and do nothing be
   }
   expect(await madeBy(kind, key)).toEqual([first.body.id]);
 });
+
+/** What a gateway does in transactions that lock workers, sessions or accounts. */
+const locking: Readonly<Record<string, (about: string) => Promise<Answer>>> = {
+  "a create": () => toDoomed("/v1/sessions", {}),
+  "a destroy": (session) => toDoomed(`/v1/sessions/${session}`, undefined, { method: "DELETE" }),
+  "a create of a profile": (session) => toDoomed("/v1/profiles", { name: session }),
+  "a create of an agent": (session) => toDoomed("/v1/agent-sessions", { session_id: session }),
+};
+const locks = /for (no key )?(update|share)\b|^update "?(sessions|accounts|workers)\b/;
+
+test.each(Object.entries(locking))(
+  "a gateway that is stopped in %s, whatever it has locked, costs no lease",
+  { timeout: 300_000 },
+  async (_, act) => {
+    const create = async () => (await toSurvivor("/v1/sessions", {})).body.id;
+    for (let statement = 1; ; statement += 1) {
+      const [kept, other] = [await create(), await create()];
+      const held = proxy.hold({ statement, when: "after", among: locks }).then(() => "held");
+      const answer = act(other).then(
+        () => "answered",
+        () => "broken",
+      );
+      if ((await Promise.race([held, answer])) === "answered") {
+        expect(statement, proxy.seen.join("\n")).toBeGreaterThan(1);
+        return;
+      }
+      process.kill(doomed.pid ?? 0, "SIGSTOP");
+      try {
+        // Longer than a lease, which is 8 s, and a sweep.
+        await beatUntil(Date.now() + 10_000);
+        const { body } = await toSurvivor(`/v1/sessions/${kept}`);
+        expect([body.status, body.ended_reason], proxy.seen.at(-1)).toEqual(["live", null]);
+      } finally {
+        process.kill(doomed.pid ?? 0, "SIGCONT");
+      }
+      proxy.breakOff();
+      await answer;
+    }
+  },
+);
+
+/** Waits until the worker's lease was renewed after a moment. */
+async function beatUntil(moment: number): Promise<void> {
+  const heardAt = async (): Promise<number> => {
+    const lease = await database.db.sql.selectFrom("worker_leases").select("heard_at").executeTakeFirstOrThrow();
+    return lease.heard_at?.getTime() ?? 0;
+  };
+  await expect.poll(heardAt, { timeout: 30_000, interval: 250 }).toBeGreaterThan(moment);
+}
