@@ -216,11 +216,13 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
   return async (call, request, reply) => {
     const message = await gate.unary(call, request);
     if (status === 204) return reply.code(204).send();
-    return reply
-      .code(call.isCreated ? served.rules.createdStatus || status : status)
-      .type("application/json; charset=utf-8")
-      // As bytes: for a text that a client does not read at once, Node holds three bytes a character.
-      .send(Buffer.from(JSON.stringify(write(message))));
+    return (
+      reply
+        .code(call.isCreated ? served.rules.createdStatus || status : status)
+        .type("application/json; charset=utf-8")
+        // As bytes: for a text that a client does not read at once, Node holds three bytes a character.
+        .send(Buffer.from(JSON.stringify(write(message))))
+    );
   };
 }
 

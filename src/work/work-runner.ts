@@ -50,7 +50,11 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
     ...measures(all.metrics),
   };
   const claims = new Map(kinds.map((work) => [work.kind, createLaneClaims(work, held, parts)]));
-  const free = { run: () => freeLanes(db, "lapsed"), every: freeEvery, complaint: "lapsed leases cannot be looked for" };
+  const free = {
+    run: () => freeLanes(db, "lapsed"),
+    every: freeEvery,
+    complaint: "lapsed leases cannot be looked for",
+  };
   const lookers = [createRepeatedJob(free, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;
   return {
