@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type BrowserPaths, type BrowserRuntime, browserRuntimes } from "../src/platform/browsers/browser-paths.ts";
 
@@ -38,11 +39,33 @@ export async function planInstall(found: BrowserPaths, machine: Machine): Promis
   return { by: "playwright", browsers: names, withDependencies: machine.isRoot };
 }
 
-/** Runs Debian's package manager. */
-export async function installByApt(packages: string[]): Promise<void> {
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  await run("apt-get", ["update"], env);
-  await run("apt-get", ["install", "-y", ...packages], env);
+/** Times of waiting for another program's lock of the package manager, in milliseconds. */
+const lockPatience = { total: 5 * 60_000, between: 3_000 };
+
+/** Runs Debian's package manager. While another program holds a lock of it, notifies `note` once, and tries again. */
+export async function installByApt(
+  packages: string[],
+  note: (line: string) => void,
+  { total, between } = lockPatience,
+): Promise<void> {
+  // The reason is read from what apt-get prints, so it has to be in English.
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", LC_ALL: "C" };
+  const deadline = performance.now() + total;
+  let isNoted = false;
+  for (const args of [["update"], ["install", "-y", ...packages]]) {
+    for (;;) {
+      const { failure, printed } = await runShown("apt-get", args, env);
+      if (failure === undefined) break;
+      // Its own option DPkg::Lock::Timeout leaves out the locks of the lists and of the archives.
+      const lock = /^E: Could not get lock (.*?)\.?$/m.exec(printed)?.[1];
+      if (lock === undefined) throw new Error(failure);
+      if (performance.now() > deadline)
+        throw new Error(`another program still holds ${lock}. Start again when it has finished.`);
+      if (!isNoted) note(`another program holds ${lock}. Waiting for up to ${Math.ceil(total / 60_000)} min`);
+      isNoted = true;
+      await setTimeout(between);
+    }
+  }
 }
 
 /** Runs Playwright's installer into a directory. */
@@ -60,6 +83,25 @@ export async function installByPlaywright(
 /** Says whether an executable starts: a downloaded browser does not where system libraries are missing. */
 export function canStart(executable: string): boolean {
   return spawnSync(executable, ["--version"], { timeout: 10_000, stdio: "ignore" }).status === 0;
+}
+
+/** Runs a command as `run` does, and returns what it printed. */
+async function runShown(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv,
+): Promise<{ failure: string | undefined; printed: string }> {
+  const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"], timeout: installDeadlineMs });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      printed += text;
+      process.stdout.write(text);
+    });
+  }
+  const [code, signal] = await once(child, "close");
+  const failure = code === 0 ? undefined : `${command} ${args.join(" ")} ended with ${signal ?? code}.`;
+  return { failure, printed };
 }
 
 async function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<void> {

@@ -36,8 +36,11 @@ export function installCommand(directory) {
 /**
  * The one sentence for a machine without a browser.
  * @param {string} directory of Playwright's browsers
+ * @param {boolean} wasTried whether root has tried to install one
  */
-export function noBrowser(directory) {
+export function noBrowser(directory, wasTried) {
+  if (wasTried)
+    return "no browser was found, and none could be installed for the reason above: solve it and start again, or name one in CHROMIUM_PATH or HEADLESS_SHELL_PATH.";
   const others = "or name another in CHROMIUM_PATH or HEADLESS_SHELL_PATH, and start again.";
   return `no browser was found and none could be installed: run \`${installCommand(directory)}\`, ${others}`;
 }

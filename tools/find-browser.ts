@@ -3,6 +3,7 @@
 //   install  does it
 //   report   says what is still missing
 // Without any browser, plan and report end with 1 and one sentence that names the command to run.
+import { writeSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import {
@@ -31,12 +32,12 @@ function plan(): Promise<InstallPlan> {
 }
 
 /** Tells what is missing or does not run: with one runtime the service starts, with none it cannot. */
-function report(): void {
+function report(wasTried: boolean): void {
   const found = findBrowsers(search);
   const paths = Object.values(found);
   const running = paths.filter(canStart);
   const missing = browserRuntimes.filter((runtime) => found[runtime] === undefined);
-  if (paths.length === 0) throw new Error(noBrowser(directory));
+  if (paths.length === 0) throw new Error(noBrowser(directory, wasTried && uid === 0));
   if (running.length === 0) {
     const repair = "sudo npx playwright-core install-deps chromium";
     throw new Error(`${paths.join(" and ")} cannot start: run \`${repair}\`, and start again.`);
@@ -50,18 +51,24 @@ function report(): void {
 async function printPlan(): Promise<void> {
   const steps = await plan();
   if (steps.by === "nothing") return;
-  if (steps.by === "nobody") return report();
+  if (steps.by === "nobody") return report(false);
   const names = steps.browsers.join(" and ");
   console.log(steps.by === "apt" ? `installing ${names} with apt-get` : `downloading ${names} with Playwright`);
 }
 
+/** Writes a line where setup.sh shows it at once: it keeps what is printed until the step has failed. */
+function note(line: string): void {
+  if (env.NOTES_FD) writeSync(Number(env.NOTES_FD), `\npilothouse: ${line}\n`);
+  else console.error(`pilothouse: ${line}`);
+}
+
 async function install(): Promise<void> {
   const steps = await plan();
-  if (steps.by === "apt") await installByApt(steps.browsers);
+  if (steps.by === "apt") await installByApt(steps.browsers, note);
   if (steps.by === "playwright") await installByPlaywright(directory, steps.browsers, steps.withDependencies);
 }
 
-const verbs: Record<string, () => void | Promise<void>> = { plan: printPlan, install, report };
+const verbs: Record<string, () => void | Promise<void>> = { plan: printPlan, install, report: () => report(true) };
 try {
   const verb = verbs[process.argv[2] ?? "plan"];
   if (verb === undefined) throw new Error("find-browser knows plan, install and report.");

@@ -20,6 +20,6 @@ const decided = [env.CHROMIUM_PATH, env.HEADLESS_SHELL_PATH, env.HTTPS_PROXY, en
 const hopeful =
   process.getuid?.() === 0 || decided || [directory, ...systemBrowsers()].some((path) => existsSync(path));
 if (!hopeful && !(await downloadAnswers())) {
-  console.error(`pilothouse: ${noBrowser(directory)}`);
+  console.error(`pilothouse: ${noBrowser(directory, false)}`);
   process.exitCode = 1;
 }

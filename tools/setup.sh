@@ -22,7 +22,8 @@ end_step() {
   rm -f "$step_log"
 }
 
-# step <title> <command...>: runs a command behind one line with its time; what it printed is shown when it fails.
+# step <title> <command...>: runs a command behind one line with its time; what it printed is shown when it fails, and what
+# it writes to descriptor 4 at once.
 step() {
   step_title=$1
   shift
@@ -36,7 +37,7 @@ step() {
     tick "$step_title" "$step_began" &
     step_ticker=$!
   fi
-  "$@" >"$step_log" 2>&1 </dev/null || step_status=$?
+  "$@" 4>&2 >"$step_log" 2>&1 </dev/null || step_status=$?
   if [ "$step_status" -eq 0 ]; then
     step_result="$(($(date +%s) - step_began)) s"
   else
@@ -111,7 +112,7 @@ need_browser() {
   # Node's fetch heeds HTTPS_PROXY, as Playwright's download does, only when told so.
   plan=$(NODE_USE_ENV_PROXY=1 node tools/find-browser.ts plan) || exit 1
   [ -n "$plan" ] || return 0
-  step "$plan" env NODE_USE_ENV_PROXY=1 node tools/find-browser.ts install || true
+  step "$plan" env NODE_USE_ENV_PROXY=1 NOTES_FD=4 node tools/find-browser.ts install || true
   node tools/find-browser.ts report || exit 1
 }
 

@@ -1,9 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { expect, test } from "vitest";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
-import { type InstallPlan, planInstall } from "../../tools/browser-install.ts";
+import { type InstallPlan, installByApt, planInstall } from "../../tools/browser-install.ts";
 
 interface Case {
   name: string;
@@ -81,4 +84,40 @@ test("a download host that accepts and never answers is given up within the prom
   const said = await child.stdout.setEncoding("utf8").toArray();
   silent.close();
   expect(said.join("")).toBe("false true\n");
+});
+
+const lockMessage = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr)";
+
+/** Puts an apt-get first on the PATH, which says in `calls` how it was called. */
+async function fakeApt(script: string): Promise<string> {
+  const bin = await mkdtemp(join(tmpdir(), "pilothouse-apt-"));
+  await writeFile(join(bin, "apt-get"), `#!/bin/sh\ncd ${bin}\necho "$1" >> calls\n${script}\n`);
+  await chmod(join(bin, "apt-get"), 0o755);
+  const { PATH } = process.env;
+  process.env.PATH = `${bin}:${PATH}`;
+  onTestFinished(async () => {
+    process.env.PATH = PATH;
+    await rm(bin, { recursive: true, force: true });
+  });
+  return join(bin, "calls");
+}
+
+test("waits for another program's lock of the package manager, and says so once", async () => {
+  const calls = await fakeApt(`[ "$(wc -l < calls)" -gt 2 ] || { echo "${lockMessage}" >&2; exit 100; }`);
+  const notes: string[] = [];
+  await installByApt(["chromium"], (line) => notes.push(line), { total: 60_000, between: 10 });
+  expect((await readFile(calls, "utf8")).split("\n")).toEqual(["update", "update", "update", "install", ""]);
+  expect(notes).toEqual([
+    "another program holds /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr). Waiting for up to 1 min",
+  ]);
+});
+
+test("names the lock that another program never releases, and fails at once for other reasons", async () => {
+  await fakeApt(`echo "${lockMessage}" >&2; exit 100`);
+  await expect(installByApt([], () => undefined, { total: 20, between: 10 })).rejects.toThrow(
+    "another program still holds /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr)",
+  );
+  const calls = await fakeApt("echo E: Unable to locate package chromium >&2; exit 100");
+  await expect(installByApt([], () => undefined)).rejects.toThrow("apt-get update ended with 100.");
+  expect(await readFile(calls, "utf8")).toBe("update\n");
 });

@@ -46,6 +46,11 @@ test("a step that fails shows what its command said", () => {
   expect(status).toBe(3);
 });
 
+test("a step shows a note of its command at once, also when it succeeds", () => {
+  const { stderr } = shell('step "installing" sh -c "echo quiet; echo waiting for a lock >&4"');
+  expect(stderr).toMatch(/^pilothouse: installing \.\.\.waiting for a lock\n \d s\n$/);
+});
+
 test("packages are installed once for each lock file", async () => {
   await command("npm", "echo npm $1 >> calls; mkdir -p node_modules");
   const { stdout } = shell("need_packages; need_packages; echo '{ }' > package-lock.json; need_packages; cat calls");
