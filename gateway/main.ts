@@ -45,7 +45,9 @@ function portInUse(error: unknown, config: Config): StartRefused | undefined {
 /** Says in one sentence why the service cannot run. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof StartRefused) return error.message;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const isTraced = process.env.LOG_LEVEL === "debug" || process.env.LOG_LEVEL === "trace";
+  return isTraced ? (error.stack ?? error.message) : `${error.message} (LOG_LEVEL=debug shows where)`;
 }
 
 main().catch((error: unknown) => {

@@ -10,6 +10,7 @@ import { createDatabaseServer } from "../../src/platform/postgres/storage.ts";
 import type { BusPost } from "../../src/platform/process-channel.ts";
 import { joinMetrics } from "./join-metrics.ts";
 import { runProcess } from "./run-process.ts";
+import { checkStart, createInstanceRecord } from "./start-checks.ts";
 import { createSupervisedProcess, type SupervisedProcess } from "./supervised-process.ts";
 
 /** Milliseconds without an answer. Less would kill processes that are only slow on a busy machine. */
@@ -26,6 +27,7 @@ const gatewayHeap = 1_024;
  * between the two, and serves health and metrics of all processes.
  */
 export async function runSupervisor(config: Config): Promise<void> {
+  await checkStart(config);
   const log = createLog(config.logLevel);
   keepRunning(log);
   const metrics = createMetrics();
@@ -94,6 +96,8 @@ export async function runSupervisor(config: Config): Promise<void> {
   };
   // The processes load their programs while PostgreSQL starts.
   const loading = { start: () => void children.start().catch(() => undefined), stop: children.stop };
-  const isRunning = await runProcess(createLifetime([loading, database, children, internal], log));
+  const isRunning = await runProcess(
+    createLifetime([createInstanceRecord(config), loading, database, children, internal], log),
+  );
   if (isRunning) process.stdout.write(welcome);
 }

@@ -1,5 +1,5 @@
-import { chmod, mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, mkdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 
 /** Who runs the service, as far as it decides where data is kept. */
 export interface DataOwner {
@@ -17,5 +17,20 @@ export function dataDirectory({ env, uid, home }: DataOwner): string {
 
 /** Makes a directory unless it is there. Others may pass it: PostgreSQL and browsers run as users of their own below it. */
 export async function makePassableDirectory(path: string): Promise<void> {
-  if ((await mkdir(path, { recursive: true })) !== undefined) await chmod(path, 0o711);
+  if (await makeDirectory(path)) await chmod(path, 0o711);
+}
+
+/** Makes a directory and those above it, and returns whether it is new. Node's own `recursive` never ends below /proc. */
+async function makeDirectory(path: string): Promise<boolean> {
+  try {
+    await mkdir(path);
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "EEXIST" && (await stat(path)).isDirectory()) return false;
+    if (code !== "ENOENT" || dirname(path) === path) throw error;
+    await makeDirectory(dirname(path));
+    await mkdir(path);
+    return true;
+  }
 }

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { waitUntil } from "./bounded-wait.ts";
 
 /** One thing to try on a process that should end. */
@@ -33,10 +34,25 @@ export async function endProcess(pid: number, steps: readonly EndingStep[]): Pro
   return false;
 }
 
+/**
+ * Returns when a process started, as text that differs from that of another process with the same pid; empty when there is
+ * none. On Linux `ps` would compute it from a clock that can be set, so the ticks since boot are returned there.
+ */
+export async function startTime(pid: number): Promise<string> {
+  if (process.platform !== "linux") return askPs(pid, "lstart=");
+  const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  // The second field, the program's name, may have spaces and brackets.
+  return status.slice(status.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+}
+
 /** Reads the command line of a process; empty when there is none. `ps` is there on Linux and macOS alike. */
 export function commandLine(pid: number): Promise<string> {
+  return askPs(pid, "args=");
+}
+
+function askPs(pid: number, field: string): Promise<string> {
   return new Promise((resolve) => {
-    execFile("ps", ["-ww", "-o", "args=", "-p", String(pid)], { timeout: 2_000 }, (_error, output) => {
+    execFile("ps", ["-ww", "-o", field, "-p", String(pid)], { timeout: 2_000 }, (_error, output) => {
       resolve(output.trim());
     });
   });

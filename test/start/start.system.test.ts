@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -97,9 +97,30 @@ test("a second instance on the same data is refused in a sentence, and the first
   const other = await groundOfTest();
   const second = start(other, gateway, { DATA_DIR: ground.dataDir, LOG_LEVEL: "error" });
   expect(await second.ended()).toBe(1);
-  expect(second.printed).toMatch(/^pilothouse: another service uses this database: give each DATA_DIR .*\n$/);
+  const { pid } = JSON.parse(readFileSync(join(ground.dataDir, "running.json"), "utf8"));
+  expect(second.printed).toBe(
+    `pilothouse: Pilothouse is already running at http://localhost:${ground.env.PORT} with this DATA_DIR, pid ${pid}. ` +
+      "For a second one set DATA_DIR, PORT, GRPC_PORT and INTERNAL_PORT\n",
+  );
   const answer = await fetch(`http://127.0.0.1:${ground.env.INTERNAL_PORT}/readyz`);
   expect(answer.status).toBe(200);
+}, 120_000);
+
+test("a record of a service that has ended, or of another process, keeps no other from starting", async () => {
+  const ground = await groundOfTest();
+  const killed = start(ground, gateway);
+  await killed.untilThere("running.json");
+  killed.signal("SIGKILL");
+  await killed.ended();
+  const record = JSON.parse(readFileSync(join(ground.dataDir, "running.json"), "utf8"));
+  // As if the number had been given to another process since then.
+  writeFileSync(join(ground.dataDir, "running.json"), JSON.stringify({ ...record, pid: process.pid }));
+  const next = start(ground, gateway);
+  await next.pasteLines();
+  expect(JSON.parse(readFileSync(join(ground.dataDir, "running.json"), "utf8")).pid).not.toBe(record.pid);
+  next.signal("SIGTERM");
+  expect(await next.ended()).toBe(0);
+  expect(existsSync(join(ground.dataDir, "running.json"))).toBe(false);
 }, 120_000);
 
 test("a port that is in use is refused in a sentence, whichever it is", async () => {
@@ -112,9 +133,29 @@ test("a port that is in use is refused in a sentence, whichever it is", async ()
       `pilothouse: port ${ground.env[name]} is in use: stop what listens there, or set ${name}\n`,
     );
     expect(project.leftovers()).toEqual([]);
+    expect(readdirSync(ground.dataDir)).toEqual([]);
   });
   await Promise.all(ends);
 }, 120_000);
+
+test("a port that two of the service's own variables name is refused with both names", async () => {
+  const ground = await groundOfTest();
+  const { PORT = "" } = ground.env;
+  const project = start(ground, gateway, { GRPC_PORT: PORT });
+  expect(await project.ended()).toBe(1);
+  expect(project.printed).toBe(
+    `pilothouse: port ${PORT} is in use: stop what listens there, or set PORT or GRPC_PORT\n`,
+  );
+}, 60_000);
+
+test.for([
+  ["is a file", "/dev/null", "EEXIST"],
+  ["is on a file system that takes none", "/proc/pilothouse", "ENOENT"],
+] as const)("a DATA_DIR that %s is refused in a sentence", { timeout: 60_000 }, async ([, DATA_DIR, code]) => {
+  const project = start(await groundOfTest(), gateway, { DATA_DIR });
+  expect(await project.ended()).toBe(1);
+  expect(project.printed).toMatch(new RegExp(`^pilothouse: DATA_DIR cannot be used: ${code}: .*\n$`));
+});
 
 test("a wrong value stops the start with the name of the variable and what it accepts", async () => {
   const ground = await groundOfTest();

@@ -1,0 +1,110 @@
+import { once } from "node:events";
+import { access, constants, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import type { Config } from "../../src/platform/config.ts";
+import { makePassableDirectory } from "../../src/platform/data-directory.ts";
+import type { Part } from "../../src/platform/lifetime.ts";
+import { commandLine, isAlive, startTime } from "../../src/platform/process-control.ts";
+import { StartRefused } from "../../src/platform/start-refused.ts";
+
+/** Milliseconds that a port may be in use: processes whose supervisor was killed exit within this. */
+const portPatience = 3_000;
+
+/** Shows in the command line of a supervisor. */
+const program = join("gateway", "main.ts");
+
+/** Contents of `running.json`: which service uses the directory. */
+interface RunningInstance {
+  readonly pid: number;
+  /** `startTime` of the process. */
+  readonly started: string;
+  readonly url: string;
+}
+
+const recordIn = (dataDir: string): string => join(dataDir, "running.json");
+
+/** Throws StartRefused if a service cannot run here: for its directory, another service in it, or a port. */
+export async function checkStart(config: Config): Promise<void> {
+  await checkDirectory(config.dataDir);
+  if (config.embedded) await refuseSecondInstance(config.dataDir);
+  await refuseTakenPorts(config);
+}
+
+/** Records in `running.json` which process uses the directory, so that another one can name it. */
+export function createInstanceRecord({ embedded, dataDir, publicUrl }: Config): Part {
+  if (!embedded) return {};
+  return {
+    async start() {
+      const instance: RunningInstance = {
+        pid: process.pid,
+        started: await startTime(process.pid),
+        url: publicUrl,
+      };
+      await writeFile(recordIn(dataDir), `${JSON.stringify(instance)}\n`);
+    },
+    stop: () => rm(recordIn(dataDir), { force: true }),
+  };
+}
+
+async function checkDirectory(dataDir: string): Promise<void> {
+  try {
+    await makePassableDirectory(dataDir);
+    await access(dataDir, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartRefused(`DATA_DIR cannot be used: ${reason}. Set it to a directory that this user can write`, {
+      cause: error,
+    });
+  }
+}
+
+async function refuseSecondInstance(dataDir: string): Promise<void> {
+  const instance = await readRecord(dataDir);
+  if (!instance || !(await isRunning(instance))) return;
+  throw new StartRefused(
+    `Pilothouse is already running at ${instance.url} with this DATA_DIR, pid ${instance.pid}. ` +
+      "For a second one set DATA_DIR, PORT, GRPC_PORT and INTERNAL_PORT",
+  );
+}
+
+async function readRecord(dataDir: string): Promise<RunningInstance | undefined> {
+  try {
+    return JSON.parse(await readFile(recordIn(dataDir), "utf8"));
+  } catch {
+    // No service has run here, or one was killed while it wrote.
+    return undefined;
+  }
+}
+
+/** A pid alone proves nothing: it may be another process's by now. */
+async function isRunning({ pid, started }: RunningInstance): Promise<boolean> {
+  if (pid === process.pid || !isAlive(pid)) return false;
+  return (await startTime(pid)) === started && (await commandLine(pid)).includes(program);
+}
+
+async function refuseTakenPorts({ host, port, grpcPort, internalPort }: Config): Promise<void> {
+  await using held = new AsyncDisposableStack();
+  const ports = { PORT: port, GRPC_PORT: grpcPort, INTERNAL_PORT: internalPort };
+  for (const [name, wanted] of Object.entries(ports)) {
+    let failure: unknown;
+    const isFree = async (): Promise<boolean> => {
+      const server = createServer().listen(wanted, host);
+      failure = await once(server, "listening").then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (failure === undefined) held.use(server);
+      return failure === undefined || !isInUse(failure);
+    };
+    await waitUntil(isFree, { timeout: portPatience, every: 100 });
+    if (failure === undefined) continue;
+    // gateway/main.ts explains a port in use, as it does if the port is taken later.
+    if (isInUse(failure)) throw failure;
+    const reason = failure instanceof Error ? failure.message : String(failure);
+    throw new StartRefused(`${name} cannot be used: ${reason}. Set another ${name}, or HOST`, { cause: failure });
+  }
+}
+
+const isInUse = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "EADDRINUSE";
