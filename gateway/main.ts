@@ -1,6 +1,6 @@
 import { type Config, readConfig } from "../src/platform/config.ts";
 import { ConfigError } from "../src/platform/environment.ts";
-import { StartRefused } from "../src/platform/start-refused.ts";
+import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
 import { EndedAtStart } from "./processes/supervised-process.ts";
 
 /** Programs by name. Each is loaded only where it runs: a control process has to restart within a lease. */
@@ -45,9 +45,7 @@ function portInUse(error: unknown, config: Config): StartRefused | undefined {
 /** Says in one sentence why the service cannot run. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof StartRefused) return error.message;
-  if (!(error instanceof Error)) return String(error);
-  const isTraced = process.env.LOG_LEVEL === "debug" || process.env.LOG_LEVEL === "trace";
-  return isTraced ? (error.stack ?? error.message) : `${error.message} (LOG_LEVEL=debug shows where)`;
+  return describeUnforeseen(error);
 }
 
 main().catch((error: unknown) => {

@@ -19,6 +19,5 @@ await runCommand(async (signal) => {
     throw new StartRefused("--forward accepts an address such as http://127.0.0.1:3000/hooks, and is needed");
   const { service, key } = readService();
   const secret = newSecret();
-  print(`Events of ${service} go to ${forward.href}, signed with ${secret}`);
   await forwardEvents({ service, key, forward, secret, print }, signal);
 });

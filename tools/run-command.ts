@@ -1,5 +1,9 @@
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, readerOf } from "../src/platform/environment.ts";
-import { StartRefused } from "../src/platform/start-refused.ts";
+import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
 
 /** Prints a line for whoever runs the command. */
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -9,11 +13,38 @@ export function readService() {
   const read = readerOf(process.env);
   const service = read.url("PILOTHOUSE_URL", ["http:", "https:"]) ?? "http://localhost:8080";
   const key = read.text("PILOTHOUSE_KEY");
-  if (key === undefined)
-    throw new StartRefused("PILOTHOUSE_KEY is needed: the key of an account, such as `npm start` makes");
+  if (key === undefined) {
+    const made = join(
+      dataDirectory({ env: process.env, uid: process.getuid?.() ?? -1, home: homedir() }),
+      "dev-api-key",
+    );
+    const example = existsSync(made) ? `PILOTHOUSE_KEY=$(cat ${made})` : "`npm start` prints where it has put one";
+    throw new StartRefused(`PILOTHOUSE_KEY is needed, the API key of an account: ${example}`);
+  }
   return { service, key, read };
 }
 
+/** The service at PILOTHOUSE_URL does not answer. */
+export class Unreachable extends StartRefused {
+  constructor(service: string, cause: unknown) {
+    // What fetch says itself is "fetch failed".
+    const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+    const code = reason instanceof Error ? ("code" in reason && reason.code) || reason.message : reason;
+    super(`${service} cannot be reached (${code}): start the service with \`npm start\`, or set PILOTHOUSE_URL`, {
+      cause,
+    });
+  }
+}
+
+/** Sends a request to the service; throws Unreachable if there is no response, and the reason of `signal` if it aborts. */
+export async function callService(service: string, path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(`${service}${path}`, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new Unreachable(service, error);
+  }
+}
 /** Runs what a command line asks for, until it is done or Ctrl-C aborts its signal. */
 export async function runCommand(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const ending = new AbortController();
@@ -27,13 +58,11 @@ export async function runCommand(run: (signal: AbortSignal) => Promise<void>): P
   }
 }
 
-/** Returns the line that says why a command has failed: what was foreseen in a sentence, anything else with its stack. */
+/** Returns the line that says why a command has failed. */
 export function explain(error: unknown): string {
   const isOurs = error instanceof StartRefused || error instanceof ConfigError;
   const isForeseen = isOurs || (error instanceof TypeError && "code" in error);
   // What node:util refuses it explains at length: its first line says what is wrong.
-  const [sentence = ""] = isForeseen
-    ? error.message.split("\n")
-    : [error instanceof Error ? error.stack : String(error)];
+  const [sentence] = isForeseen ? error.message.split("\n") : [describeUnforeseen(error)];
   return `pilothouse: ${sentence}\n`;
 }

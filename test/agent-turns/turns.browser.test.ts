@@ -671,6 +671,7 @@ test("a turn ends with its session", async () => {
 }, 60_000);
 
 test("`npm run agent` prints the steps of a turn, and a link to watch it at", async () => {
+  await storeKey("anthropic");
   say(call("navigate", { url: scene.site.url("/plain.html") }), call("done", { text: "It is plain." }));
   const lines: string[] = [];
   const run = {
@@ -684,4 +685,8 @@ test("`npm run agent` prints the steps of a turn, and a link to watch it at", as
     expect.stringMatching(/^agent: navigate {"url":".+plain.html"} \(\d+ ms\)$/),
     "agent: It is plain.",
   ]);
+  await scene.rest("/v1/account/me/byok-llm-key", undefined, { method: "DELETE" });
+  await expect(runAgent(run, AbortSignal.timeout(30_000))).rejects.toThrow(
+    /answered 502: LLM credential required: .*\. Set LLM_KEY to a key of your own/,
+  );
 }, 60_000);

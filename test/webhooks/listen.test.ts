@@ -18,8 +18,11 @@ beforeAll(async () => {
 afterAll(() => door?.[Symbol.asyncDispose]());
 
 /** Starts `npm run listen` without npm. */
-function startListening(env: Readonly<Record<string, string>>, ...args: readonly string[]) {
-  const program = spawn(process.execPath, ["--no-warnings", "tools/listen.ts", ...args], {
+const startListening = (env: Readonly<Record<string, string>>, ...args: readonly string[]) =>
+  startProgram("tools/listen.ts", env, ...args);
+
+function startProgram(path: string, env: Readonly<Record<string, string>>, ...args: readonly string[]) {
+  const program = spawn(process.execPath, ["--no-warnings", path, ...args], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -124,7 +127,37 @@ test.each([
   [["--forward", "http://127.0.0.1:3000/"], { PILOTHOUSE_KEY: "wrong" }, "answered 401"],
 ])("%j with %j is refused with one sentence", async (args, env, sentence) => {
   const program = startListening({ PILOTHOUSE_URL: door.url, ...env }, ...args);
-  const [complaint, [code]] = await Promise.all([text(program.stderr), once(program, "exit")]);
-  expect([complaint, code]).toEqual([expect.stringContaining(sentence), 1]);
+  await expectRefusal(program, sentence);
+});
+
+/** Expects that a program prints one line, the reason why it ends. */
+async function expectRefusal(program: ReturnType<typeof startProgram>, sentence: string): Promise<void> {
+  const printed = Promise.all([text(program.stdout), text(program.stderr)]);
+  const [[output, complaint], [code]] = await Promise.all([printed, once(program, "exit")]);
+  expect([output, complaint, code]).toEqual(["", expect.stringContaining(sentence), 1]);
   expect(complaint.trimEnd().split("\n")).toHaveLength(1);
+}
+
+test("says that the service cannot be reached, where it looked and what to do, and goes on looking", async () => {
+  const way = await openWay();
+  way.cut();
+  const program = startListening(
+    { PILOTHOUSE_URL: way.url, PILOTHOUSE_KEY: "key" },
+    "--forward",
+    "http://127.0.0.1:3000/",
+  );
+  const lines = createInterface(program.stdout)[Symbol.asyncIterator]();
+  const sentence = /^No connection \(http:\S+ cannot be reached \(\w+\): start the service with `npm start`, or set /;
+  for (let attempt = 0; attempt < 2; attempt += 1) expect((await lines.next()).value).toMatch(sentence);
+});
+
+test.each([
+  [{ PILOTHOUSE_KEY: "" }, "PILOTHOUSE_KEY is needed, the API key of an account"],
+  [{ PILOTHOUSE_KEY: "wrong" }, "/v1/agent-sessions answered 401: "],
+  [
+    { PILOTHOUSE_KEY: "key", PILOTHOUSE_URL: "http://127.0.0.1:10" },
+    "http://127.0.0.1:10 cannot be reached (ECONNREFUSED): start the service with `npm start`, or set PILOTHOUSE_URL",
+  ],
+])("npm run agent with %j is refused with one sentence", async (env, sentence) => {
+  await expectRefusal(startProgram("tools/agent.ts", { PILOTHOUSE_URL: door.url, ...env }, "Look."), sentence);
 });

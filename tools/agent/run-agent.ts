@@ -1,5 +1,6 @@
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import { readEventStream } from "../listen/event-stream.ts";
+import { callService } from "../run-command.ts";
 
 /** What an agent is to do, and where. */
 export interface AgentRun {
@@ -16,6 +17,10 @@ export interface AgentRun {
 // biome-ignore lint/suspicious/noExplicitAny: the answers of our own service, whose shapes its document has.
 type Json = any;
 
+const llmKeyHint =
+  "Set LLM_KEY to a key of your own for this turn (and LLM_MODEL, such as anthropic/claude-haiku-4-5), or store one with " +
+  "PUT /v1/account/me/byok-llm-key";
+
 /** One line for an entry of a transcript. */
 function lineOf({ role, content }: Json): string {
   if (content.kind === "text") return `${role}: ${content.text}`;
@@ -30,17 +35,19 @@ export async function runAgent(run: AgentRun, signal: AbortSignal): Promise<bool
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const call = async (method: string, path: string, body?: object, more: Record<string, string> = {}) => {
     const init = { method, headers: { ...headers, ...more }, ...(body && { body: JSON.stringify(body) }) };
-    const response = await fetch(service + path, init);
-    const answer: Json = response.status === 204 ? {} : await response.json();
-    if (!response.ok) throw new StartRefused(`${path}: ${answer.title}: ${answer.detail ?? ""}`);
-    return answer;
+    const response = await callService(service, path, init);
+    const answer: Json = response.status === 204 ? {} : await response.json().catch(() => ({}));
+    if (response.ok) return answer;
+    const { title = response.statusText, detail = "", type = "" } = answer;
+    const hint = type.endsWith("/byok-llm-required") ? `. ${llmKeyHint}` : "";
+    throw new StartRefused(`${service}${path} answered ${response.status}: ${title}: ${detail}${hint}`);
   };
   const agent = await call("POST", "/v1/agent-sessions", { ...(model !== undefined && { model }) });
   const path = `/v1/agent-sessions/${agent.id}`;
   try {
     const link = await call("POST", `/v1/sessions/${agent.session_id}/view-links`, { control: true });
     print(`Watch it, and take control, at ${link.url}`);
-    const events = await fetch(`${service}${path}/events`, { headers, signal });
+    const events = await callService(service, `${path}/events`, { headers, signal });
     if (!events.body) throw new StartRefused("the service tells nothing of the agent");
     const turn = await call(
       "POST",

@@ -1,6 +1,7 @@
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import { createSender, type Sender } from "../../src/webhooks/sender.ts";
+import { callService, Unreachable } from "../run-command.ts";
 import { readEventStream, type StreamEvent } from "./event-stream.ts";
 
 /** Whose events to forward, and where to. */
@@ -19,7 +20,7 @@ const againAfter = 1_000;
 
 /** Forwards an account's events, in order, from now on until the signal aborts. What the program answers changes nothing. */
 export async function forwardEvents(forwarding: Forwarding, signal: AbortSignal): Promise<void> {
-  const { forward, print } = forwarding;
+  const { service, forward, secret, print } = forwarding;
   const port = forward.port || (forward.protocol === "https:" ? "443" : "80");
   const sender = createSender({ config: { webhookAllow: [`${forward.hostname}:${port}`] } });
   let last: string | undefined;
@@ -27,14 +28,18 @@ export async function forwardEvents(forwarding: Forwarding, signal: AbortSignal)
   try {
     while (!signal.aborted) {
       try {
-        if (!isBegun) last = await newestEvent(forwarding, signal);
-        isBegun = true;
+        if (!isBegun) {
+          last = await newestEvent(forwarding, signal);
+          print(`Events of ${service} go to ${forward.href}, signed with ${secret}`);
+          isBegun = true;
+        }
         for await (const event of follow(forwarding, last, signal)) {
           await forwardEvent(forwarding, sender, event, signal);
           last = event.id;
         }
       } catch (error) {
-        if (signal.aborted || error instanceof StartRefused) throw error;
+        const isFinal = error instanceof StartRefused && !(error instanceof Unreachable);
+        if (signal.aborted || isFinal) throw error;
         print(`No connection (${error instanceof Error ? error.message : error}); trying again`);
       }
       await sleep(againAfter, signal);
@@ -47,7 +52,7 @@ export async function forwardEvents(forwarding: Forwarding, signal: AbortSignal)
 /** Asks the service; throws a StartRefused where no later answer would differ. */
 async function ask({ service, key }: Forwarding, path: string, init: RequestInit): Promise<Response> {
   const headers = { ...init.headers, authorization: `Bearer ${key}` };
-  const response = await fetch(`${service}${path}`, { ...init, headers });
+  const response = await callService(service, path, { ...init, headers });
   if (response.ok) return response;
   // The boundary where a problem document gets its shape: every error of the service is one.
   const { detail = response.statusText } = (await response.json().catch(() => ({}))) as { detail?: string };
