@@ -33,7 +33,33 @@ function redactionPaths(): string[] {
   });
 }
 
+/** Where the log is written. */
+export interface LogDestination {
+  write(line: string): void;
+  /** Whether a person reads it, who gets short lines in place of JSON. */
+  readonly isTTY?: boolean;
+}
+
 /** Makes the log. It writes to standard error, so that standard output stays the program's own. */
-export function createLog(level: LogLevel, destination: { write(line: string): void } = process.stderr): Log {
+export function createLog(level: LogLevel, output: LogDestination = process.stderr): Log {
+  const destination = output.isTTY ? { write: (line: string) => output.write(shortLine(line)) } : output;
   return pino({ level, base: null, redact: { paths: redactionPaths(), censor: "[redacted]" } }, destination);
 }
+
+/** Returns a line of the log as a person reads it: `10:34:21 warn  the worker is lost worker=wrk_1`. */
+function shortLine(line: string): string {
+  const { level, time, msg, err, ...fields } = JSON.parse(line);
+  const words = [new Date(time).toTimeString().slice(0, 8), pino.levels.labels[level]?.padEnd(5), msg];
+  for (const [name, value] of Object.entries(fields))
+    words.push(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  if (err) words.push(`(${err.message})`);
+  // Only a fault of the program needs its stack.
+  const stack = err?.stack && level >= faultLevel ? err.stack.split("\n").slice(1) : [];
+  return `${[words.join(" "), ...stack].map(withoutControls).join("\n")}\n`;
+}
+
+/** The number that pino gives to `error`. */
+const faultLevel = 50;
+
+/** Texts of pages and clients are logged, too: they must not control the terminal. */
+const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ");

@@ -29,6 +29,8 @@ interface AttemptParts {
 /** What came of running it. */
 interface End {
   readonly failure?: unknown;
+  /** The work has not returned the failure, but thrown it. */
+  readonly isThrown?: true;
   readonly write?: Settlement["write"];
 }
 
@@ -41,14 +43,16 @@ export async function attempt(
 ): Promise<Outcome> {
   const job = { id, lane: held.lane, data, attempt: attempts + 1 };
   const settleInTurn = (verdict: Verdict) => inTurn(() => settle(db, held, verdict));
-  const { failure, write } = await run(work, job, lost);
+  const { failure, isThrown, write } = await run(work, job, lost);
   if (failure === undefined) {
     await settleInTurn({ write, note: (on) => deleteDoneJob(on, held, id) });
     return "done";
   }
   if (lost.aborted) return "lost";
   const failed = failureOf(failure, work.schedule[attempts], clock.now());
-  log.info({ err: failure, kind: work.kind, job: id, attempt: job.attempt }, "an attempt at work has failed");
+  // A failure that the work foresees is another's fault, such as a webhook's endpoint: its stack would say nothing.
+  const reason = isThrown && !(failure instanceof Hopeless) ? { err: failure } : { reason: failed.complaint };
+  log.info({ ...reason, kind: work.kind, job: id, attempt: job.attempt }, "an attempt at work has failed");
   await settleInTurn({ write, next: failed.dueAt, note: (on) => noteFailure(on, held, id, failed) });
   return failed.deadAt ? "dead" : "failed";
 }
@@ -60,7 +64,7 @@ async function run(work: WorkKind<unknown>, job: Parameters<typeof work.run>[0],
   try {
     return await raceSignal(end(), signal);
   } catch (error) {
-    return { failure: error ?? new Error("failed with nothing") };
+    return { failure: error ?? new Error("failed with nothing"), isThrown: true };
   }
 }
 

@@ -18,3 +18,19 @@ test("should be quiet below its level", () => {
   createLog("warn", { write: (line) => lines.push(line) }).info("one request more");
   expect(lines).toEqual([]);
 });
+
+test("should write short lines to a terminal, with the stack of an error alone", () => {
+  const lines: string[] = [];
+  const log = createLog("info", { isTTY: true, write: (line) => lines.push(line) });
+  const secret = "hunter2";
+  log.info({ worker: "wrk_1", slots: { free: 2 }, password: secret }, "the worker has registered");
+  log.warn({ err: new Error("connection\nrefused") }, "the mail was not\u001b[2J sent");
+  log.error({ err: new Error("no such table") }, "the sweep has failed");
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^\d\d:\d\d:\d\d info {2}the worker has registered worker=wrk_1 slots={"free":2} password=\[redacted\]\n$/,
+    ),
+    expect.stringMatching(/^\S+ warn {2}the mail was not \[2J sent \(connection refused\)\n$/),
+    expect.stringMatching(/^\S+ error the sweep has failed \(no such table\)\n {4}at /),
+  ]);
+});

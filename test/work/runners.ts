@@ -1,6 +1,7 @@
 import { Registry } from "prom-client";
 import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
 import type { Clock } from "../../src/platform/clock.ts";
+import type { Log } from "../../src/platform/log.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
 import { createWork, type Work } from "../../src/work/work.ts";
 import type { WorkKind } from "../../src/work/work-kind.ts";
@@ -25,13 +26,14 @@ export async function startRunners(
     count = 2,
     hear = true,
     bus = createLocalBus(),
+    log = silentLog,
     ...options
-  }: { count?: number; clock?: Clock; hear?: boolean; bus?: Bus } = {},
+  }: { count?: number; clock?: Clock; hear?: boolean; bus?: Bus; log?: Log } = {},
 ): Promise<Runners> {
   const metrics = new Registry();
   const own = createTestClock();
   const { clock = own } = options;
-  const parts = { db, bus: hear ? bus : createLocalBus(), clock, log: silentLog, kinds };
+  const parts = { db, bus: hear ? bus : createLocalBus(), clock, log, kinds };
   const runners = Array.from({ length: count }, (_, index) =>
     createWorkRunner({ ...parts, isAlone: false, metrics: index === 0 ? metrics : new Registry() }),
   );

@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { createTurns } from "../../src/platform/turns.ts";
 import { createHeldLanes } from "../../src/work/held-lanes.ts";
@@ -53,6 +54,22 @@ test("a job is done once its cause is committed, and never when that is undone",
   await add(runners, kind, "a", 2);
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
   expect(done).toEqual([{ id: expect.any(String), lane: "a", data: { number: 2 }, attempt: 1 }]);
+});
+
+test("logs the stack of a failure that was thrown, and of one that was foreseen the reason alone", async () => {
+  const lines: { readonly reason?: string; readonly err?: { readonly stack: string } }[] = [];
+  const log = createLog("info", { write: (line) => lines.push(JSON.parse(line)) });
+  const foreseen = workOf({ run: async () => ({ failure: new Error("refused"), write: () => undefined }) });
+  const hopeless = workOf({ run: () => Promise.reject<void>(new Hopeless("gone for ever")) });
+  const thrown = workOf({ run: () => Promise.reject<void>(new Error("a fault")) });
+  await using runners = await startRunners(database.db, [foreseen, hopeless, thrown], { log });
+  for (const kind of [foreseen, hopeless, thrown]) await add(runners, kind, "a");
+  await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(3);
+  expect(lines.map(({ reason, err }) => reason ?? err?.stack).toSorted()).toEqual([
+    expect.stringMatching(/^Error: a fault\n {4}at /),
+    "gone for ever",
+    "refused",
+  ]);
 });
 
 test("a lane begins its jobs in the order of their commits, and never more at once than it is wide", async () => {
