@@ -3,9 +3,21 @@ import { failFields } from "../platform/errors.ts";
 /** Says why a session may not be sent to an address; undefined when it may: only to http, https and `about:blank`. */
 export function addressFault(url: string): string | undefined {
   if (url === "about:blank") return undefined;
-  if (!URL.canParse(url)) return "is not an absolute URL";
-  const { protocol } = new URL(url);
-  return protocol === "http:" || protocol === "https:" ? undefined : "must be http, https or about:blank";
+  const { protocol } = URL.parse(url) ?? {};
+  if (protocol === "http:" || protocol === "https:") return undefined;
+  const whole = withScheme(url);
+  if (whole !== undefined) return `is not an absolute URL: did you mean ${whole}?`;
+  return protocol === undefined
+    ? "is not an absolute URL, such as https://example.com"
+    : "must be http, https or about:blank";
+}
+
+/** Returns what was probably meant by an address such as `example.com/a` or `localhost:3000`. */
+function withScheme(url: string): string | undefined {
+  const host = /^([a-z0-9-]+(?:\.[a-z0-9-]+)*)(?::\d+)?(?:[/?#].{0,200})?$/i.exec(url)?.[1];
+  if (host === undefined || !(host.includes(".") || host === "localhost")) return undefined;
+  const isLocal = host === "localhost" || /^[\d.]+$/.test(host);
+  return URL.parse(`${isLocal ? "http" : "https"}://${url}`) ? `${isLocal ? "http" : "https"}://${url}` : undefined;
 }
 
 /** Throws `bad-request` for such an address. */

@@ -77,7 +77,12 @@ describe("reading REST JSON", () => {
 
   it.each([
     { desc: NavigateRequestSchema, json: [], field: "", message: "must be an object" },
-    { desc: NavigateRequestSchema, json: { uri: "x" }, field: "uri", message: "is not a known field" },
+    {
+      desc: NavigateRequestSchema,
+      json: { uri: "x" },
+      field: "uri",
+      message: "is not a known field: did you mean `url`?",
+    },
     { desc: NavigateRequestSchema, json: { url: 7 }, field: "url", message: "must be a string" },
     { desc: NavigateRequestSchema, json: { url: "\ud800" }, field: "url", message: "must be well-formed Unicode" },
     {
@@ -96,7 +101,7 @@ describe("reading REST JSON", () => {
       desc: NavigateRequestSchema,
       json: { wait_until: "LOAD" },
       field: "wait_until",
-      message: "must be one of load, domcontentloaded, commit",
+      message: "must be one of load, domcontentloaded, commit: did you mean `load`?",
     },
     {
       desc: NavigateRequestSchema,
@@ -121,7 +126,7 @@ describe("reading REST JSON", () => {
       desc: InteractRequestSchema,
       json: { action: { kind: "tap", selektor: "#a" } },
       field: "action.selektor",
-      message: "is not a known field",
+      message: "is not a known field: did you mean `selector`?",
     },
     {
       desc: InteractRequestSchema,
@@ -154,10 +159,37 @@ describe("reading REST JSON", () => {
       field: "__proto__",
       message: "is not a known field",
     },
+    {
+      desc: NavigateRequestSchema,
+      json: JSON.parse('{"constructor":1}'),
+      field: "constructor",
+      message: "is not a known field",
+    },
+    {
+      desc: NavigateRequestSchema,
+      json: { timeoutMs: 1 },
+      field: "timeoutMs",
+      message: "is not a known field: did you mean `timeout_ms`?",
+    },
   ])("should refuse $json at $field", ({ desc, json, field, message }) => {
     const { faults } = read(desc, json);
     expect(faults).toEqual([
       { field, message: typeof message === "string" ? message : expect.stringMatching(message) },
+    ]);
+  });
+
+  it.each([
+    ["click", "tap"],
+    ["Fill", "type"],
+    ["press", "key"],
+    ["swpie", "swipe"],
+    ["openPage", "open_page"],
+    ["teleport", undefined],
+  ])("should name for the action %s the one that is likely meant: %s", (kind, meant) => {
+    const { faults } = read(InteractRequestSchema, { action: { kind } });
+    const hint = meant === undefined ? "" : `: did you mean \`${meant}\`\\?`;
+    expect(faults).toEqual([
+      { field: "action.kind", message: expect.stringMatching(new RegExp(`^must be one of [^:]*${hint}$`)) },
     ]);
   });
 

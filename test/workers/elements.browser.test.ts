@@ -41,6 +41,7 @@ describe.each(runtimes)("an element in %s", (runtime) => {
   const tap = (selector: string, more = {}) => act("tap", { selector }, more);
   const waitFor = (condition: object, more = {}) => driver.run("wait", { condition, timeout_ms: 20_000, ...more });
   const snapshot = async () => (await session.capture({ kind: 2 })).data.toString();
+  const onPage = () => ` (on the page ${site.url("/elements.html")})`;
   const inFrame = (selector: string) => ({ selector, frame: ["#other"] });
 
   test.each([
@@ -75,17 +76,24 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     const { problem } = await tap("#under", hasty);
     expect(problem).toMatchObject({
       slug: "session-timeout",
-      detail: 'the element is covered by <div id="veil" class="thin veil">',
+      detail: `the element \`#under\` is covered by <div id="veil" class="thin veil">${onPage()}`,
     });
     expect(await snapshot()).toContain('<p id="heard"></p>');
   });
 
   test.each([
-    ["not.there", "no element matches the selector"],
-    [".twins[hidden]", "the element is not visible"],
-    ["#after", "the element is disabled"],
+    ["not.there", "no element matches `not.there`"],
+    [".twins[hidden]", "the element `.twins[hidden]` is not visible"],
+    ["#after", "the element `#after` is disabled"],
   ])("%s is not tapped, and why is said", async (selector, detail) => {
-    expect((await tap(selector, hasty)).problem).toMatchObject({ slug: "session-timeout", detail });
+    expect((await tap(selector, hasty)).problem).toMatchObject({ slug: "session-timeout", detail: detail + onPage() });
+  });
+
+  test("that lacks a chosen option is named with the options that it has", async () => {
+    const { problem } = await act("select", { selector: "#few", values: ["none"] }, hasty);
+    const detail =
+      'the element `#few` does not have all of these options. It has "a" ("First"), "Second", "c" disabled';
+    expect(problem).toMatchObject({ slug: "session-timeout", detail: detail + onPage() });
   });
 
   test("in a frame of another site is tapped in its middle, wherever it is scrolled to", async () => {
@@ -99,7 +107,7 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     expect((await waitFor({ kind: "selector", ...inFrame("#in-other") })).problem).toBeUndefined();
     expect((await waitFor({ kind: "selector", ...inFrame("#nowhere"), state: 2 })).problem).toBeUndefined();
     const { problem } = await waitFor({ kind: "text", text: "in no frame", frame: ["#other"] }, hasty);
-    expect(problem).toMatchObject({ detail: "the text did not appear within the timeout" });
+    expect(problem).toMatchObject({ detail: `the text did not appear within the timeout${onPage()}` });
   });
 
   test("is hovered over, and so is a point", async () => {

@@ -1,4 +1,5 @@
 import { Failure, fail } from "../../src/platform/errors.ts";
+import { shownAddress } from "../pages/shown-text.ts";
 import { closedFailure, crashedFailure } from "../pages/tab.ts";
 import { isTargetClosed } from "../wire/target-faults.ts";
 
@@ -21,8 +22,12 @@ export function pageFailure(thrown: unknown): Failure | undefined {
 }
 
 /** What is answered to a page that cannot be reached; where the session's proxy is at fault, with what it did. */
-export function netFailure(netError: string, proxyFault?: string): Failure {
-  const why = proxyFault === undefined ? netError : `the session's proxy ${proxyFault}`;
+export function netFailure(
+  netError: string,
+  { url, proxyFault }: { url?: string; proxyFault?: string | undefined } = {},
+): Failure {
+  const place = url === undefined ? "" : ` at ${shownAddress(url).slice(0, 200)}`;
+  const why = proxyFault === undefined ? `${netError}${place}` : `the session's proxy ${proxyFault}`;
   return fail("driver-error", { net_error: netError }, { detail: `the page cannot be reached: ${why}` });
 }
 

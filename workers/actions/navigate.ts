@@ -180,8 +180,10 @@ function explain(scene: NavigateScene, thrown: unknown, url: string, since: numb
   const isNet = netErrorOf(thrown) !== undefined;
   if (isNet && wasRefused(scene, url, since)) return refused(scene, url);
   const onTheWay = isNet ? failureOf(scene, url, since) : undefined;
-  if (onTheWay) return netFailure(onTheWay.netError, onTheWay.proxyFault);
+  if (onTheWay) return netFailure(onTheWay.netError, { url, proxyFault: onTheWay.proxyFault });
   if (thrown instanceof Failure) return thrown;
+  const netError = netErrorOf(thrown);
+  if (netError !== undefined) return netFailure(netError, { url });
   return pageFailure(thrown) ?? fail("driver-error", {}, { detail: messageOf(thrown).slice(0, 300), cause: thrown });
 }
 

@@ -26,8 +26,17 @@ function chooseOptions(element: Element, values: readonly string[]): Seen<Faults
   const chosen = values.map((wanted) => {
     return options.find(({ value }) => value === wanted) ?? options.find(({ label }) => label === wanted);
   });
-  if (chosen.includes(undefined)) return { hindrance: "does not have all of these options" };
-  if (chosen.some((option) => option?.matches(":disabled"))) return { hindrance: "has disabled some of these options" };
+  if (chosen.includes(undefined) || chosen.some((option) => option?.matches(":disabled"))) {
+    const shown = options.slice(0, 20).map((option) => {
+      const [value, label] = [option.value, option.label.trim()].map((text) => JSON.stringify(text.slice(0, 40)));
+      return `${value}${value === label ? "" : ` (${label})`}${option.matches(":disabled") ? " disabled" : ""}`;
+    });
+    const fault = chosen.includes(undefined)
+      ? "does not have all of these options"
+      : "has disabled some of these options";
+    const more = options.length > shown.length ? ` and ${options.length - shown.length} more` : "";
+    return { hindrance: `${fault}. It has ${shown.join(", ") || "none"}${more}` };
+  }
   for (const option of options) {
     if (control.multiple || chosen.includes(option)) option.selected = chosen.includes(option);
   }

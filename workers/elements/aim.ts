@@ -31,5 +31,13 @@ export function notParsed(field: string): Failure {
 
 /** What the element of an aim is called where something is said of it. */
 export function subjectOf({ selector }: Aim): string {
-  return typeof selector === "string" ? "the element" : `s${selector.epoch}e${selector.number}`;
+  return typeof selector === "string" ? `the element ${quoted(selector)}` : `s${selector.epoch}e${selector.number}`;
+}
+
+/** Characters of a selector that an error repeats. */
+const longestQuoted = 120;
+
+/** Returns a selector as an error names it. */
+export function quoted(selector: string): string {
+  return `\`${selector.length > longestQuoted ? `${selector.slice(0, longestQuoted)}...` : selector}\``;
 }

@@ -2,8 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { within } from "../../src/platform/deadline.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { CdpSession } from "../wire/cdp-session.ts";
-import { type Aim, notParsed, selectorsOf, subjectOf } from "./aim.ts";
+import { type Aim, notParsed, quoted, selectorsOf, subjectOf } from "./aim.ts";
 import type { Act, Box } from "./page-aim.ts";
+import type { Named } from "./page-refs.ts";
 import type { PageScript } from "./page-script.ts";
 import type { Hindrance, Seen } from "./page-wait.ts";
 import {
@@ -70,7 +71,7 @@ export function reach<Value>(
       const entered = await enterFrames(scene, aim, withoutFrame ? 0 : timeoutMs);
       if ("hindrance" in entered) return withoutFrame ?? entered;
       const seen = await attempt(entered.value, Math.min(timeoutMs, scene.progress.remaining()));
-      return "value" in seen ? seen : { ...seen, hindrance: sentence(seen, "the selector", subject) };
+      return "value" in seen ? seen : { ...seen, hindrance: sentence(seen, aim.selector, subject) };
     } catch (thrown) {
       if (thrown instanceof InvalidSelector) await refuseInvalid(scene, [aim]);
       throw thrown;
@@ -167,7 +168,7 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });
     if (found.objectId === undefined) {
       const isFinal = typeof selector !== "string";
-      return { hindrance: sentence({ hindrance: String(found.value) }, field, field), isFinal };
+      return { hindrance: sentence({ hindrance: String(found.value) }, selector, field), isFinal };
     }
     const frameId = await frameHeldBy(scene, inner, found.objectId);
     if (frameId === undefined) throw failFields("validation-failed", { [field]: "is not a frame" });
@@ -193,8 +194,9 @@ async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise
   if (invalid) throw notParsed(invalid.field);
 }
 
-function sentence({ hindrance }: Hindrance, selector: string, element: string): string {
-  return hindrance === "" ? `no element matches ${selector}` : `${element} ${hindrance}`;
+function sentence({ hindrance }: Hindrance, selector: Named, element: string): string {
+  if (hindrance !== "") return `${element} ${hindrance}`;
+  return `no element matches ${typeof selector === "string" ? quoted(selector) : element}`;
 }
 
 /** The frame that an element holds, if it does; the element is released. */

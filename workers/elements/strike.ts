@@ -1,5 +1,5 @@
 import { fail } from "../../src/platform/errors.ts";
-import type { Aim } from "./aim.ts";
+import { type Aim, subjectOf } from "./aim.ts";
 import type { Point } from "./page-aim.ts";
 import type { Released, Stroke } from "./page-guard.ts";
 import type { Seen, Wish } from "./page-wait.ts";
@@ -68,7 +68,7 @@ async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> 
   });
   // A button that is pressed when the command's time is up would be pressed behind its answer.
   if (!scene.progress.isOver) return aimed;
-  throw fail("session-timeout", {}, { detail: "the element was not ready in time" });
+  throw fail("session-timeout", {}, { detail: `${subjectOf(aim)} was not ready in time` });
 }
 
 /** The point of the page at which an element is hit, through all frames that it is in. */

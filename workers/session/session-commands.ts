@@ -17,7 +17,7 @@ import {
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
-import { asFailure } from "../../src/platform/errors.ts";
+import { asFailure, Failure } from "../../src/platform/errors.ts";
 import { navigate } from "../actions/navigate.ts";
 import type { Scene } from "../actions/scene.ts";
 import { readSelection } from "../actions/selection.ts";
@@ -83,6 +83,9 @@ interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
 
 /** Actions that are input of the mouse, the keyboard or the touch screen alone. */
 const byHand: ReadonlySet<InteractRequest["action"]["case"]> = new Set(["tap", "hover", "key", "drag", "swipe"]);
+
+/** Characters of an address that an error repeats. */
+const longestAddress = 200;
 
 const noResult = (): WorkResult => ({});
 
@@ -300,9 +303,19 @@ export class SessionCommands {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
         const mayHaveReached =
           kind === "navigate" || (kind === "interact" && (tally.sent > sentBefore || !command.isByHand));
-        throw isCut(thrown, taken) && mayHaveReached ? inDoubt(taken) : thrown;
+        throw isCut(thrown, taken) && mayHaveReached ? inDoubt(taken) : this.#onPage(sessionPage, thrown);
       }
     });
+  }
+
+  /** Adds to a timeout on which page it was: often it is another one than the caller thinks. */
+  #onPage({ address }: SessionPage, thrown: unknown): unknown {
+    if (!(thrown instanceof Failure) || thrown.slug !== "session-timeout" || thrown.detail === undefined) return thrown;
+    // Masked before it is cut: half a secret would not be found.
+    const { text } = this.#variables.mask({ text: address });
+    const shown = text.length > longestAddress ? `${text.slice(0, longestAddress)}...` : text;
+    const detail = `${thrown.detail} (on the page ${shown})`;
+    return new Failure(thrown.slug, thrown.extensions, { detail, cause: thrown.cause });
   }
 
   #sceneOf(sessionPage: SessionPage, progress: Progress, context: CommandContext | undefined): ObserveScene {

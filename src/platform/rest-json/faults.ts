@@ -3,9 +3,10 @@ import { type FieldFault, maxFaults } from "../errors.ts";
 // A name that the client made up may be as long as a body; its beginning is enough to find it.
 const longestName = 200;
 
-/** Adds a fault to those of a request, unless so many are known already that no more are listed. */
-export function addFault(faults: FieldFault[], field: string, message: string): void {
-  if (faults.length < maxFaults) faults.push({ field: field.slice(0, longestName), message });
+/** Adds a fault, whose message may have to be made, to those of a request, unless so many are known already that no more are listed. */
+export function addFault(faults: FieldFault[], field: string, message: string | (() => string)): void {
+  if (faults.length >= maxFaults) return;
+  faults.push({ field: field.slice(0, longestName), message: typeof message === "string" ? message : message() });
 }
 
 /** Puts the name of the value in which they were found before the faults from an index on. */

@@ -16,6 +16,7 @@ import type { FieldFault } from "../errors.ts";
 import { askedNumber, rulesOf } from "../rule-words.ts";
 import { addFault, prefixFaults } from "./faults.ts";
 import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
+import { suggestion } from "./suggestion.ts";
 
 /** Reads JSON into a new message; what is wrong with it is added to `faults`, with paths relative to the value. */
 export type MessageReader = (json: unknown, faults: FieldFault[]) => Message;
@@ -51,7 +52,9 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
       const member = members.get(key);
       const value = json[key];
       if (member === undefined) {
-        addFault(faults, key, omit.has(key) ? "is given by the path" : "is not a known field");
+        addFault(faults, key, () =>
+          omit.has(key) ? "is given by the path" : `is not a known field${suggestion(key, members.keys())}`,
+        );
       } else if (value !== null) {
         const before = faults.length;
         member(target, value, faults);
@@ -167,7 +170,10 @@ function readOneof(oneof: DescOneof): MemberReader {
     const { kind, ...rest } = json;
     const member = typeof kind === "string" ? kinds.get(kind) : undefined;
     if (!member) {
-      addFault(faults, "kind", kind === undefined || kind === null ? "is required" : expected);
+      addFault(faults, "kind", () => {
+        if (kind === undefined || kind === null) return "is required";
+        return typeof kind === "string" ? `${expected}${suggestion(kind, kinds.keys())}` : expected;
+      });
       return;
     }
     target[oneof.localName] = { case: member.case, value: member.read(rest, faults) };
@@ -216,7 +222,10 @@ function readEnum(desc: DescEnum): ValueReader {
   const expected = `must be one of ${[...values.keys()].join(", ")}`;
   return (json, faults) => {
     const value = typeof json === "string" ? values.get(json) : undefined;
-    if (value === undefined) addFault(faults, "", expected);
+    if (value === undefined)
+      addFault(faults, "", () =>
+        typeof json === "string" ? `${expected}${suggestion(json, values.keys())}` : expected,
+      );
     return value;
   };
 }

@@ -165,7 +165,7 @@ export function fieldTests(scene: GetScene): void {
         "runtime: must be one of headless-shell, chromium, firefox, webkit",
         "colour: is not a known field",
         "labels: must have at most 16 entries",
-        "proxy.servr: is not a known field",
+        "proxy.servr: is not a known field: did you mean `server`?",
         "proxy.server: is required",
         "viewport.width: must be a whole number from 100 to 4096",
         "viewport.height: must be a whole number from 100 to 4096",
