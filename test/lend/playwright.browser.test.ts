@@ -1,4 +1,5 @@
 import { chromium } from "playwright-core";
+import { connect as connectPuppeteer, type Page } from "puppeteer-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 
@@ -37,3 +38,59 @@ test("Playwright finds the session by /json/version, with a key in a header", as
   onTestFinished(() => browser.close());
   expect(browser.contexts().flatMap((context) => context.pages())).toHaveLength(1);
 });
+
+/** What a page shows of its locale and its time zone. */
+const shown = `[new Intl.DateTimeFormat().resolvedOptions().timeZone, new Intl.NumberFormat().resolvedOptions().locale,
+  (1234.5).toLocaleString()]`;
+
+test.each(["chromium", "headless-shell"])(
+  "locale and time zone of a context of Playwright, and of a page of Puppeteer, hold in %s until they leave",
+  async (runtime) => {
+    const ours = ["America/New_York", "en-US", "1,234.5"];
+    const session = await scene.open({ runtime, timezone: "America/New_York", locale: "en-US" });
+    const [here, elsewhere] = [
+      scene.site.url("/form.html"),
+      scene.site.url("/form.html").replace("127.0.0.1", "localhost"),
+    ];
+    await scene.rest(`${session}/navigate`, { url: here });
+    const { browser, page: sessionPage } = await connect(await scene.cdpUrl(session));
+    expect(await sessionPage.evaluate(shown)).toEqual(ours);
+
+    const own = await browser.newContext({ locale: "de-DE", timezoneId: "Europe/Berlin" });
+    const german = ["Europe/Berlin", "de-DE", "1.234,5"];
+    for (const page of [await own.newPage(), await own.newPage()]) {
+      expect(await page.evaluate(shown)).toEqual(german);
+      for (const url of [here, elsewhere]) {
+        await page.goto(url);
+        expect([url, await page.evaluate(shown)]).toEqual([url, german]);
+      }
+    }
+    expect(await sessionPage.evaluate(shown)).toEqual(ours);
+
+    const browserWSEndpoint = await scene.cdpUrl(session);
+    const puppeteer = await connectPuppeteer({ browserWSEndpoint, defaultViewport: null });
+    onTestFinished(() => puppeteer.disconnect());
+    const page = (await puppeteer.pages()).find((each) => each.url() === here);
+    if (!page) throw new Error("Puppeteer sees no page of the session");
+    await page.emulateTimezone("Asia/Tokyo");
+    const cdp = await page.createCDPSession();
+    await cdp.send("Emulation.setLocaleOverride", { locale: "fr-FR" });
+    expect(await sessionPage.evaluate(shown)).toEqual(["Asia/Tokyo", "fr-FR", "1\u202f234,5"]);
+    await cdp.detach();
+    await expect.poll(() => sessionPage.evaluate(shown)).toEqual(["Asia/Tokyo", "en-US", "1,234.5"]);
+    await page.emulateTimezone();
+    await expect.poll(() => sessionPage.evaluate(shown)).toEqual(ours);
+    await expect(page.emulateTimezone("Nowhere")).rejects.toThrow("Invalid timezone ID: Nowhere");
+    await expect.poll(() => sessionPage.evaluate(shown)).toEqual(ours);
+
+    // A window that it opens shares its process, where the page has ours.
+    const opening = new Promise<Page | null>((resolve) => void page.once("popup", resolve));
+    await page.evaluate((url) => void window.open(url), here);
+    const popup = await opening;
+    await popup?.emulateTimezone("Asia/Kolkata");
+    expect(await popup?.evaluate(shown)).toEqual(["Asia/Calcutta", "en-US", "1,234.5"]);
+    await puppeteer.disconnect();
+    await expect.poll(() => sessionPage.evaluate(shown)).toEqual(ours);
+  },
+  60_000,
+);

@@ -15,6 +15,7 @@ export async function lentPlaywright({ wire, version, targets }: BrowserProcess)
     feed: new EventFeed(() => undefined),
     files: { pathOf: () => undefined },
     downloadPath: "/nowhere",
+    processSettings: { has: () => false, release() {}, releaseAll() {}, restore() {} },
     heal: async () => undefined,
   });
   const browser = await chromium.connectOverCDP(new LentTransport(desk), { noDefaults: true });

@@ -8,6 +8,7 @@ import {
   SessionCdpDisconnectedEventSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
+import type { ProcessSettings } from "../device/process-settings.ts";
 import type { SessionFiles } from "../files/session-files.ts";
 import type { EventFeed } from "../pages/event-feed.ts";
 import type { HiddenPage } from "../slots/hidden-page.ts";
@@ -34,6 +35,8 @@ export interface LendDeskOptions {
   readonly hiddenPage?: HiddenPage | undefined;
   /** Where the session's downloads go. */
   readonly downloadPath: string;
+  /** Settings of the session's pages that a process takes from one session at a time. */
+  readonly processSettings: ProcessSettings;
   /** Makes the session's pages again what they are to be: a client that has left may have changed them. */
   heal(): Promise<unknown>;
 }
@@ -121,7 +124,7 @@ export class LendDesk {
   }
 
   async #admit({ isHeld, onCommand }: LendSession): Promise<LentClient> {
-    const { wire, version, targets, files, downloadPath, feed, hiddenPage } = this.#options;
+    const { wire, version, targets, files, downloadPath, feed, hiddenPage, processSettings } = this.#options;
     const user = await wire.attach(targets).catch((cause: unknown) => {
       throw fail("driver-error", { target_closed: true }, { detail: "the browser takes no client any more", cause });
     });
@@ -130,6 +133,7 @@ export class LendDesk {
       isHeld,
       onCommand,
       hiddenPage,
+      processSettings,
       fileOf: (name) => files.pathOf(name),
       pages: () => [...targets.own].filter(({ info }) => info.type === "page").length,
       keepDownloads: (browserContextId) =>

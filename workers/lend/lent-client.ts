@@ -1,3 +1,4 @@
+import type { ProcessSettings } from "../device/process-settings.ts";
 import type { HiddenPage } from "../slots/hidden-page.ts";
 import type { Envelope } from "../wire/envelope.ts";
 import type { UserAnswer, UserCommand, WireUser } from "../wire/wire-user.ts";
@@ -37,6 +38,8 @@ export interface ClientScene {
   isHeld(): boolean;
   /** Has the downloads of a context that a client has made go where the session's go. */
   keepDownloads(browserContextId: string): Promise<unknown>;
+  /** Settings of the session's pages that a process takes from one session at a time. */
+  readonly processSettings: ProcessSettings;
   /** Hears that a command has come. */
   onCommand(): void;
 }
@@ -56,6 +59,8 @@ export class LentClient {
   readonly #dialogEars = new Map<string, string>();
   /** By session, what lets a target run that the client leaves paused. */
   readonly #resumes = new Map<string, NodeJS.Timeout>();
+  /** Sessions on which it has made settings that a process takes from one session at a time, with their targets. */
+  readonly #settled = new Map<string, string>();
   readonly #hands: ClientHands;
   readonly #errands: ClientErrands;
   readonly #settings: ClientSettings;
@@ -199,7 +204,7 @@ export class LentClient {
     const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
     if (method.startsWith("Input.")) this.#hands.note(command, answered);
     const end = this.#errands.begin(command, () => this.#refuse(id, sessionId, refusalAtTakeover));
-    this.#user.send({ method, params, sessionId }, (answer) => {
+    this.#send({ method, params, sessionId }, (answer) => {
       onAnswer();
       const isAwaited = end();
       const isNewContext = method === "Target.createBrowserContext" && "bytes" in answer;
@@ -207,6 +212,35 @@ export class LentClient {
       if (!isAwaited) return;
       if (ready) void ready.then(() => this.#pressOn(id, answer, sessionId));
       else this.#pressOn(id, answer, sessionId);
+    });
+  }
+
+  /** Sends a command to the browser; a setting that a process takes from one session takes the place of ours. */
+  #send(command: UserCommand, onAnswer: (answer: UserAnswer) => void): void {
+    const { method, sessionId } = command;
+    const { processSettings } = this.#scene;
+    const target = processSettings.has(method) ? this.#user.targetOf(sessionId) : undefined;
+    if (!target || sessionId === undefined) {
+      this.#user.send(command, onAnswer);
+      return;
+    }
+    const { targetId } = target;
+    this.#settled.set(sessionId, targetId);
+    processSettings.release(method, targetId);
+    this.#user.send(command, (first) => {
+      const isElsewhere = isInEffect(first);
+      const end = (answer: UserAnswer): void => {
+        // The client may have taken its own back, or have been refused.
+        processSettings.restore(isElsewhere ? undefined : targetId);
+        onAnswer(answer);
+      };
+      if (!isElsewhere) {
+        end(first);
+        return;
+      }
+      // Ours may be held by another page of the same process.
+      processSettings.releaseAll(method, targetId);
+      this.#user.send(command, end);
     });
   }
 
@@ -281,6 +315,8 @@ export class LentClient {
     this.#downloadEars.delete(sessionId);
     this.#dialogEars.delete(sessionId);
     this.#settings.forgetSession(sessionId);
+    const settled = this.#settled.get(sessionId);
+    if (this.#settled.delete(sessionId)) this.#scene.processSettings.restore(settled);
   }
 
   #answer(id: number, result: object, sessionId: string | undefined): void {
@@ -299,7 +335,7 @@ export class LentClient {
       return;
     }
     const told = hiddenPage ? hiddenPage.strip(members) : members;
-    if (told) this.#send(id, told, sessionId);
+    if (told) this.#tell(id, told, sessionId);
   }
 
   /** Goes on when it is known what not to tell of. */
@@ -307,7 +343,7 @@ export class LentClient {
     for (const tell of this.#held.splice(0)) tell();
   }
 
-  #send(id: number | undefined, members: Buffer, sessionId: string | undefined): void {
+  #tell(id: number | undefined, members: Buffer, sessionId: string | undefined): void {
     if (this.left) return;
     const head = Buffer.from(id === undefined ? "{" : `{"id":${id},`);
     const tail = Buffer.from(sessionId === undefined ? "}" : `,"sessionId":${JSON.stringify(sessionId)}}`);
@@ -324,6 +360,11 @@ function withHandler(dialogOpening: Buffer): Buffer {
   const message = membersOf(dialogOpening);
   const told = { ...message, params: { ...message.params, hasBrowserHandler: true } };
   return Buffer.from(JSON.stringify(told).slice(1, -1));
+}
+
+/** Whether a setting was refused for that of another session in the same process. */
+function isInEffect(answer: UserAnswer): boolean {
+  return "bytes" in answer && answer.bytes.includes("override is already in effect");
 }
 
 /** The boundary where the protocol's word is taken for what a message holds. */

@@ -7,6 +7,7 @@ import {
 import { within } from "../../src/platform/deadline.ts";
 import type { Device } from "../device/device.ts";
 import { wearDevice } from "../device/device-dresser.ts";
+import { createProcessSettings } from "../device/process-settings.ts";
 import type { MediaServer } from "../egress/media-server.ts";
 import type { Relay } from "../egress/relay.ts";
 import { ChooserDesk } from "../files/chooser-desk.ts";
@@ -93,6 +94,7 @@ export class SessionBrowser {
       files: this.files,
       hiddenPage: process.capturePage,
       downloadPath: artifactsDirectory(slot.storage),
+      processSettings: createProcessSettings(process.targets, () => this.#device),
       heal: () => this.wear(this.#device),
     });
     this.dialogDesk.patienceMs = (targetId) => (this.lendDesk.hearsDialogs(targetId) ? clientDialogMs : 0);

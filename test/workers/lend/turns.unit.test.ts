@@ -24,6 +24,7 @@ test("a client that sends many messages at once leaves others their turns", asyn
     version: "156.0.0.0",
     files: { pathOf: () => undefined },
     downloadPath: "/",
+    processSettings: { has: () => false, release() {}, releaseAll() {}, restore() {} },
     heal: async () => undefined,
   });
   let turns = 0;
