@@ -56,7 +56,7 @@ test.each(Object.entries(planted))("%s in the place of a download is not taken, 
   plant(path, secret);
   if (lstatSync(path).ino !== lstatSync(secret).ino) lchownSync(path, uid, uid);
   const before = lstatSync(path);
-  expect(files.take(path, "x.txt")).toBeUndefined();
+  expect(files.take(path, { fileName: "x.txt", guid: "1" })).toBeUndefined();
   expect(files.all).toEqual([]);
   expect(readdirSync(filesDirectory(slot.storage))).toEqual([]);
   expect(lstatSync(path)).toMatchObject({ ino: before.ino, uid: before.uid, mode: before.mode });

@@ -39,6 +39,30 @@ test("Playwright finds the session by /json/version, with a key in a header", as
   expect(browser.contexts().flatMap((context) => context.pages())).toHaveLength(1);
 });
 
+test("two downloads of one name are told apart in the session's files by their GUIDs", async () => {
+  const session = await scene.open();
+  const { browser, page } = await connect(await scene.cdpUrl(session));
+  const cdp = await browser.newBrowserCDPSession();
+  await cdp.send("Browser.setDownloadBehavior", { behavior: "default", eventsEnabled: true });
+  const files = async () => (await scene.rest(`${session}/files`)).body.data;
+  const guids: string[] = [];
+  cdp.on("Browser.downloadWillBegin", ({ guid }) => void guids.push(guid));
+  await page.goto(scene.site.url("/form.html"));
+  for (const text of ["first", "the second"]) {
+    await page.evaluate((content) => {
+      const link = Object.assign(document.createElement("a"), { href: `data:,${content}`, download: "same.txt" });
+      link.click();
+    }, text);
+    await expect.poll(async () => (await files()).length).toBe(text === "first" ? 1 : 2);
+  }
+  await expect.poll(files).toMatchObject([
+    { name: "same (1).txt", bytes: 10, guid: guids[1] },
+    { name: "same.txt", bytes: 5, guid: guids[0] },
+  ]);
+  await scene.rest(`${session}/files/put.txt`, "put", { method: "PUT" });
+  expect((await files())[0]).not.toHaveProperty("guid");
+});
+
 /** What a page shows of its locale and its time zone. */
 const shown = `[new Intl.DateTimeFormat().resolvedOptions().timeZone, new Intl.NumberFormat().resolvedOptions().locale,
   (1234.5).toLocaleString()]`;

@@ -113,7 +113,7 @@ export class DownloadShelf {
   }
 
   #finish(guid: string, download: Download): void {
-    const file = this.#take(guid, download.fileName);
+    const file = this.#take(guid, download);
     if (!file) {
       this.#refuse(guid, download);
       return;
@@ -123,9 +123,9 @@ export class DownloadShelf {
     this.#end(guid, download, "finished");
   }
 
-  #take(guid: string, name: string): ReturnType<SessionFiles["take"]> {
+  #take(guid: string, { fileName }: Download): ReturnType<SessionFiles["take"]> {
     try {
-      return this.#options.files.take(join(this.#options.directory, guid), name);
+      return this.#options.files.take(join(this.#options.directory, guid), { fileName, guid });
     } catch {
       // It is not there: the slot is being cleared, or whoever has the browser has taken it away.
       return undefined;

@@ -98,7 +98,7 @@ export class SessionFiles {
       const created = !this.#kept.has(name);
       if (created && !this.hasRoom) throw tooMany();
       renameSync(path, this.#place(name));
-      return { file: this.#keep(name, coming.bytes, FileSource.UPLOAD), created };
+      return { file: this.#keep(name, coming.bytes, { source: FileSource.UPLOAD }), created };
     } catch (thrown) {
       rmSync(path, { force: true });
       throw explain(thrown);
@@ -109,15 +109,18 @@ export class SessionFiles {
    * Takes in what the browser has written where it pleases, under a name that a page has chosen; gives undefined, and
    * leaves it where it is, when it is no file of the browser's own or too much.
    */
-  take(path: string, suggestedName: string): SessionFile | undefined {
+  take(
+    path: string,
+    { fileName, guid }: { readonly fileName: string; readonly guid: string },
+  ): SessionFile | undefined {
     if (!this.hasRoom) return undefined;
-    const name = this.#freeName(suggestedName);
+    const name = this.#freeName(fileName);
     const place = this.#place(name);
     // Here the browser cannot put anything else in its place while it is looked at.
     renameSync(path, place);
     const bytes = this.#own(place);
     if (bytes !== undefined && this.#bytes({ bytes }) <= fileBounds.sessionBytes && bytes <= fileBounds.fileBytes) {
-      return this.#keep(name, bytes, FileSource.DOWNLOAD);
+      return this.#keep(name, bytes, { source: FileSource.DOWNLOAD, guid });
     }
     renameSync(place, path);
     return undefined;
@@ -154,9 +157,9 @@ export class SessionFiles {
     return join(filesDirectory(this.#slot.storage), name);
   }
 
-  #keep(name: string, bytes: number, source: FileSource): SessionFile {
+  #keep(name: string, bytes: number, origin: Pick<SessionFile, "source" | "guid">): SessionFile {
     this.#changes += 1n;
-    const file = create(SessionFileSchema, { name, bytes: BigInt(bytes), source, modifiedAt: timestampNow() });
+    const file = create(SessionFileSchema, { name, bytes: BigInt(bytes), ...origin, modifiedAt: timestampNow() });
     this.#kept.set(name, { file, position: this.#changes });
     return file;
   }
