@@ -23,3 +23,23 @@ export function blocksOf(page: string, language: string): Map<string, string> {
   }
   return blocks;
 }
+
+/** A heading of a page, and the blocks of code below it. */
+export interface Section {
+  readonly heading: string;
+  readonly blocks: readonly { readonly language: string; readonly text: string }[];
+}
+
+/** The sections of a page of `docs/`, in order. */
+export function sectionsOf(page: string): Section[] {
+  const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
+  // A comment in a block begins as a heading does.
+  const parts = text.split(/^(?:##+ |# (?=Pilothouse$))/m);
+  return parts.map((part) => ({
+    heading: part.split("\n", 1)[0] ?? "",
+    blocks: [...part.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", block = ""]) => ({
+      language,
+      text: block,
+    })),
+  }));
+}
