@@ -115,11 +115,13 @@ function typeOf(property: Schema, resolver: Resolver): string {
 function nameOf(schema: Schema, resolver: Resolver): string {
   const { type, additionalProperties, items, oneOf, contentEncoding, format } = schema;
   if (oneOf) return "one of several kinds";
-  if (items) return `array of ${typeOf(items, resolver)}s`;
-  if (typeof additionalProperties === "object") return `object of ${typeOf(additionalProperties, resolver)}s`;
+  if (items) return `array of ${pluralOf(typeOf(items, resolver))}`;
+  if (typeof additionalProperties === "object") return `object of ${pluralOf(typeOf(additionalProperties, resolver))}`;
   const plain = typeof type === "string" ? type : (type?.[0] ?? "string");
   return contentEncoding ?? (format === "date-time" ? "time" : plain);
 }
+
+const pluralOf = (name: string): string => (name.endsWith("s") ? name : `${name}s`);
 
 /** Says what a schema asks of a value. */
 function rulesOf(schema: Schema): string {

@@ -33,3 +33,15 @@ export function renderUnknownError(): string {
 <p><a href="/docs">API reference</a></p></main>`,
   );
 }
+
+/** Writes the page for an address that the service does not have. */
+export function renderNowhere(path: string): string {
+  const isTry = path.startsWith("/try/");
+  return page(
+    "Nothing here",
+    html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1>
+<p>The service has no page and no endpoint at this address.</p>
+${isTry && html`<p>The link to try a session changes whenever the service starts: open the one that it printed last.</p>`}
+<p><a href="/docs">API reference</a></p></main>`,
+  );
+}

@@ -15,6 +15,11 @@ export interface Pages {
   readonly errorsPath: string;
 }
 
+/** The icon of all pages: browsers ask for it by themselves. */
+const icon =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#1f6feb"/>' +
+  '<path d="M8 3l3 10-3-2-3 2z" fill="#fff"/></svg>';
+
 /** Says at which path the error pages stand. */
 export function errorsPathOf(errorsBase: string): string {
   return new URL(errorsBase).pathname.replace(/\/$/, "");
@@ -25,6 +30,10 @@ export function mountPages(fastify: FastifyInstance, { documents, webhooksGuide,
   const jsonHeaders = { "content-type": "application/json; charset=utf-8", "x-content-type-options": "nosniff" };
   const textHeaders = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
   fastify.get("/", (_, reply) => reply.redirect("/docs"));
+  fastify.get(
+    "/favicon.ico",
+    revalidated(() => icon, { "content-type": "image/svg+xml", "x-content-type-options": "nosniff" }),
+  );
   fastify.get(
     "/docs",
     revalidated(async () => (await documents()).docsHtml, pageHeaders),

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { sleep } from "../../src/platform/bounded-wait.ts";
-import { fail, failFields } from "../../src/platform/errors.ts";
+import { asFailure, fail, failFields } from "../../src/platform/errors.ts";
 import type { ServedService } from "../../src/registry.ts";
 import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
 import { longestPublicBody } from "../message-size.ts";
+import { renderNowhere } from "../pages/error-page.ts";
+import { pageHeaders } from "../pages/shell.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { documentAdmission } from "./document-admission.ts";
@@ -42,6 +44,8 @@ export function createRestServer(services: readonly ServedService[], door: Door)
     if (isTooLarge) await discardRest(request.raw);
     const thrown = isTooLarge ? tooLarge(request.routeOptions.bodyLimit) : error;
     if (request.call) await door.gate.refuse(request.call, thrown);
+    if (request.is404 && asFailure(thrown).slug === "not-found" && wantsPage(request))
+      return reply.code(404).headers(pageHeaders).send(renderNowhere(request.url));
     return sendProblem(thrown, request, reply, door);
   });
   // Before the body is read, and whatever the method: Fastify has rules of its own for bodies of unknown methods.
@@ -55,6 +59,10 @@ export function createRestServer(services: readonly ServedService[], door: Door)
   });
   return app;
 }
+
+/** Whether a person opens the address in a browser. */
+const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
+  (method === "GET" || method === "HEAD") && headers.accept?.includes("text/html") === true;
 
 /** Refuses a request for a path that the service has not, or not with that method. */
 async function refuseUnknown(

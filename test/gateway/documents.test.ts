@@ -82,3 +82,18 @@ test("a client address has at most 256 documents that it does not read", async (
     for (const session of sessions) session.destroy();
   }
 });
+
+test("a browser gets a page where nothing is, others a problem, and an icon for every page", async () => {
+  const headers = { accept: "text/html,application/xhtml+xml", "x-forwarded-for": address };
+  const open = async (path: string) => {
+    const response = await fetch(`${gateway.url}${path}`, { headers });
+    return [response.status, response.headers.get("content-type"), await response.text()];
+  };
+  const nowhere = [404, "text/html; charset=utf-8", expect.stringMatching(/<h1>Nothing here<\/h1>.*href="\/docs"/s)];
+  expect(await open("/nowhere")).toEqual(nowhere);
+  expect(await open("/try/yesterdays")).toEqual([...nowhere.slice(0, 2), expect.stringContaining("it printed last")]);
+  expect(await open("/v1/<b>")).toEqual(nowhere);
+  const plain = await get("/nowhere");
+  expect([plain.status, plain.headers.get("content-type")]).toEqual([404, "application/problem+json"]);
+  expect(await open("/favicon.ico")).toEqual([200, "image/svg+xml", expect.stringMatching(/^<svg /)]);
+});
