@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, maxHeaderSize, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type Failure, failFields } from "../src/platform/errors.ts";
 import type { Cors } from "./cors.ts";
@@ -48,6 +48,17 @@ function isAuthority(host: string): boolean {
   return !/[/?#@\\\s]/.test(host) && URL.canParse(`http://${host}`);
 }
 
+function faultOf(code: string): Record<string, string> {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return { headers: `must have at most ${maxHeaderSize} bytes together with the path: send less` };
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return { request: "has not arrived whole in time: send it faster, or in smaller parts" };
+    default:
+      return { request: "cannot be read as HTTP/1.1: check the method, the path and the header lines" };
+  }
+}
+
 /** Answers what came over HTTP/1.1 and cannot be read as a request: broken lines, headers over 16 KiB, a stalled client. */
 export function refuseBroken(door: Door): (error: Error, socket: Socket) => void {
   return (error, socket) => {
@@ -56,8 +67,8 @@ export function refuseBroken(door: Door): (error: Error, socket: Socket) => void
       return;
     }
     const peer = door.resolvePeer(socket.remoteAddress, () => undefined);
-    const code = "code" in error ? String(error.code) : error.message;
-    const failure = failFields("bad-request", { request: `cannot be read as HTTP/1.1 (${code})` });
+    const code = "code" in error ? String(error.code) : "";
+    const failure = failFields("bad-request", faultOf(code));
     const { status, headers, body } = door.problems.answer(failure, peer.requestId);
     const all = {
       ...headers,

@@ -14,5 +14,6 @@ export const legalAcceptance: AdmissionPolicy = {
 function refuseOutstanding(outstanding: OutstandingTerms | undefined): void {
   if (!outstanding) return;
   const { revisionId, url } = outstanding;
-  throw fail("legal-acceptance-required", { revision_id: revisionId, url });
+  const detail = `new terms are in force: read ${url}, post {"revision_id":"${revisionId}"} to /v1/legal/accept, and try again`;
+  throw fail("legal-acceptance-required", { revision_id: revisionId, url }, { detail });
 }

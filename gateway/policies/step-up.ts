@@ -13,7 +13,9 @@ export const stepUp: AdmissionPolicy = {
     if (principal.kind !== "login" || !principal.hasSecondFactor) return;
     const { steppedUpAt } = principal;
     if (steppedUpAt === undefined || clock.now() - steppedUpAt >= steppedUpFor) {
-      throw fail("mfa-step-up-required", { requires_mfa_step_up: true });
+      const detail =
+        "the login has shown no second factor within 10 minutes: post a code to /v1/auth/mfa/step-up, and try again";
+      throw fail("mfa-step-up-required", { requires_mfa_step_up: true }, { detail });
     }
   },
 };

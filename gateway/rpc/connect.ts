@@ -8,7 +8,7 @@ import {
   createContextValues,
   type HandlerContext,
 } from "@connectrpc/connect";
-import { createAsyncIterable } from "@connectrpc/connect/protocol";
+import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { Failure, failFields } from "../../src/platform/errors.ts";
@@ -37,12 +37,25 @@ const callKey = createContextKey<GatewayCall | undefined>(undefined);
 /** The stage of a request. Connect reads the message after the policies and before the method. */
 const stageKey = createContextKey<"admission" | "message" | "method">("admission");
 
-/** Creates the response to a message that is no protobuf, which Connect calls an internal error. */
-const refuseUnreadable = () => ({
+/** Creates the response to a message that cannot be read: Connect calls bad protobuf an internal error. */
+const refuseUnreadable = (message = "the message cannot be read") => ({
   status: 400,
   header: new Headers({ "content-type": "application/json" }),
-  body: createAsyncIterable([Buffer.from('{"code":"invalid_argument","message":"the message cannot be read"}')]),
+  body: createAsyncIterable([Buffer.from(JSON.stringify({ code: "invalid_argument", message }))]),
 });
+
+/** What V8 says of a text that is no JSON, which Connect passes on. */
+const saidByParser = /JSON (at position \d|input)|is not valid JSON/;
+
+/** Replaces the response to a message that cannot be read where it has words of Connect's or V8's parsers. */
+async function inOwnWords(answer: UniversalServerResponse): Promise<UniversalServerResponse> {
+  if (answer.status === 500) return refuseUnreadable();
+  if (answer.status !== 400 || !answer.body) return answer;
+  const text = Buffer.concat(await Array.fromAsync(answer.body)).toString();
+  return saidByParser.test(text)
+    ? refuseUnreadable("the message is not JSON")
+    : { ...answer, body: createAsyncIterable([Buffer.from(text)]) };
+}
 
 /** Serves Connect, gRPC-Web and gRPC on the main port; requests for other paths go to `next`. */
 export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
@@ -88,12 +101,12 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
       toError: (excess) => toConnectError(failFields("bad-request", { message: excess }), peer.requestId),
     });
     handler({ ...universal, body })
-      .then((answer) => {
+      .then(async (answer) => {
         for (const [name, value] of Object.entries(answerHeaders(door, peer, call))) {
           response.setHeader(name, value);
         }
-        const isUnreadable = answer.status === 500 && values.get(stageKey) === "message";
-        return universalResponseToNodeResponse(isUnreadable ? refuseUnreadable() : answer, response);
+        const isUnread = values.get(stageKey) === "message";
+        return universalResponseToNodeResponse(isUnread ? await inOwnWords(answer) : answer, response);
       })
       // The connection broke while the answer was written: there is nobody left to tell.
       .catch(() => response.destroy());
@@ -164,7 +177,8 @@ async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Messa
     yield* requests;
   } catch (thrown) {
     if (!(thrown instanceof ConnectError)) throw thrown;
-    throw failFields("bad-request", { message: thrown.rawMessage.replace(/^message: /, "") });
+    const message = saidByParser.test(thrown.rawMessage) ? "is not JSON" : thrown.rawMessage.replace(/^message: /, "");
+    throw failFields("bad-request", { message });
   }
 }
 

@@ -34,16 +34,20 @@ export const isAbove = (role: Role, other: Role): boolean => ranks[role] > ranks
 /** Membership in a role: all scopes of that role, from everywhere. */
 export const membershipAs = (role: Role): Grant => ({ role, scopes: scopesOfRole(role), addresses: [] });
 
+const noMember = () =>
+  fail("revoked-key", {}, { detail: "the caller is no member of the account any more: ask its owner for an invite" });
+
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
 /** Reads what a caller may grant by now, whatever its gateway knew. A key that was revoked, or whose maker left, is `revoked-key`. */
 async function findGrantor(tx: Tx, principal: Principal): Promise<Grantor> {
   const { accountId } = principal;
   const key = principal.kind === "key" ? await shareKey(tx, principal.keyId, accountId) : undefined;
-  if (principal.kind === "key" && (!key || key.revoked_at)) throw fail("revoked-key");
+  if (principal.kind === "key" && (!key || key.revoked_at))
+    throw fail("revoked-key", {}, { detail: "the key was revoked: use another one" });
   const userId = key ? key.created_by : (principal.userId ?? null);
   const role = userId === null ? "admin" : await findRole(tx, { accountId, userId });
-  if (!role) throw fail("revoked-key");
+  if (!role) throw noMember();
   const ofRole = scopesOfRole(role);
   const own = [...principal.scopes].filter((scope) => ofRole.has(scope) && (key?.scopes.includes(scope) ?? true));
   const tokenExpiresAt = principal.kind === "key" ? principal.tokenExpiresAt : undefined;

@@ -11,6 +11,8 @@ import { createAuthMails } from "./mails.ts";
 import type { AuthServiceParts } from "./service.ts";
 import { createVerification } from "./verification.ts";
 
+const notVerified = "open the link in the mail that was sent at sign-up; sign up again to be sent another";
+
 /** Makes the methods that begin a login. */
 export function createLogIn(parts: AuthServiceParts) {
   const { db, clock, logins, provePassword, mailer, audit, invites } = parts;
@@ -31,7 +33,7 @@ export function createLogIn(parts: AuthServiceParts) {
       const email = canonicalEmail(given);
       const user = await findUserByEmail(db, email, clock.now());
       await provePassword({ user, email, password, client: clientOf(call) });
-      if (!user?.email_verified_at) throw fail("email-not-verified");
+      if (!user?.email_verified_at) throw fail("email-not-verified", {}, { detail: notVerified });
       return db.transaction(async (tx) => {
         const joined = inviteToken === undefined ? undefined : await invites.accept(tx, call, user.id, inviteToken);
         return open(tx, call, user, joined?.account_id ?? accountId);

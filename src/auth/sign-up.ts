@@ -21,6 +21,9 @@ import { createVerification } from "./verification.ts";
 /** An hour: sign-ups from a network, which say of any address whether it has a user; and mails to an address. */
 const most = { signUps: 100, mails: 5 };
 
+const alreadyRegistered =
+  "the address has a user: log in, reset the password, or open the link in the mail of an earlier sign-up";
+
 /** Makes the methods by which people come to be users. */
 export function createSignUp(parts: AuthServiceParts) {
   const { config, db, ids, clock, brakes, passwords, mailer, linkRequests, invites } = parts;
@@ -41,7 +44,7 @@ export function createSignUp(parts: AuthServiceParts) {
     await contestSignUp(db, email);
     const counted = await brakes.count([{ name: `verify-email ${email}`, limit: most.mails }]);
     if (counted) await linkRequests.ask({ kind: "verify-email", email });
-    throw fail("email-already-registered");
+    throw fail("email-already-registered", {}, { detail: alreadyRegistered });
   }
 
   async function hashNew({ clientAddress }: Call, token: string, password: string): Promise<string> {

@@ -74,7 +74,8 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       const isClosed = await closeAccount(tx, accountId, { now: new Date(now), deletesAt });
       // Another was faster: the account, or this owner's part in it, has ended.
       const member = await findMember(tx, accountId, { userId });
-      if (!isClosed || member?.role !== "owner") throw fail("revoked-key");
+      if (!isClosed || member?.role !== "owner")
+        throw fail("revoked-key", {}, { detail: "the account, or the part of its owner in it, has ended" });
       await revokeInvitesOf(tx, accountId, new Date(now));
       settle(tx, accountId);
       await followDeletion(tx, work, accountId);

@@ -51,6 +51,8 @@ export interface BearersParts {
   readonly registry: Registry;
 }
 
+const revoked = "what the bearer belongs to has ended: use another key, or log in again";
+const expired = "the bearer is past its end: use the key that replaced it, refresh the login, or ask for a new one";
 const unknownBearer = () => fail("invalid-key", {}, { detail: "no key is known by this name and secret" });
 
 /** Reads an Authorization header. Throws `unauthorized` or `invalid-key`. */
@@ -73,8 +75,8 @@ function assertUsable(
   now: number,
 ): asserts credential is Credential {
   if (!credential || !matchesHash(secret, credential.secretHash)) throw unknownBearer();
-  if (credential.isRevoked) throw fail("revoked-key");
-  if (credential.expiresAt && credential.expiresAt.getTime() <= now) throw fail("expired-key");
+  if (credential.isRevoked) throw fail("revoked-key", {}, { detail: revoked });
+  if (credential.expiresAt && credential.expiresAt.getTime() <= now) throw fail("expired-key", {}, { detail: expired });
 }
 
 /** Makes what looks up the bearers of a gateway. */
@@ -127,7 +129,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
   function judgeAtDoor(bearer: Bearer, credential: Credential | undefined): Principal {
     const principal = judge(bearer, credential);
     const { opensUntil } = credential ?? {};
-    if (opensUntil && opensUntil.getTime() <= clock.now()) throw fail("expired-key");
+    if (opensUntil && opensUntil.getTime() <= clock.now()) throw fail("expired-key", {}, { detail: expired });
     return principal;
   }
 

@@ -7,6 +7,7 @@ import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { openLlmKey } from "./credentials.ts";
 import { capOf } from "./llm-message.ts";
 import { defaultModels, type LlmCredential } from "./models.ts";
+import { capReached } from "./spending.ts";
 import { findLlmKey, type LlmKeyRow, readSettings, readSpending } from "./store.ts";
 import type { StoredProvider } from "./tables.ts";
 
@@ -68,9 +69,14 @@ export async function choosePayer(
   if (wanted.model !== undefined && wanted.model !== bundled.model)
     throw fail("byok-llm-required", {}, { detail: `without a key of your own the model is ${bundled.model}` });
   const settings = await readSettings(db, accountId);
-  if (!settings.consent) throw fail("bundled-llm-consent-required");
-  const spent = await readSpending(db, accountId, monthAt(clock.now()));
-  if (spent >= capOf(settings) * perCent) throw fail("bundled-llm-budget-exhausted");
+  if (!settings.consent) {
+    const detail =
+      "the account has no LLM key for this model and no consent to the bundled LLM: store a key, send one in x-byok-llm-api-key, or PATCH /v1/account/me/bundled-llm-settings with bundled_llm_consent true";
+    throw fail("bundled-llm-consent-required", {}, { detail });
+  }
+  const month = monthAt(clock.now());
+  const spent = await readSpending(db, accountId, month);
+  if (spent >= capOf(settings) * perCent) throw capReached(capOf(settings), month);
   return { source: "bundled", provider: bundled.provider, model: bundled.model };
 }
 

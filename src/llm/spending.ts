@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { type Month, monthAt } from "../limits/month.ts";
 import type { Clock } from "../platform/clock.ts";
-import { fail } from "../platform/errors.ts";
+import { type Failure, fail } from "../platform/errors.ts";
 import type { LlmPrice } from "../platform/llm-config.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { capOf } from "./llm-message.ts";
@@ -28,6 +28,13 @@ export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmP
       output * price.output,
   );
 
+/** Makes the failure of a month that has cost its cap in US cents. */
+export function capReached(cap: number, { endsAt }: Month): Failure {
+  const resetsAt = new Date(endsAt).toISOString();
+  const detail = `the bundled LLM has cost its cap of ${cap} cents this month: raise monthly_cap_cents, store a key of your own, or wait until ${resetsAt}`;
+  return fail("bundled-llm-budget-exhausted", {}, { detail });
+}
+
 /** What was put aside for a call. */
 export interface Reservation {
   readonly accountId: string;
@@ -49,10 +56,10 @@ function add(on: Queryable, { accountId, month }: Omit<Reservation, "amount">, a
  */
 export async function reserve(tx: Tx, clock: Clock, accountId: string, amount: number): Promise<Reservation> {
   const month = monthAt(clock.now());
-  const cap = capOf(await readSettings(tx, accountId)) * perCent;
+  const cap = capOf(await readSettings(tx, accountId));
   // Whoever adds to a month has its row locked until the end of the transaction.
   const { rows } = await add(tx, { accountId, month }, amount);
-  if (Number(rows[0]?.spent ?? 0) - amount >= cap) throw fail("bundled-llm-budget-exhausted");
+  if (Number(rows[0]?.spent ?? 0) - amount >= cap * perCent) throw capReached(cap, month);
   return { accountId, month, amount };
 }
 

@@ -7,6 +7,9 @@ import type { Passwords } from "./passwords.ts";
 
 const tries = { strangers: 20, knownNetwork: 10, what: "passwords were tried for this address" };
 
+/** The same for known and unknown addresses. */
+const wrongPassword = "no user has this address and this password: try again, or reset the password";
+
 /** Whose password is shown, and by whom. */
 export interface PasswordClaim {
   /** Nobody, where the address is unknown: it takes as long, and is refused. */
@@ -29,7 +32,8 @@ export function createPasswordProof(parts: {
   const { brakes, countTry, passwords } = parts;
   return async ({ user, email, password, client: { address, network } }) => {
     const counted = await countTry({ kind: "password", email, userId: user?.id, network, ...tries });
-    if (!(await passwords.verify(user?.password_hash, password, address))) throw fail("invalid-credentials");
+    if (!(await passwords.verify(user?.password_hash, password, address)))
+      throw fail("invalid-credentials", {}, { detail: wrongPassword });
     await brakes.giveBack(counted);
   };
 }

@@ -64,12 +64,12 @@ export class Failure extends Error {
   }
 }
 
-type FailArguments<S extends ErrorSlug> =
-  Record<never, never> extends ExtensionsFor<S>
-    ? [extensions?: ExtensionsFor<S>, details?: FailureDetails]
-    : [extensions: ExtensionsFor<S>, details?: FailureDetails];
+/** Every failure has a `detail`: what was expected, what came, what to do next. That of `internal` is in the table. */
+type FailArguments<S extends ErrorSlug> = S extends "internal"
+  ? [extensions?: ExtensionsFor<S>, details?: FailureDetails]
+  : [extensions: ExtensionsFor<S>, details: FailureDetails & { readonly detail: string }];
 
-/** Makes a failure to throw: `throw fail("profile-in-use", { active_session_id })`. */
+/** Makes a failure to throw: `throw fail("profile-in-use", { active_session_id }, { detail })`. */
 export function fail<S extends ErrorSlug>(slug: S, ...[extensions, details]: FailArguments<S>): Failure {
   return new Failure(slug, { ...extensions }, details);
 }

@@ -6,12 +6,12 @@ import type { Failure } from "./errors.ts";
 /** Renders a failure as a problem, whatever carries it then. Its type URI is the base with the slug behind it. */
 export function toProblem(failure: Failure, errorsBase: string, requestId: string): Problem {
   const { slug, detail, errors, extensions } = failure;
-  const { title, status } = errorTable[slug];
+  const { title, status, about } = errorTable[slug];
   return create(ProblemSchema, {
     type: `${errorsBase}/${slug}`,
     title,
     status,
-    detail: detail ?? "",
+    detail: detail ?? about,
     instance: requestId,
     errors: errors.map(({ field, message }) => ({ field, message })),
     extensions: { ...extensions },

@@ -142,7 +142,8 @@ export class InputLine {
           breaks = 0;
           await this.#settle(progress);
         }
-        if (turn.given > 0) throw fail("driver-error", { worker_lost: true });
+        if (turn.given > 0)
+          throw fail("driver-error", { worker_lost: true }, { detail: "the worker broke off the input" });
       } catch (thrown) {
         const isBroken = asFailure(thrown).extensions.worker_lost === true;
         breaks += 1;

@@ -99,7 +99,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
       await lockAccount(tx, accountId);
       const member = await findMember(tx, accountId, { userId });
       // Another request of the same login has left a moment ago.
-      if (!member) throw fail("revoked-key");
+      if (!member) throw fail("revoked-key", {}, { detail: "the login has left the account already: log in again" });
       return end(tx, member, by, "revoke");
     },
   };

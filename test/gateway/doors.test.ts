@@ -339,11 +339,14 @@ describe("answers", () => {
       "Expect: must be",
     ],
     ["a request without Host", "GET /docs HTTP/1.1\r\n", "Host: is required"],
+    ["too long a head", `GET /docs HTTP/1.1\r\nX-Long: ${"a".repeat(17_000)}\r\n`, "headers: must have at most 16384"],
+    ["what is no HTTP", "nonsense\r\n", "request: cannot be read as HTTP/1.1: check"],
   ])("%s is a problem", async (_, head, detail) => {
     const answer = await raw(`${head}Connection: close\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toMatch(/x-request-id: req_/);
     expect(answer).toContain(`"detail":"${detail}`);
+    expect(answer).not.toContain("HPE_");
   });
 
   test("CORS preflights show the rate limit, and every answer depends on the origin", async () => {

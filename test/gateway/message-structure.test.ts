@@ -39,6 +39,12 @@ describe("a unary message over Connect", () => {
     expect(answer).toContain(`"code":"invalid_argument","message":"${message}"`);
   });
 
+  test.each(["{", '{"limit":}', '{"limit" 1}', "undefined"])("that is %s is refused in words of ours", async (body) => {
+    expect(await post("application/json", Buffer.from(body))).toBe(
+      '400 {"code":"invalid_argument","message":"the message is not JSON"}',
+    );
+  });
+
   test.each([
     ["25,000 fields", "application/proto", fields(25_000)],
     ["5,000 keys", "application/json", keys(5_000)],

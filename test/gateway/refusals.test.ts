@@ -38,6 +38,9 @@ describe.each<DoorName>(["REST", "gRPC on GRPC_PORT"])("over %s", (door) => {
     const { method, request = {}, shown } = await prepare(gateway);
     const refused = await gateway.call(door, method, forDoor(door, method, request), shown);
     expect({ slug: refused.slug, extensions: refused.extensions }).toEqual({ slug, extensions });
+    // What is in the table says nothing of this request.
+    const { detail = refused.answer.rawMessage } = refused.answer;
+    expect([undefined, "", errorTable[slug].title, errorTable[slug].about]).not.toContain(detail);
     expect(String(refused.retryAfter)).toBe(String(comesAgain && refused.extensions.retry_after_seconds));
     if (door !== "REST") return;
     const { status, title } = errorTable[slug];

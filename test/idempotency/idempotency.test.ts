@@ -157,7 +157,7 @@ test("should give a later attempt the identifiers of one that failed, and new on
     });
   const away = fail("internal");
   await expect(attemptIt(() => Promise.reject(away))).rejects.toBe(away);
-  const full = fail("capacity-unavailable");
+  const full = fail("capacity-unavailable", {}, { detail: "full" });
   await expect(attemptIt((attempt) => attempt.commit(async () => full))).rejects.toBe(full);
   await attemptIt((attempt) => making("third", attempt));
   const [first, second, third] = seen;
@@ -169,7 +169,7 @@ test("should give a later attempt the identifiers of one that failed, and new on
 
 test("should keep a failure that changed things, and answer nothing that was not committed", async () => {
   const { request, replays } = freshRequest();
-  const gone = fail("session-destroyed");
+  const gone = fail("session-destroyed", {}, { detail: "gone" });
   const failing = () => one.repeatable(request, (attempt) => attempt.commit(async () => gone));
   await expect(failing()).rejects.toBe(gone);
   await expect(failing()).rejects.toMatchObject({ slug: "session-destroyed" });
@@ -221,7 +221,7 @@ test("should take a gateway for alive 9 s after its last heartbeat and for silen
 });
 
 const away = fail("internal");
-const full = fail("capacity-unavailable");
+const full = fail("capacity-unavailable", {}, { detail: "full" });
 
 test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
   ["commits its change", ({ goOn }) => goOn()],

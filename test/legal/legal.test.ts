@@ -48,7 +48,9 @@ describe.each(doors)("over %s", (door) => {
     const late = await gateway.signUp();
     const shown = { token: late.accessToken };
     const required = { slug: "legal-acceptance-required", extensions: { revision_id: id, url } };
-    expect(await list(late.accessToken)).toMatchObject(required);
+    const refused = await list(late.accessToken);
+    expect(refused).toMatchObject(required);
+    expect(refused.answer.detail ?? refused.answer.rawMessage).toContain(`post {"revision_id":"${id}"} to /v1/legal/`);
     expect((await gateway.call(door, acceptLegal, { revision_id: "another" }, shown)).slug).toBe("conflict");
     const accepted = await gateway.call(door, acceptLegal, { revision_id: id }, shown);
     expect(accepted.answer).toMatchObject({ revision_id: id });

@@ -26,7 +26,7 @@ const { drive } = SessionService.method;
 /** Serves the one bidirectional method of a service, and connects to it. */
 async function connectTo(handler: Drive): Promise<Client> {
   const server = new Server();
-  const refuse = () => Promise.reject(fail("feature-unavailable"));
+  const refuse = () => Promise.reject(fail("feature-unavailable", {}, { detail: "none" }));
   const others = Object.fromEntries(SessionService.methods.map(({ localName }) => [localName, refuse]));
   // The boundary where a test leaves out the methods that it does not call.
   const handlers = { ...others, drive: handler } as unknown as GrpcHandlers<MethodsOf<typeof SessionService>>;

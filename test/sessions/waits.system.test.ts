@@ -49,7 +49,7 @@ beforeAll(async () => {
       navigate: stayMute,
       checkProxy: stayMute,
       async getState() {
-        throw fail("session-destroyed");
+        throw fail("session-destroyed", {}, { detail: "ended" });
       },
       async *takeProfile(from) {
         yield await stayMute(from);

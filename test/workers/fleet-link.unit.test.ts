@@ -245,7 +245,7 @@ test("goes on with another gateway when its own dies, as the same worker and wit
 test("says that another process runs in its name", async () => {
   const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
-  gateway.refusal = fail("conflict");
+  gateway.refusal = fail("conflict", {}, { detail: "no" });
   const { fates, make } = await setUp([await gateway.start("127.0.0.1:0")]);
   await make().start();
   await expect.poll(() => fates).toContain("superseded");

@@ -85,7 +85,7 @@ test("waits for room, whoever of two calls with the same part gets it, and ends 
   ease(3);
   for (const call of calls) expect(await call).toMatchObject({ number: 1, accepted: 8, dropped: 0 });
   expect(played).toEqual(["0", "1", "2", "3", "4", "5", "6", "7"]);
-  ended.abort(fail("session-destroyed", { ended_reason: "deleted", ended_at: "" }));
+  ended.abort(fail("session-destroyed", { ended_reason: "deleted", ended_at: "" }, { detail: "ended" }));
   await expect(third).rejects.toMatchObject({ slug: "session-destroyed" });
 });
 
@@ -134,7 +134,7 @@ test("input over a line whose calls break again and again comes once and in orde
       answers += 1;
       yield answer;
     }
-    throw fail("driver-error", { worker_lost: true });
+    throw fail("driver-error", { worker_lost: true }, { detail: "lost" });
   };
   let last: InputTaken | undefined;
   const failures: unknown[] = [];

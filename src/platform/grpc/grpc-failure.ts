@@ -41,8 +41,14 @@ export function statusToFailure(error: unknown): Failure {
   if (!isServiceError(error)) return asFailure(error);
   const [bytes] = error.metadata.get(problemTrailer);
   if (bytes instanceof Buffer) return problemToFailure(fromBinary(ProblemSchema, bytes), retryAfterOf(error), error);
-  if (error.code === status.DEADLINE_EXCEEDED) return fail("session-timeout", {}, { cause: error });
-  if (error.code === status.UNAVAILABLE) return fail("capacity-unavailable", {}, { retryAfter: 1, cause: error });
+  if (error.code === status.DEADLINE_EXCEEDED) {
+    const detail = "the operation did not finish in time: the session goes on, try again";
+    return fail("session-timeout", {}, { detail, cause: error });
+  }
+  if (error.code === status.UNAVAILABLE) {
+    const detail = "the worker does not answer: try again in 1 s";
+    return fail("capacity-unavailable", {}, { detail, retryAfter: 1, cause: error });
+  }
   return asFailure(error);
 }
 

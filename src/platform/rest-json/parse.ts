@@ -34,9 +34,16 @@ export function parseJson(body: Buffer, faults: FieldFault[], bounds = bodyBound
     findRepeatedKeys(text, faults);
     return json;
   } catch (error) {
-    const reason = error instanceof SyntaxError ? error.message : "cannot be read";
-    throw failFields("validation-failed", { body: `is not JSON: ${reason.slice(0, 200)}` });
+    throw failFields("validation-failed", { body: `is not JSON: ${wordsOf(error, text)}` });
   }
+}
+
+/** Says what is wrong in words of the service. V8 tells most faults by their place, and repeats pieces of the text. */
+function wordsOf(error: unknown, text: string): string {
+  const message = error instanceof SyntaxError ? error.message : "";
+  const place = Number(/ at position (\d+)/.exec(message)?.[1] ?? Number.NaN);
+  if (place === text.length || message.includes("end of JSON")) return "it ends too early";
+  return Number.isNaN(place) ? "send one JSON value" : `the fault is at character ${place + 1}`;
 }
 
 /** Characters that a key, its colon, its value and a comma take at least, and that an element and its comma do. */

@@ -44,11 +44,11 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
       const path = to(endpoint, scene());
       const most = largest(endpoint);
       for (const [body, detail] of [
-        ["{", "body: is not JSON"],
-        ['{"a": 1}}', "body: is not JSON"],
+        ["{", "body: is not JSON: it ends too early"],
+        ['{"a": 1}}', "body: is not JSON: the fault is at character 9"],
         ["\u{feff}[]", "body: must be an object"],
         ["\u{feff}\u{feff}{}", "body: is not JSON"],
-        ["undefined", "body: is not JSON"],
+        ["undefined", "body: is not JSON: send one JSON value"],
         ["[]", "body: must be an object"],
         ["null", "body: must be an object"],
         ['"text"', "body: must be an object"],
