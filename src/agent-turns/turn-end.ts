@@ -29,7 +29,10 @@ export interface TurnEnd {
   readonly text?: string;
   /** The result, which fits what was asked for. */
   readonly output?: JsonObject;
+  /** Why it failed, where that is an error of the service's table. */
   readonly failure?: Failure;
+  /** What its model has done wrong. */
+  readonly modelFault?: string;
 }
 
 /** How a turn ends that its model ends. A recipe is not done with then whose step was not mended. */
@@ -38,6 +41,11 @@ export function endOfAnswer({ recipe }: TurnRow, text: string): TurnEnd {
   const failure = fail("driver-error", {}, { detail: "a step of the recipe has failed, and was not mended" });
   return { status: "failed", reason: "recipe_step_failed", text, failure };
 }
+
+/** A problem of no type of ours (RFC 9457, section 4.2.1): the `reason` of the turn is the code. */
+const modelProblem = (detail: string, turnId: string): JsonObject => ({
+  ...{ type: "about:blank", title: "Bad Gateway", status: 502, detail, instance: turnId },
+});
 
 /** Whose transcript a turn's is. */
 export const ownerOf = (turn: TurnRow) => ({
@@ -50,9 +58,11 @@ export const entryOf = (turn: TurnRow) => ({ turnId: turn.id, ...takenBy(turn) }
 /** Ends a turn that is locked. */
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
   const { events, bus, ids, clock, config } = parts;
-  const { status, reason = null, text = null, output, failure } = end;
+  const { status, reason = null, text = null, output, failure, modelFault } = end;
   const now = new Date(clock.now());
-  const problem = failure && problemJson(toProblem(failure, config.errorsBase, turn.id));
+  const problem = failure
+    ? problemJson(toProblem(failure, config.errorsBase, turn.id))
+    : modelFault !== undefined && modelProblem(modelFault, turn.id);
   const ended = await updateTurn(tx, turn.id, {
     ...{ status, reason, answer: text, waits_until: null, beat_at: null, ended_at: now },
     recipe_plan: null,

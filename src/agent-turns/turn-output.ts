@@ -1,5 +1,4 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { type TurnRow, updateTurn } from "./store.ts";
 import { endLockedTurn, type TurnEndParts } from "./turn-end.ts";
@@ -27,6 +26,6 @@ export async function readOutput(schema: JsonObject | null, result: unknown): Pr
 export async function noteMisfit(parts: TurnEndParts, tx: Tx, turn: TurnRow, misfit: string): Promise<TurnRow> {
   const misfits = turn.misfits + 1;
   if (misfits <= mostMisfits) return updateTurn(tx, turn.id, { misfits });
-  const failure = fail("driver-error", {}, { detail: `the model gives no result that fits: ${misfit}` });
-  return endLockedTurn(parts, tx, turn, { status: "failed", reason: "output_invalid", failure });
+  const modelFault = `the model gives no result that fits output_schema: ${misfit}`;
+  return endLockedTurn(parts, tx, turn, { status: "failed", reason: "output_invalid", modelFault });
 }

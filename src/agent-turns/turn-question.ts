@@ -49,7 +49,7 @@ function endOf({ kind, message }: ModelFault): TurnEnd {
   }
   const isRefused = kind === "refused" || kind === "model_refused";
   const reason = isRefused ? "provider_refused" : "provider_unavailable";
-  return { status: "failed", reason, failure: fail("driver-error", {}, { detail: message }) };
+  return { status: "failed", reason, modelFault: message };
 }
 
 const withoutCredential: TurnEnd = {

@@ -34,11 +34,18 @@ function readModel(name: string | undefined): { provider?: StoredProvider; model
   return { provider: provider as StoredProvider, model };
 }
 
+/** Returns the provider whose keys begin as a key does. Compatible providers have stored settings, which come first. */
+function providerByPrefix(apiKey: string): StoredProvider | undefined {
+  if (apiKey.startsWith("sk-ant-")) return "anthropic";
+  if (apiKey.startsWith("sk-")) return "openai";
+  return apiKey.startsWith("AIza") ? "google" : undefined;
+}
+
 /** The model of who names one, of who stored one beside the key, or the provider's small one. */
 function modelOf(provider: StoredProvider, ...named: readonly (string | null | undefined)[]): string {
   const model = named.find((name) => typeof name === "string") ?? defaultModels[provider];
   if (model === undefined || model === null)
-    throw failFields("validation-failed", { model: "is needed: none is known of this provider" });
+    throw failFields("bad-request", { model: "is needed: the service knows no model of this provider" });
   return model;
 }
 
@@ -51,13 +58,11 @@ export async function choosePayer(
   const wanted = readModel(named);
   const key = await findLlmKey(db, accountId);
   if (header !== undefined) {
-    const provider = wanted.provider ?? key?.provider;
+    const provider = wanted.provider ?? key?.provider ?? providerByPrefix(header);
     if (!provider)
-      throw fail(
-        "byok-llm-required",
-        {},
-        { detail: "the model of the session names no provider, such as anthropic/..." },
-      );
+      throw failFields("bad-request", {
+        model: "must name the provider of the key in x-byok-llm-api-key, as anthropic/claude-haiku-4-5 does",
+      });
     return { source: "header", provider, model: modelOf(provider, wanted.model, key?.model) };
   }
   if (key && isFor(key, wanted.provider)) {

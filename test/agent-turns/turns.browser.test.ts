@@ -358,7 +358,8 @@ test("what a provider does ends a turn for a reason, or is waited for", async ()
     expect((await message("Hi")).body).toMatchObject({ status: "done", text: "At last." });
     provider.script = () => ({ status: 400, message: "prompt is too long" });
     expect((await message("Hi")).body).toMatchObject({
-      ...{ status: "failed", reason: "provider_refused", error: { detail: "prompt is too long" } },
+      ...{ status: "failed", reason: "provider_refused" },
+      error: { type: "about:blank", title: "Bad Gateway", detail: "prompt is too long" },
     });
     provider.script = () => ({ status: 401 });
     const refused = (await message("Hi")).body;
@@ -506,6 +507,7 @@ test("a turn fails whose model gives no result that fits", async () => {
     const request = { text: "Find it.", output_schema: train, wait_ms: 60_000 };
     const { body } = await scene.rest(`${path}/message`, request);
     expect(body).toMatchObject({ status: "failed", reason: "output_invalid", steps: 6 });
+    expect(body.error.type).toBe("about:blank");
     expect(body.error.detail).toContain("result must have required property 'price'");
     expect(body.output).toBeUndefined();
   });

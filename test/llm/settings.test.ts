@@ -171,6 +171,57 @@ async function spender(cap: number) {
   return { rest: own, accountId: person.accountId, agent, used, spentIn, say };
 }
 
+/** The answer to a message of a new account, and what the provider was asked. */
+async function sayWith(header: string, { model, stored }: { model?: string; stored?: object } = {}) {
+  const own = restClient({ url: gateway.url, key: (await gateway.signUp()).accessToken });
+  if (stored) await own(keyPath, stored, { method: "PUT" });
+  const { body: agent } = await own("/v1/agent-sessions", model === undefined ? {} : { model });
+  provider.asked.length = 0;
+  provider.script = () => ({ text: "Hello." });
+  const headers = { "x-byok-llm-api-key": header };
+  const { body } = await own(`/v1/agent-sessions/${agent.id}/message`, { text: "Hi", wait_ms: 60_000 }, { headers });
+  return { body, asked: provider.asked.map((each) => [each.key, each.model, each.dialect]) };
+}
+
+test.each([
+  ["the session's model", "good-key", { model: "google/gemini-own" }, ["gemini-own", "google"]],
+  [
+    "the stored key",
+    "sk-ant-of-another",
+    { stored: { provider: "openai", api_key: "good-key", model: "gpt-own" } },
+    ["gpt-own", "openai"],
+  ],
+  ["the prefix sk-ant-", "sk-ant-key", {}, ["claude-haiku-4-5", "anthropic"]],
+  ["the prefix sk-", "sk-key", {}, ["gpt-5-mini", "openai"]],
+  ["the prefix AIza", "AIza-key", {}, ["gemini-2.5-flash", "google"]],
+  ["the prefix sk- beside a model", "sk-key", { model: "gpt-own" }, ["gpt-own", "openai"]],
+])("a key in the header is a credential by itself, for the provider of %s", async (_, header, choice, used) => {
+  const { body, asked } = await sayWith(header, choice);
+  expect([body.status, asked]).toEqual(["done", [[header, ...used]]]);
+});
+
+test("a key in the header that fits no provider is a bad-request that names the model", async () => {
+  const { body, asked } = await sayWith("good-key");
+  expect([slugOf({ body }), body.errors, asked]).toMatchObject(["bad-request", [{ field: "model" }], []]);
+});
+
+test("what the bundled LLM is refused for is told, and what to do", async () => {
+  const { rest: own, accountId } = await spender(0);
+  const { body: agent } = await own("/v1/agent-sessions", {});
+  const say = async () => (await own(`/v1/agent-sessions/${agent.id}/message`, { text: "Hi" })).body;
+  const exhausted = await say();
+  expect([slugOf({ body: exhausted }), exhausted.detail]).toEqual([
+    "bundled-llm-budget-exhausted",
+    expect.stringMatching(/cap of 0 cents this month: raise monthly_cap_cents, .* or wait until \d{4}-\d\d-01T00:00/),
+  ]);
+  await gateway.app.db.transaction((tx) => writeSettings(tx, accountId, { consent: false }));
+  const refused = await say();
+  expect([slugOf({ body: refused }), refused.detail]).toEqual([
+    "bundled-llm-consent-required",
+    expect.stringContaining("or PATCH /v1/account/me/bundled-llm-settings with bundled_llm_consent true"),
+  ]);
+});
+
 /** What the provider of the tests takes the tokens of a request for costs so much in millionths of a dollar, at most. */
 const mostOf = (body: unknown): number => tokensOf(body) * 3 + longestAnswer * 15;
 

@@ -33,7 +33,7 @@ export interface Asked {
 type Script = (asked: Asked, index: number) => Said | Mishap | Promise<Said | Mishap>;
 
 /** Keys and models that there are; others are refused as the provider does. */
-const goodKey = /^good-/;
+const goodKey = /^(good|sk|AIza)-/;
 const unknownModel = /^unknown/;
 
 /**
