@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { answersRaw, type HttpRoute } from "../../src/http-route.ts";
-import { Failure, fail, failFields } from "../../src/platform/errors.ts";
+import { Failure, fail, failFaults, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
@@ -136,7 +136,8 @@ function mountRoute(
         return await answer(call, readMessage, reply);
       } catch (thrown) {
         if (served.rules.formBody) throw asFormFailure(thrown);
-        throw isRead && isAboutIds(thrown, ids) ? fail("not-found", {}, { detail: "nothing has this id" }) : thrown;
+        if (isRead && isAboutIds(thrown, ids)) throw fail("not-found", {}, { detail: "nothing has this id" });
+        throw route.hasBody ? thrown : aboutParameters(thrown);
       }
     },
   });
@@ -148,6 +149,15 @@ function isAboutIds(thrown: unknown, ids: ReadonlySet<string>): boolean {
     thrown instanceof Failure &&
     thrown.slug === "validation-failed" &&
     thrown.errors.some(({ field }) => ids.has(field))
+  );
+}
+
+/** A parameter that may come several times is a list inside alone: `label[0]` is the parameter `label`. */
+function aboutParameters(thrown: unknown): unknown {
+  if (!(thrown instanceof Failure) || thrown.slug !== "validation-failed") return thrown;
+  return failFaults(
+    thrown.slug,
+    thrown.errors.map(({ field, message }) => ({ field: field.replace(/\[\d+\]$/, ""), message })),
   );
 }
 

@@ -18,7 +18,7 @@ export interface LlmCredential {
 export interface Models {
   /** Gives a model of whoever the credential is for. */
   of(credential: LlmCredential, model: string): Promise<LanguageModel>;
-  /** Throws `validation-failed` for a base address that may not be asked. */
+  /** Throws `bad-request` for a base address that may not be asked. */
   check(baseUrl: string): Promise<void>;
   /** Ends all connections. */
   stop(): void;
@@ -76,7 +76,7 @@ export function createModels({ config, ...options }: ModelsOptions): Models {
       await safe.check(baseUrl).catch((fault: unknown) => {
         if (!(fault instanceof FetchFault)) throw fault;
         // A name that does not resolve now may do so when it is needed.
-        if (fault.reason === "address_not_allowed") throw failFields("validation-failed", { base_url: fault.message });
+        if (fault.reason === "address_not_allowed") throw failFields("bad-request", { base_url: fault.message });
       });
     },
     stop: () => safe[Symbol.dispose](),

@@ -1,5 +1,5 @@
 /** What buf.validate rules ask of a field, in the words that clients read. The validator's own sentences never leave. */
-import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
+import { type DescEnum, type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import {
   type FieldRules,
   field as fieldRules,
@@ -14,11 +14,24 @@ export function askedBy(ruleId: string, field: DescField, rules: FieldRules = ru
   if (rules.type.case === "fieldMask") return `must have no other paths than ${rules.type.value.in.join(", ")}`;
   if (type !== rules.type.case) return undefined;
   if (rule === "in" && rules.type.case === "string") return `must be one of ${rules.type.value.in.join(", ")}`;
-  if (rule === "pattern") return `must look like ${getOption(field, example)}`;
+  if (rule === "pattern") return `must look like ${exampleOf(field)}`;
   if (rule === "email") return "must be an e-mail address";
   if (rule === "unique") return "must not have an item twice";
-  if (field.enum && type === "enum") return `must be one of ${[...enumNames(field.enum).values()].join(", ")}`;
+  if (field.enum && type === "enum") return `must be one of ${takenNames(field.enum, rules).join(", ")}`;
   return askedLength(rules) ?? askedNumber(field.scalar, rules);
+}
+
+/** Returns the names of an enum's values that the rules of a field, or of its items, let pass. */
+export function takenNames(desc: DescEnum, { type }: FieldRules): string[] {
+  const own = type.case === "repeated" ? type.value.items?.type : type;
+  const refused = own?.case === "enum" ? own.value.notIn : [];
+  return [...enumNames(desc)].flatMap(([number, name]) => (refused.includes(number) ? [] : name));
+}
+
+/** The example of a field, or the first of its items. */
+function exampleOf(field: DescField): string {
+  const text = getOption(field, example);
+  return text.startsWith("[") ? String(JSON.parse(text)[0]) : text;
 }
 
 /** Says what a number has to be: `must be a whole number from 1 to 100`. Undefined for what is no number. */
@@ -95,7 +108,7 @@ function askedLength({ type }: FieldRules): string | undefined {
 
 function lengthWords(least: bigint, most: bigint, noun: string): string {
   const plural = noun === "entry" ? "entries" : `${noun}s`;
-  if (most === 0n) return `must have at least ${least} ${least === 1n ? noun : plural}`;
+  if (most === 0n) return `must have at least ${least === 1n ? `one ${noun}` : `${least} ${plural}`}`;
   if (least === 0n) return `must have at most ${most} ${most === 1n ? noun : plural}`;
   return least === most
     ? `must have ${most} ${most === 1n ? noun : plural}`

@@ -1,4 +1,4 @@
-import { create, type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, type DescOneof, type Message, ScalarType } from "@bufbuild/protobuf";
 import {
   isReflectList,
   isReflectMap,
@@ -11,6 +11,7 @@ import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type FieldFault, fail, failFaults, maxFaults } from "./errors.ts";
 import { joinPath } from "./rest-json/faults.ts";
+import { onlyOneof } from "./rest-json/names.ts";
 import { askedBy, askedOfMembers, blamedBy, rulesOf } from "./rule-words.ts";
 
 // Every pattern that it runs is one that we wrote in a proto, so the platform's own RegExp is safe, and twice as fast.
@@ -60,7 +61,9 @@ function messageOf({ field: path, ruleId, forKey, message }: Violation, whole: R
     case "oneof":
       return "is required";
     case "field":
-      return isMissing(path, last, whole) ? "is required" : (askedBy(ruleId, last) ?? message);
+      if (!isMissing(path, last, whole)) return askedBy(ruleId, last) ?? message;
+      // A list that was not given is an empty one.
+      return last.fieldKind === "list" ? "must have at least one item" : "is required";
     default: {
       const holder = path.findLast((element) => element.kind === "field");
       const asked = holder && askedBy(ruleId, holder, rulesInside(rulesOf(holder), forKey));
@@ -101,12 +104,17 @@ function jsonPath(path: Path): string {
   return path.map(nameOf).reduce(joinPath, "");
 }
 
+/** A message that has nothing but a oneof is that oneof's object itself. */
+function nameOfOneof(oneof: DescOneof): string {
+  return onlyOneof(oneof.parent) ? "" : oneof.name;
+}
+
 function nameOf(element: Path[number]): string {
   switch (element.kind) {
     case "field":
-      return element.oneof?.name ?? element.name;
+      return element.oneof ? nameOfOneof(element.oneof) : element.name;
     case "oneof":
-      return element.name;
+      return nameOfOneof(element);
     case "list_sub":
       return `[${element.index}]`;
     case "map_sub":

@@ -3,6 +3,7 @@ import { errorTable } from "../../src/platform/error-table.ts";
 import type { DoorName } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { restClient } from "../support/rest.ts";
 import { forDoor } from "./walk/methods.ts";
 import { refusals } from "./walk/refusals.ts";
 
@@ -15,6 +16,10 @@ const elsewhere: readonly string[] = [
   ...["driver-error", "driver-not-integrated", "pair-mode-conflict", "pair-mode-invalid-transition"],
   ...["bundled-llm-budget-exhausted", "bundled-llm-consent-required", "byok-llm-required"],
 ];
+
+const sold = "personal, api_builder, api_scale";
+const input = "/v1/agent-sessions/ags_01jd2z5r1v7k9m3q8t4w6x0y2b/input-event";
+const lan = "https://10.0.0.1/v1";
 
 let gateway: PeopleGateway;
 let worker: FakeWorker;
@@ -51,3 +56,29 @@ describe.each<DoorName>(["REST", "gRPC on GRPC_PORT"])("over %s", (door) => {
     });
   });
 });
+
+test.each<[string, [string, object?, string?], string, string?]>([
+  ["a tier that is not sold", ["/v1/billing/checkout-session", { tier: "enterprise" }], `tier: must be one of ${sold}`],
+  ["no tier at all", ["/v1/billing/checkout-session", { tier: "gold" }], `tier: must be one of ${sold}`],
+  ["a list without items", ["/v1/recipes", { name: "r", steps: [] }], "steps: must have at least one item"],
+  ["an event of no kind", [input, { events: [{ kind: "dance" }] }], "events[0].kind: must be one of pointer_move"],
+  ["a parameter of a list", ["/v1/sessions?label=env=t"], "label: must look like env:prod"],
+  [
+    "a private base address",
+    [
+      "/v1/account/me/byok-llm-key",
+      { provider: "openai_compatible", api_key: "12345678", model: "m", base_url: lan },
+      "PUT",
+    ],
+    "base_url: ",
+    "bad-request",
+  ],
+])(
+  "%s is told in the terms of the endpoint, and once",
+  async (_, [path, body, method], detail, slug = "validation-failed") => {
+    const rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
+    const refused = await rest(path, body, method === undefined ? {} : { method });
+    expect(refused.body.detail.slice(0, detail.length)).toBe(detail);
+    expect([refused.body.type.split("/").at(-1), refused.body.errors.length]).toEqual([slug, 1]);
+  },
+);

@@ -69,7 +69,7 @@ test("a recipe is made, fetched, listed and deleted; a request that is sent agai
 
 test.each([
   ["no name", { ...smallRecipe, name: "" }, /^name: /],
-  ["no steps", { ...smallRecipe, steps: [] }, /^steps: /],
+  ["no steps", { ...smallRecipe, steps: [] }, /^steps: must have at least one item/],
   ["101 steps", { ...smallRecipe, steps: Array(101).fill(navigate("about:blank")) }, /^steps: /],
   ["a step that does nothing", { ...smallRecipe, steps: [{ description: "Nothing." }] }, /^steps\[0\].do: is required/],
   ["a kind that there is not", { ...smallRecipe, steps: [{ do: { kind: "dance" } }] }, /^steps\[0\].do/],

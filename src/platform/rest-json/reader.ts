@@ -13,7 +13,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import type { FieldFault } from "../errors.ts";
-import { askedNumber, rulesOf } from "../rule-words.ts";
+import { askedNumber, rulesOf, takenNames } from "../rule-words.ts";
 import { addFault, prefixFaults } from "./faults.ts";
 import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 import { suggestion } from "./suggestion.ts";
@@ -136,7 +136,7 @@ function readValueOf(field: DescField): ValueReader {
 function readSingle(field: DescField): ValueReader {
   assertHasForm(field);
   if (field.message) return readMessage(field.message);
-  if (field.enum) return readEnum(field.enum);
+  if (field.enum) return readEnum(field.enum, takenNames(field.enum, rulesOf(field)));
   return readScalar(field);
 }
 
@@ -217,9 +217,9 @@ function readMap(read: ValueReader): ValueReader {
   };
 }
 
-function readEnum(desc: DescEnum): ValueReader {
+function readEnum(desc: DescEnum, taken: readonly string[]): ValueReader {
   const values = new Map([...enumNames(desc)].map(([number, name]) => [name, number]));
-  const expected = `must be one of ${[...values.keys()].join(", ")}`;
+  const expected = `must be one of ${taken.join(", ")}`;
   return (json, faults) => {
     const value = typeof json === "string" ? values.get(json) : undefined;
     if (value === undefined)
