@@ -33,6 +33,8 @@ export class GatewayCall implements Call {
   #join: Call["joinSession"] | undefined;
   /** What the caller shows, once it was read. */
   bearer: Bearer | undefined;
+  /** The bucket that the headers of its answer show. */
+  shown: BucketState | undefined;
   /** Tokens were drawn for it from the buckets of its method. */
   hasDrawn = false;
   /** Its method has begun what those tokens are for. */
@@ -127,6 +129,7 @@ export class GatewayCall implements Call {
 
   /** Shows a bucket in the headers of the answer. */
   show(bucket: BucketState): void {
+    this.shown = bucket;
     Object.assign(this.responseHeaders, rateLimitHeaders(bucket));
   }
 

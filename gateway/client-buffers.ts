@@ -28,7 +28,7 @@ const measureEvery = 500;
 const reportEvery = 10_000;
 
 /** Seconds after which a client that was refused is to try again. */
-export const tryAgainAfter = 1;
+const tryAgainAfter = 1;
 
 /** An exchange or a connection of a client, as far as the gateway holds bytes for it. */
 interface BufferSource {
@@ -166,16 +166,10 @@ export class ClientBuffers {
 
   /** Returns whether a call or message is to be refused, and notes that it is. */
   refuses(call: GatewayCall): boolean {
-    const isOver = this.isOver(call);
+    const { budget } = this.#options;
+    const isOver = this.#total > budget && (this.#holders.get(holderOf(call)) ?? 0) > budget / this.#holders.size;
     if (isOver) this.#report("refused", holderOf(call));
     return isOver;
-  }
-
-  /** Returns whether the budget is exceeded, and the holder of a call has more than its share. */
-  isOver(call: GatewayCall): boolean {
-    const { budget } = this.#options;
-    if (this.#total <= budget) return false;
-    return (this.#holders.get(holderOf(call)) ?? 0) > budget / this.#holders.size;
   }
 
   readonly change = ({ holder }: ClientBuffer, kind: BufferKind, by: number): void => {

@@ -7,7 +7,7 @@ import { Failure } from "../src/platform/errors.ts";
 import type { ServedMethod, ServedService } from "../src/registry.ts";
 import type { GatewayCall } from "./call.ts";
 import { createCallMetrics } from "./call-metrics.ts";
-import { type ClientBuffers, tryAgainAfter } from "./client-buffers.ts";
+import type { ClientBuffers } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
@@ -104,19 +104,19 @@ export function createGate(app: App, services: readonly ServedService[], buffers
   async function refuse(call: GatewayCall, thrown: unknown): Promise<void> {
     if (!metrics.end(call, thrown)) return;
     await refundOwnBuckets(call, parts);
+    showOtherLimiter(call, thrown);
   }
 
-  /** Throws `rate-limited` if the gateway holds too much for the caller. The headers name a bucket of the interface. */
-  function assertRoom(call: GatewayCall): void {
-    if (!buffers.isOver(call)) return;
+  /** A limiter that is none of the interface's four buckets shows `global`, as empty until the client may come again. */
+  function showOtherLimiter(call: GatewayCall, thrown: unknown): void {
+    if (!(thrown instanceof Failure) || thrown.slug !== "rate-limited" || call.shown?.allowed === false) return;
+    const { retryAfter: retryAfterSeconds = 1 } = thrown;
     const { capacity } =
       call.accountId === undefined
         ? parts.addresses.look(call.clientAddress)
         : app.limits.bucket(call.principal, "global");
-    const refused = { bucket: "global", allowed: false, capacity, remaining: 0 };
-    const resetAt = Math.ceil(app.clock.now() / 1_000) + tryAgainAfter;
-    call.show({ ...refused, resetAt, retryAfterSeconds: tryAgainAfter });
-    buffers.assertRoom(call);
+    const resetAt = Math.ceil(app.clock.now() / 1_000) + retryAfterSeconds;
+    call.show({ bucket: "global", allowed: false, capacity, remaining: 0, resetAt, retryAfterSeconds });
   }
 
   function readMessage(served: ServedMethod, request: Message | (() => Message)): Message {
@@ -153,7 +153,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
           call.principal = await app.bearers.lookUpAfresh(call.bearer);
           await admitBy(judgements, call, parts);
         }
-        assertRoom(call);
+        buffers.assertRoom(call);
       } catch (thrown) {
         await refuse(call, thrown);
         throw thrown;

@@ -8,7 +8,7 @@ import { noStore } from "./no-store.ts";
 import { streamLimits } from "./open-streams.ts";
 import { permission } from "./permission.ts";
 import type { MethodOption, Policy, RunPolicy } from "./policy.ts";
-import { rateLimits } from "./rate-limits.ts";
+import { rateLimits, rateLimitsOfRequest } from "./rate-limits.ts";
 import { stepUp } from "./step-up.ts";
 import { validation } from "./validation.ts";
 
@@ -30,6 +30,7 @@ export const policies: readonly Policy[] = [
   permission,
   stepUp,
   validation,
+  rateLimitsOfRequest,
   idempotency,
   audit,
   streamLimits,

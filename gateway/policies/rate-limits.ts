@@ -1,8 +1,9 @@
+import { isFieldSet } from "@bufbuild/protobuf";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { GatewayCall } from "../call.ts";
 import { refuseEmpty } from "./address-bucket.ts";
-import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
+import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policy.ts";
 
 /**
  * Draws one token from each bucket that the method needs; none when one of them is empty, which is `rate-limited`. The
@@ -13,13 +14,32 @@ export const rateLimits: AdmissionPolicy = {
   enforces: ["buckets"],
   concerns: ({ rules }) => !rules.public,
   refuses: () => ["rate-limited"],
-  tells({ rules }) {
-    const buckets = rules.buckets.map((bucket) => `\`${bucket}\``).join(" and ");
-    return buckets && `Draws from the rate-limit bucket ${buckets} besides \`global\`.`;
+  tells({ rules: { buckets, bucketsUnless: field } }) {
+    if (buckets.length === 0) return "";
+    const names = buckets.map((bucket) => `\`${bucket}\``).join(" and ");
+    return `Draws from the rate-limit bucket ${names} besides \`global\`${field && `, unless the request has \`${field}\``}.`;
   },
   admit(call, parts) {
-    const states = change("take", call, parts, ["global", ...call.served.rules.buckets]);
+    const { buckets, bucketsUnless } = call.served.rules;
+    const states = change("take", call, parts, bucketsUnless === "" ? ["global", ...buckets] : ["global"]);
     return states instanceof Promise ? states.then((drawn) => settle(call, drawn)) : settle(call, states);
+  },
+};
+
+/** Draws from the buckets of a method that needs them only for requests without a field, which are read by then. */
+export const rateLimitsOfRequest: RunPolicy = {
+  name: "rate limits of the request",
+  enforces: ["bucketsUnless"],
+  concerns: ({ rules }) => rules.bucketsUnless !== "",
+  refuses: () => ["rate-limited"],
+  async around(call, request, run, parts) {
+    const { method, rules } = call.served;
+    const field = method.input.fields.find(({ name }) => name === rules.bucketsUnless);
+    if (!field) throw new Error(`${method} has no field ${rules.bucketsUnless}`);
+    if (isFieldSet(request, field)) return run();
+    settle(call, await change("take", call, parts, rules.buckets));
+    call.hasDrawn = true;
+    return run();
   },
 };
 
@@ -28,7 +48,7 @@ function settle(call: GatewayCall, states: readonly BucketState[]): void {
   if (!shown) return;
   call.show(shown);
   refuseEmpty(shown, `tier ${call.principal.tier}`);
-  call.hasDrawn = true;
+  call.hasDrawn = call.served.rules.bucketsUnless === "";
 }
 
 /** Milliseconds after which a stream that is held asks again: the smallest bucket has a token every 11 ms. */

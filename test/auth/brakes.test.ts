@@ -46,7 +46,11 @@ test("strangers have 20 tries an hour at an address, known or not, on all doors;
   }
   const stranger = await gateway.call("REST", logIn, right, { from: "192.0.2.9" });
   expect(stranger.slug).toBe("rate-limited");
-  expect(Number(stranger.extensions.retry_after_seconds)).toBeGreaterThan(3_000);
+  const wait = Number(stranger.extensions.retry_after_seconds);
+  expect(wait).toBeGreaterThan(3_000);
+  const shown = ["bucket", "remaining", "reset"].map((name) => stranger.headers.get(`x-ratelimit-${name}`));
+  expect(shown).toEqual(["global", "0", String(Math.ceil(gateway.now() / 1_000) + wait)]);
+  expect(stranger.answer.detail).toMatch(/^too many passwords were tried for this address within an hour/);
   // Another address of the network from which the user has logged in.
   expect((await gateway.call("REST", logIn, right, { from: "203.0.113.99" })).slug).toBe("");
   await gateway.call("REST", requestMagicLink, { email: person.email }, { from: "192.0.2.9" });

@@ -7,9 +7,9 @@ import { isErrorSlug } from "../../src/platform/error-table.ts";
 import type { Contract } from "./contract-image.ts";
 import endpoints from "./endpoints.json" with { type: "json" };
 
-/** The four rate-limit buckets of the interface, and the one method that each but `global` belongs to. */
+/** The four rate-limit buckets of the interface, and the methods that each but `global` belongs to. */
 const expectedBuckets: Readonly<Record<string, readonly string[]>> = {
-  "sessions:create": ["POST /v1/sessions"],
+  "sessions:create": ["POST /v1/sessions", "POST /v1/agent-sessions"],
   "agent_sessions:message": ["POST /v1/agent-sessions/{id}/message"],
   "agent_sessions:input_event": [
     "POST /v1/agent-sessions/{id}/input-event",

@@ -3,7 +3,7 @@ import { errorTable } from "../../src/platform/error-table.ts";
 import type { DoorName } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
-import { restClient } from "../support/rest.ts";
+import { type Answer, restClient } from "../support/rest.ts";
 import { forDoor } from "./walk/methods.ts";
 import { refusals } from "./walk/refusals.ts";
 
@@ -82,3 +82,22 @@ test.each<[string, [string, object?, string?], string, string?]>([
     expect([refused.body.type.split("/").at(-1), refused.body.errors.length]).toEqual([slug, 1]);
   },
 );
+
+test("an agent session that makes a browser draws what a session does, and one on a session draws nothing of that", async () => {
+  const { rest } = await gateway.signUp();
+  const create = (request: object) => rest("/v1/agent-sessions", request);
+  const bucketOf = ({ headers }: Answer) => headers.get("x-ratelimit-bucket");
+  for (let left = 4; left >= 0; left -= 1) {
+    const made = await create({});
+    expect([made.status, bucketOf(made)]).toEqual([201, "sessions:create"]);
+    expect(made.headers.get("x-ratelimit-remaining")).toBe(String(left));
+    // What is refused costs nothing.
+    expect((await create({})).body.type).toMatch(left > 0 ? /concurrency-limit$/ : /rate-limited$/);
+    await rest(`/v1/agent-sessions/${made.body.id}`, undefined, { method: "DELETE" });
+  }
+  const refused = await create({});
+  expect([refused.status, bucketOf(refused)]).toEqual([429, "sessions:create"]);
+  expect((await rest("/v1/sessions", {})).status).toBe(429);
+  const attached = await create({ session_id: "ses_01jd2z5r1v7k9m3q8t4w6x0y2b" });
+  expect([attached.status, bucketOf(attached)]).toEqual([404, "global"]);
+});
