@@ -18,6 +18,7 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { Work } from "../work/work.ts";
 import { toDeliveryMessage, toDeliveryStatus } from "./delivery-message.ts";
 import { queueDeliveries } from "./delivery-queue.ts";
+import { giveUp } from "./delivery-settlement.ts";
 import {
   type DeliveryRow,
   findDelivery,
@@ -95,8 +96,6 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
     const original = await findDelivery(tx, { id, accountId: principal.accountId });
     if (!original) throw fail("not-found", {}, { detail: "no delivery has this id" });
     if (original.is_test) throw conflict("a test is not replayed: send another one");
-    if (original.status === "pending" || original.status === "failed")
-      throw conflict("the delivery is still to be made");
     if (!(await hasEvent(tx, original.event_id))) throw conflict("the event is no longer kept");
     return original;
   }
@@ -104,11 +103,13 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
   async function replay(call: Call, id: string) {
     return call.commit(async (tx) => {
       const original = await findReplayable(tx, call, id);
-      const { endpoint_id: endpointId, event_id } = original;
+      const { endpoint_id: endpointId, event_id, status } = original;
       await lockActive(tx, call, endpointId);
       const at = new Date(clock.now());
       const fresh = replayOf(call, endpointId, at, original);
       await noteReplay(tx, id, at);
+      // The replay takes the place of the attempts that were left.
+      if (status === "pending" || status === "failed") giveUp(tx, [id], "replayed");
       queueDeliveries(work, tx, [fresh]);
       call.audit(tx, { subject: fresh.id, data: { replay_of: id, event_id } });
       const row = await findDelivery(tx, fresh);

@@ -9,14 +9,24 @@ import type { DeliveryStatus, StoredAttempt } from "./tables.ts";
 const attemptStatement: NamedStatement = {
   name: "webhook-attempt",
   text: `update webhook_deliveries
-    set status = $2, attempts = attempts || $3::jsonb, next_attempt_at = $4, delivered_at = $5
-    where id = $1 and status in ('pending', 'failed')`,
+    set attempts = attempts || $3::jsonb, delivered_at = $5,
+      status = case when status = 'dlq' and $2 <> 'delivered' then status else $2 end,
+      next_attempt_at = case when status <> 'dlq' then $4::timestamptz end,
+      reason = case when $2 <> 'delivered' then reason end
+    where id = $1 and (status in ('pending', 'failed') or status = 'dlq' and reason is not null)`,
 };
 
 const giveUpStatement: NamedStatement = {
   name: "webhook-give-up",
   text: `update webhook_deliveries set status = 'dlq', reason = $2, next_attempt_at = null
     where id = any($1) and status in ('pending', 'failed')`,
+};
+
+const giveUpOpenStatement: NamedStatement = {
+  name: "webhook-give-up-open",
+  text: `update webhook_deliveries set status = 'dlq', reason = $2, next_attempt_at = null where id in (
+      select id from webhook_deliveries where endpoint_id = $1 and status in ('pending', 'failed') order by id limit $3
+    )`,
 };
 
 const successStatement: NamedStatement = {
@@ -47,7 +57,7 @@ export interface NotedAttempt {
   readonly next?: Date | undefined;
 }
 
-/** Notes an attempt, at the latest with the commit. A delivery that was given up meanwhile stays so. */
+/** Notes an attempt, at the latest with the commit. A delivery that was given up meanwhile stays so, unless it has arrived. */
 export function noteAttempt(tx: Tx, id: string, { attempt, status, at, next }: NotedAttempt): void {
   const deliveredAt = status === "delivered" ? at : null;
   tx.sendNamed(attemptStatement, [id, status, JSON.stringify([attempt]), next ?? null, deliveredAt]);
@@ -56,6 +66,14 @@ export function noteAttempt(tx: Tx, id: string, { attempt, status, at, next }: N
 /** Notes that no further attempt is made at some deliveries, and why. */
 export function giveUp(tx: Tx, ids: readonly string[], reason: string): void {
   tx.sendNamed(giveUpStatement, [ids, reason]);
+}
+
+/** Deliveries that are given up with the change of an endpoint. */
+const mostGivenUp = 1_000;
+
+/** Notes the same of those that are still to be sent to an endpoint, which is locked: the first ones. */
+export function giveUpOpen(tx: Tx, endpointId: string, reason: string): void {
+  tx.sendNamed(giveUpOpenStatement, [endpointId, reason, mostGivenUp]);
 }
 
 /** Notes that an endpoint was reached: it is not failing. */

@@ -20,6 +20,7 @@ import type { ServiceImplementation } from "../registry.ts";
 import type { Work } from "../work/work.ts";
 import { endDeliveries } from "./closing.ts";
 import { createDeliveryMethods } from "./delivery-methods.ts";
+import { giveUpOpen } from "./delivery-settlement.ts";
 import { readChanges, readEvents } from "./endpoint-fields.ts";
 import { toEndpointMessage } from "./endpoint-message.ts";
 import { graceMs, newSecret, prefixOf, sealSecret } from "./endpoint-secrets.ts";
@@ -106,9 +107,14 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
       const now = new Date(clock.now());
       const soundAgain = changes.active && { consecutive_failures: 0, failing_since: null };
       const row = await updateEndpoint(tx, id, { ...changes, ...soundAgain, updated_at: now });
-      if (before.active && !row.active) endDeliveries(work, tx, id);
+      const isClosed = before.active && !row.active;
+      if (isClosed) {
+        giveUpOpen(tx, id, "endpoint_inactive");
+        endDeliveries(work, tx, id);
+      }
       call.audit(tx, { subject: id, data: { changed: Object.keys(changes) } });
-      return toEndpointMessage(row, now.getTime());
+      // Its deliveries were counted before they ended.
+      return toEndpointMessage(isClosed ? await lockOwn(tx, call, id) : row, now.getTime());
     });
   }
 

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { writeEnvelope } from "../../src/webhooks/envelope.ts";
 import { clockAt } from "../support/clock-at.ts";
@@ -161,13 +162,50 @@ describe("a replay", () => {
     expect(data).toMatchObject([{ subject_id: body.id, details: { replay_of: first.id, event_id: first.event_id } }]);
   });
 
-  test("is refused while another attempt follows, and of an endpoint that is not active", async () => {
+  test("of one that is to be tried again takes its place, without a wait", async () => {
+    endpoints.answer = () => 500;
+    await causeEvent(rest);
+    const failing = await newest("failed");
+    endpoints.answer = () => 200;
+    const { status, body } = await replay(failing.id);
+    expect([status, body]).toMatchObject([202, { status: "pending", replay_of: failing.id }]);
+    expect((await newest("delivered")).id).toBe(body.id);
+    const given = { status: "dlq", reason: "replayed", next_attempt_at: null, attempts: failing.attempts };
+    expect((await log("status=dlq"))[0]).toMatchObject({ id: failing.id, ...given });
+    // Nothing of it is left for a minute later, and it is not replayed a second time with the others.
+    now += 90_000;
+    expect((await replayFailed(0)).body).toEqual({ count: 0 });
+    expect(outcome(await sendTest())).toBe(202);
+    await newest("delivered");
+    expect(
+      endpoints
+        .at(path)
+        .map(({ eventId }) => eventId)
+        .slice(0, -1),
+    ).toEqual(Array(2).fill(failing.event_id));
+  });
+
+  test("of one that waits sends it now", async () => {
+    const held: ServerResponse[] = [];
+    endpoints.answer = (_, response) => {
+      if (held.push(response) > 1) return 200;
+      return undefined;
+    };
+    await causeEvent(rest);
+    const waiting = await newest("pending");
+    await expect.poll(() => held.length, patiently).toBe(1);
+    const { body } = await replay(waiting.id);
+    expect((await newest("delivered")).id).toBe(body.id);
+    held[0]?.writeHead(204).end();
+  });
+
+  test("is refused of an endpoint that is not active", async () => {
     endpoints.answer = () => 500;
     await causeEvent(rest);
     const { id: failing } = await newest("failed");
-    expect(outcome(await replay(failing))).toBe("conflict");
-    await change({ active: false });
-    await newest("dlq");
+    // Its answer counts what it has ended.
+    expect((await change({ active: false })).body.delivery_counts).toMatchObject({ failed: 0, dlq: 1 });
+    expect(await newest("dlq")).toMatchObject({ id: failing });
     expect(outcome(await replay(failing))).toBe("conflict");
   });
 
