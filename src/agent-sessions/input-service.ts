@@ -69,8 +69,8 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     const { id, event, events: several, clientId: said, controlEpoch } = request;
     const clientId = clientIdOf(call, said);
     const input = { clientId, events: event ? [event] : several, ...epochOf(controlEpoch) };
-    const { accepted, dropped } = await send(call, id, input);
-    return create(SendInputResponseSchema, { accepted, dropped });
+    const { accepted, dropped, reason } = await send(call, id, input);
+    return create(SendInputResponseSchema, { accepted, dropped, reason });
   }
 
   /** Tells who steers: at once, and at each change until the stream ends. */

@@ -76,17 +76,18 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
   async function updatePreferences(call: Call, request: UpdateEmailPreferencesRequest) {
     const user = await userOf(call.principal);
     const at = new Date(clock.now());
-    const preferences = {
-      product_updates: request.productUpdates,
-      usage_alerts: request.usageAlerts,
-      webhook_failures: request.webhookFailures,
-      team_activity: request.teamActivity,
-    };
-    await db.transaction(async (tx) => {
+    return db.transaction(async (tx) => {
+      const before = await readPreferences(tx, user.id);
+      const preferences = {
+        product_updates: request.productUpdates ?? before.product_updates,
+        usage_alerts: request.usageAlerts ?? before.usage_alerts,
+        webhook_failures: request.webhookFailures ?? before.webhook_failures,
+        team_activity: request.teamActivity ?? before.team_activity,
+      };
       await keepPreferences(tx, user.id, preferences, at);
       call.audit(tx, { subject: user.id, data: preferences });
+      return toPreferencesMessage(user, { ...preferences, updated_at: at });
     });
-    return toPreferencesMessage(user, { ...preferences, updated_at: at });
   }
 
   return {

@@ -180,15 +180,21 @@ test("should take input in order from the holder, and drop that of everybody els
     { kind: "pointer_down", x: 200, y: 150 },
     { kind: "pointer_up", x: 200, y: 150 },
   ];
-  expect((await input("ben", click, other)).body).toEqual({ accepted: 0, dropped: 3 });
+  expect((await input("ben", click, other)).body).toEqual({ accepted: 0, dropped: 3, reason: "no_control" });
   const stale = { client_id: "anna", control_epoch: again.control_epoch - 1, events: click };
-  expect((await one.rest(`${agent}/input-event`, stale)).body).toEqual({ accepted: 0, dropped: 3 });
+  expect((await one.rest(`${agent}/input-event`, stale)).body).toEqual({
+    ...{ accepted: 0, dropped: 3, reason: "stale_control" },
+  });
+  const resize = [{ kind: "viewport", width: 800, height: 600 }, ...press("b")];
+  expect((await input("anna", resize)).body).toEqual({ accepted: 2, dropped: 1, reason: "viewport_fixed" });
+  await eventually(() => site.told.at(-1)).toBe("keyup b 0 0");
+  site.told.length = 0;
   const answer = await input("anna", [...click, ...press("a")], other);
   expect([answer.status, answer.body]).toEqual([202, { accepted: 5, dropped: 0 }]);
   await hearAll("anna");
   expect(site.told.slice(0, 4)).toEqual(["mousedown 0 200 150", "mouseup 0 200 150", "keydown a 0 0", "keyup a 0 0"]);
   await giveBack("anna");
-  expect((await input("anna", press("c"))).body).toEqual({ accepted: 0, dropped: 2 });
+  expect((await input("anna", press("c"))).body).toEqual({ accepted: 0, dropped: 2, reason: "no_control" });
 });
 
 test("should release what is held at the handback", async () => {

@@ -51,7 +51,7 @@ describe.each(doors)("over %s", (door) => {
     expect(Object.fromEntries(used)).toMatchObject({ session_minutes: 60, profiles: 1, concurrent_sessions: 1 });
   });
 
-  test("a name is changed, and preferences are replaced as a whole", async () => {
+  test("a name is changed, and of preferences those that are given", async () => {
     const { accessToken: token, accountId } = await gateway.signUp({ name: "Grace", accountName: "Compilers" });
     const names = { name: "Grace H.", account_name: "Cobol" };
     const request = door === "REST" ? names : { ...names, update_mask: "name,accountName" };
@@ -61,7 +61,14 @@ describe.each(doors)("over %s", (door) => {
     expect(kept.answer).toMatchObject({ product_updates: true, updated_at: expect.any(String) });
     const { answer: read } = await gateway.call(door, getEmailPreferences, {}, { token });
     expect(read).toEqual(kept.answer);
-    expect(read.usage_alerts ?? false).toBe(false);
+    expect(read).toMatchObject({ usage_alerts: true, webhook_failures: true, team_activity: true });
+    await gateway.call(door, updateEmailPreferences, { usage_alerts: false }, { token });
+    const { answer: changed } = await gateway.call(door, getEmailPreferences, {}, { token });
+    expect([changed.product_updates, changed.usage_alerts ?? false, changed.team_activity]).toEqual([
+      true,
+      false,
+      true,
+    ]);
   });
 });
 
@@ -120,7 +127,7 @@ test("mails follow the preferences, but those on security come all the same", as
   expect(await nextSubject()).toBe("Somebody joined your team");
   await get(leave, token);
   expect(await nextSubject()).toBe("Somebody left your team");
-  await get(updateEmailPreferences, owner.accessToken, {});
+  await get(updateEmailPreferences, owner.accessToken, { team_activity: false });
   await join(owner);
   await get(AuthService.method.requestMagicLink, undefined, { email: owner.email });
   expect(await nextSubject()).toBe("Your link to log in");
@@ -129,7 +136,7 @@ test("mails follow the preferences, but those on security come all the same", as
 test("owners and admins are told by mail of a quota that is used up, as far as they want to know", async () => {
   const owner = await gateway.signUp({ accountName: "Engines" });
   const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
-  await get(updateEmailPreferences, admin.accessToken, {});
+  await get(updateEmailPreferences, admin.accessToken, { usage_alerts: false });
   const arrangements = createArrangements({ clock: clockAt(gateway.now), bus: gateway.app.bus });
   const override = { limit: "session_minutes", value: 0, expiresAt: new Date(gateway.now() + 60_000).toISOString() };
   await gateway.app.db.transaction((tx) => arrangements.override(tx, owner.accountId, override));

@@ -8,7 +8,7 @@ import {
   type InputProgress,
   InputProgressSchema,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { InputEvent } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
+import { InputDropReason, type InputEvent } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
@@ -57,8 +57,8 @@ export class InputIntake {
   /** Takes what there is room for, and says how much. */
   take({ context, clientId, controlEpoch, events }: InputCommand): InputAnswer {
     this.#options.control.learn(context);
-    const { accepted } = this.#push(clientId, controlEpoch, events);
-    return create(InputAnswerSchema, { accepted, dropped: events.length - accepted });
+    const { accepted, reason } = this.#push(clientId, controlEpoch, events);
+    return create(InputAnswerSchema, { accepted, dropped: events.length - accepted, reason });
   }
 
   /** Takes a stream, no faster than there is room, and says how far it has come. A part that was taken before is not taken again. */
@@ -117,9 +117,14 @@ export class InputIntake {
   /** Events that are neither accepted nor dropped are those that there is no room for. */
   #push(clientId: string, epoch: bigint | undefined, events: readonly InputEvent[]) {
     const { control, lane, onInput } = this.#options;
-    if (!control.isHeldBy(clientId, epoch)) return { accepted: 0, dropped: events.length };
+    if (!control.isHeldBy(clientId, epoch)) {
+      const reason = control.isHeldBy(clientId) ? InputDropReason.STALE_CONTROL : InputDropReason.NO_CONTROL;
+      return { accepted: 0, dropped: events.length, reason };
+    }
     onInput();
-    return lane.push(events);
+    const pushed = lane.push(events);
+    // The lane drops what no page can do.
+    return { ...pushed, reason: pushed.dropped > 0 ? InputDropReason.VIEWPORT_FIXED : InputDropReason.UNSPECIFIED };
   }
 
   #progressOf(streamId: string): Progress {
