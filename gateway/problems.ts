@@ -39,7 +39,7 @@ export class Problems {
         ...(failure.retryAfter !== undefined && { "retry-after": String(failure.retryAfter) }),
         ...(errorTable[failure.slug].status === 401 && { "www-authenticate": schemeFor(failure) }),
       },
-      body: JSON.stringify(this.document(failure, requestId)),
+      body: `${JSON.stringify(this.document(failure, requestId))}\n`,
     };
   }
 }

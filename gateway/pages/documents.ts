@@ -16,5 +16,5 @@ export async function makeDocuments(services: readonly ServedService[], config: 
   const { publicUrl, errorsBase } = config;
   const { version } = packageJson;
   const document = buildOpenApi(services, { publicUrl, errorsBase, version, comments: await loadComments() });
-  return { openApiJson: JSON.stringify(document), docsHtml: renderDocs(document) };
+  return { openApiJson: `${JSON.stringify(document)}\n`, docsHtml: renderDocs(document) };
 }

@@ -9,7 +9,7 @@ export interface StreamedBody {
   readonly body: Readable;
 }
 
-const closing = '"}';
+const closing = '"}\n';
 
 /** A message of a `streamed_by` method. */
 type Part = Message & { readonly header?: Message & { readonly bytes: bigint }; readonly data: Uint8Array };

@@ -230,8 +230,10 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
       reply
         .code(call.isCreated ? served.rules.createdStatus || status : status)
         .type("application/json; charset=utf-8")
-        // As bytes: for a text that a client does not read at once, Node holds three bytes a character.
-        .send(Buffer.from(JSON.stringify(write(message))))
+        // The newline ends the line of a terminal. As bytes: for a text that a client does not read at once, Node holds
+        // three bytes a character.
+        .send(Buffer.from(`${JSON.stringify(write(message))}
+`))
     );
   };
 }

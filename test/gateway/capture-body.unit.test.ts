@@ -29,6 +29,7 @@ test.each([
   const text = Buffer.concat(sent);
   expect(sent).toHaveLength(pieces);
   expect(text).toHaveLength(contentLength);
+  expect(text.at(-1)).toBe(0x0a);
   expect(JSON.parse(text.toString())).toMatchObject({
     kind: "pdf",
     bytes: file.length,

@@ -321,7 +321,7 @@ describe("other protocols that a client offers", () => {
   test("curl --http2 is, too", async () => {
     const common = ["-sS", "--http2", "-H", `Authorization: Bearer ${gateway.key}`, "-w", "%{http_code}"];
     const { stdout } = await run("curl", [...common, "-T", import.meta.filename, `${gateway.url}/v1/things/t/files/a`]);
-    expect(stdout).toMatch(/"name":"a".*201$/);
+    expect(stdout).toMatch(/"name":"a".*\n201$/);
   });
 });
 

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { errorTable } from "../../src/platform/error-table.ts";
 import type { DoorName } from "../support/door-calls.ts";
@@ -100,4 +103,19 @@ test("an agent session that makes a browser draws what a session does, and one o
   expect((await rest("/v1/sessions", {})).status).toBe(429);
   const attached = await create({ session_id: "ses_01jd2z5r1v7k9m3q8t4w6x0y2b" });
   expect([attached.status, bucketOf(attached)]).toEqual([404, "global"]);
+});
+
+test.each([
+  ["an answer", "/v1/sessions", {}],
+  ["a problem", "/v1/nothing", {}],
+  ["a problem of the front", "/v1/sessions", { expect: "nothing" }],
+  ["the OpenAPI document", "/v1/openapi.json", {}],
+])("%s ends with one newline, which its length counts", async (_, path, more) => {
+  const headers = { authorization: `Bearer ${gateway.app.developerKey}`, "accept-encoding": "identity", ...more };
+  const request = get(`${gateway.url}${path}`, { headers });
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  const body = await text(response);
+  expect(body).toMatch(/[^\n]\n$/);
+  if (response.headers["content-length"] !== undefined)
+    expect(Number(response.headers["content-length"])).toBe(Buffer.byteLength(body));
 });
