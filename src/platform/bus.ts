@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import { sleep } from "./bounded-wait.ts";
 
 /** What is told to every gateway. The bus only wakes and evicts: whoever misses a message finds the truth in PostgreSQL. */
 export interface BusMessages {
@@ -30,6 +31,13 @@ export interface Bus {
   publish<C extends BusChannel>(channel: C, message: BusMessages[C]): void;
   /** Calls the listener with every message until the returned function is called. */
   subscribe<C extends BusChannel>(channel: C, listener: (message: BusMessages[C]) => void): () => void;
+}
+
+/** Resolves with the next message of a channel, after so many milliseconds, or when the signal aborts. */
+export function nextMessage(bus: Bus, channel: BusChannel, ms: number, signal: AbortSignal): Promise<void> {
+  const woken = new AbortController();
+  const unsubscribe = bus.subscribe(channel, () => woken.abort());
+  return sleep(ms, AbortSignal.any([woken.signal, signal])).finally(unsubscribe);
 }
 
 /** The bus of a lone gateway. */

@@ -10,6 +10,8 @@ import {
   type UpdateProfileRequest,
 } from "../gen/pilothouse/v1/profile_pb.ts";
 import type { Limits } from "../limits/limits.ts";
+import { type Bus, nextMessage } from "../platform/bus.ts";
+import type { Config } from "../platform/config.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
@@ -32,7 +34,12 @@ import { findHolder } from "./use-store.ts";
 export interface ProfileServiceParts {
   readonly db: Database;
   readonly limits: Limits;
+  readonly bus: Bus;
+  readonly config: Pick<Config, "queueMs">;
 }
+
+/** Milliseconds after which a save that nobody has told of is seen. */
+const lookEvery = 100;
 
 const defaultPage = 20;
 
@@ -53,6 +60,8 @@ function readChanges({ updateMask, name, description, labels }: UpdateProfileReq
 export function createProfileService({
   db,
   limits,
+  bus,
+  config,
 }: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
   function createProfile(call: Call, { name, description, labels }: CreateProfileRequest) {
     const { accountId } = call.principal;
@@ -76,18 +85,32 @@ export function createProfileService({
     return create(ListProfilesResponseSchema, { data: rows.map(toProfileMessage), ...position });
   }
 
-  async function destroy(call: Call, id: string): Promise<void> {
-    await db.transaction(async (tx) => {
+  /** Deletes a profile; returns the holder instead if there is one. */
+  async function tryDestroy(call: Call, id: string): ReturnType<typeof findHolder> {
+    return db.transaction(async (tx) => {
       const row = await lockProfile(tx, id, call.principal.accountId);
       if (!row) throw noProfile();
       const holder = await findHolder(tx, id);
-      if (holder) {
-        const detail = `the session ${holder.session_id} uses the profile, or still saves it`;
-        throw fail("conflict", { active_session_id: holder.session_id }, { detail });
-      }
+      if (holder) return holder;
       await deleteProfile(tx, id);
       call.audit(tx, { subject: id, data: { name: row.name } });
+      return undefined;
     });
+  }
+
+  /** Deletes a profile. It waits for the save of a session that has ended as long as a create does. */
+  async function destroy(call: Call, id: string): Promise<void> {
+    const deadline = performance.now() + config.queueMs;
+    for (;;) {
+      const holder = await tryDestroy(call, id);
+      if (!holder) return;
+      const isOver = performance.now() >= deadline || call.signal.aborted;
+      if (holder.held_until === null || isOver) {
+        const detail = `the session ${holder.session_id} uses the profile, or still saves it: end the session, and try again`;
+        throw fail("conflict", { active_session_id: holder.session_id }, { detail });
+      }
+      await nextMessage(bus, "capacity", lookEvery, call.signal);
+    }
   }
 
   return {

@@ -6,7 +6,7 @@ import { findWorker, type WorkerAddress } from "../fleet/store.ts";
 import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../limits/limits.ts";
-import { sleep } from "../platform/bounded-wait.ts";
+import { nextMessage } from "../platform/bus.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
@@ -134,13 +134,6 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  /** Resolves when a slot may have become free. */
-  function nextChance(signal: AbortSignal): Promise<void> {
-    const woken = new AbortController();
-    const unsubscribe = bus.subscribe("capacity", () => woken.abort());
-    return sleep(times.look, AbortSignal.any([woken.signal, signal])).finally(unsubscribe);
-  }
-
   async function waitForPlace(order: LaunchOrder, id: string): Promise<Placed> {
     const deadline = performance.now() + parts.queueMs;
     for (;;) {
@@ -151,7 +144,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       }
       // Nothing has been made yet, so a client that has gone away need not be served.
       if (order.caller.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
-      if (attempt !== "raced") await nextChance(order.caller.signal);
+      if (attempt !== "raced") await nextMessage(bus, "capacity", times.look, order.caller.signal);
     }
   }
 
