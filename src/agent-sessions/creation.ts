@@ -3,7 +3,8 @@ import type { Call } from "../call.ts";
 import type { Controls } from "../control/control.ts";
 import type { AgentSession, CreateAgentSessionRequest } from "../gen/pilothouse/v1/agent_session_pb.ts";
 import type { Recipe } from "../gen/pilothouse/v1/recipe_pb.ts";
-import { CreateSessionRequestSchema } from "../gen/pilothouse/v1/session_pb.ts";
+import { CreateSessionRequestSchema, OnChallenge } from "../gen/pilothouse/v1/session_pb.ts";
+import { defaultDevice } from "../platform/browsers/archetypes.ts";
 import type { Bus } from "../platform/bus.ts";
 import { Failure, fail, failFaults, failFields } from "../platform/errors.ts";
 import { bothAllow, domainFaults } from "../platform/outgoing/domain-list.ts";
@@ -11,6 +12,7 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { planRecipe } from "../recipes/plan.ts";
 import type { SessionMaker } from "../sessions/session-caller.ts";
+import { defaultIdleTimeoutSeconds } from "../sessions/session-plan.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { toAgentSessionMessage, toStoredLimits, toStoredMode } from "./agent-session-message.ts";
 import { type AgentSessionRow, insertAgentSession, type NewAgentSession } from "./store.ts";
@@ -43,6 +45,9 @@ const browserFields = {
   ...{ idleTimeoutSeconds: "idle_timeout_seconds", locale: "locale", timezone: "timezone", viewport: "viewport" },
 } as const satisfies Partial<Record<keyof CreateAgentSessionRequest, string>>;
 
+/** Generated clients send the documented defaults. */
+const defaults = { archetype: defaultDevice.archetype, idleTimeoutSeconds: defaultIdleTimeoutSeconds };
+
 /** Refuses what is no host's, and so would allow nothing. */
 function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
   const faults = domainFaults(allowedDomains);
@@ -57,10 +62,13 @@ function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecip
 }
 
 function assertNoBrowser(request: CreateAgentSessionRequest): void {
-  const chosen = Object.entries(browserFields).filter(([key]) => Reflect.get(request, key) !== undefined);
+  const chosen = Object.entries(browserFields).filter(([key]) => {
+    const value: unknown = Reflect.get(request, key);
+    return value !== undefined && value !== Reflect.get(defaults, key);
+  });
   const faults = Object.fromEntries(chosen.map(([, name]) => [name, "makes a browser: leave it out with session_id"]));
   if (request.allowedDomains.length > 0) faults.allowed_domains = "is of the browser: leave it out with session_id";
-  if (request.onChallenge) faults.on_challenge = "makes a browser: leave it out with session_id";
+  if (request.onChallenge > OnChallenge.PAUSE) faults.on_challenge = "makes a browser: leave it out with session_id";
   if (Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
 }
 

@@ -28,7 +28,7 @@ export interface SessionPlan {
 }
 
 const defaultRuntime = "headless-shell";
-const defaultIdleTimeoutSeconds = 300;
+export const defaultIdleTimeoutSeconds = 300;
 
 type Faults = Record<string, string>;
 

@@ -267,6 +267,16 @@ test("allowed domains are hosts, of a browser that is made for them", async () =
   expect(attached.body.errors).toMatchObject([{ field: "allowed_domains" }]);
 });
 
+test("an agent session on a running session takes the defaults of a new browser, and nothing else of one", async () => {
+  const defaults = { archetype: "desktop-chrome", idle_timeout_seconds: 300, on_challenge: "pause" };
+  const create = (body: object) => scene.rest("/v1/agent-sessions", { session_id: "ses_1", ...body });
+  expect(slugOf(await create(defaults))).toBe("not-found");
+  const { body } = await create({ archetype: "pixel-7", idle_timeout_seconds: 301, on_challenge: "report" });
+  expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(
+    expect.arrayContaining(["archetype", "idle_timeout_seconds", "on_challenge"]),
+  );
+});
+
 test.each([
   ["anthropic", '"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9j/'],
   ["openai", '"type":"input_image","image_url":"data:image/jpeg;base64,/9j/'],

@@ -187,7 +187,7 @@ export function fieldTests(scene: GetScene): void {
         kind: "screenshot",
         frame: ["a"],
         quality: 9,
-        paper: "a4",
+        paper: "a3",
         landscape: true,
         print_background: true,
       }),
@@ -207,6 +207,17 @@ export function fieldTests(scene: GetScene): void {
     expect(await faultsOf({ kind: "screenshot", full_page: true, selector: "a" })).toEqual([
       "full_page: applies only to a screenshot without selector",
     ]);
+  });
+
+  test.each([
+    ["capture", { kind: "pdf", quality: 80, paper: "a4", scale: "device", timeout_ms: 60_000 }],
+    ["capture", { kind: "dom_snapshot", quality: 80, paper: "a4", scale: "device" }],
+    ["capture", { kind: "screenshot", format: "png", quality: 80, paper: "a4" }],
+    ["interact", { action: { kind: "type", text: "x", insert: true, delay_ms: 0 } }],
+  ])("%s takes an option that does not apply if it has its default value", async (path, body) => {
+    const { service, sessionId } = scene();
+    const answer = await send(service, { path: `/v1/sessions/${sessionId}/${path}`, body });
+    expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
   });
 
   test("of 5,000 faults the first 50 are listed", async () => {
