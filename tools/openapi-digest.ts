@@ -116,7 +116,7 @@ function nameOf(reference: string): string {
 
 /** A type as TypeScript would have it, with its bounds. A keyword without notation of its own stands there as it is. */
 function typeOf(schema: Schema): string {
-  const { description: _, default: standard, ...rest } = schema;
+  const { description: _, "x-default": ofBody, default: standard = ofBody, ...rest } = schema;
   const text = shapeOf(rest);
   return standard === undefined ? text : `${text} = ${JSON.stringify(standard)}`;
 }

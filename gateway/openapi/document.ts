@@ -2,6 +2,7 @@ import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { subscribableEvents } from "../../src/events/subscribable-events.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, subscribable } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { TestPingEventSchema } from "../../src/gen/pilothouse/v1/webhook_pb.ts";
 import type { ServedService } from "../../src/registry.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample } from "./examples.ts";
@@ -43,7 +44,7 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
     .filter((desc) => !getOption(desc, subscribable));
   const context = { comments, schemas, problems, payloads: [...subscribableEvents, ...streamed] };
   const paths = describePaths(services, context);
-  const webhooks = describeEvents(subscribableEvents, context, deliveryHeaders);
+  const webhooks = describeEvents([...subscribableEvents, TestPingEventSchema], context, deliveryHeaders);
   const streamEvents = describeEvents(streamed, context);
   const websockets = describeWebSockets(services, context);
   return {
@@ -56,6 +57,7 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
     },
     servers: [{ url: publicUrl }],
     tags: services.map(({ service }) => ({ name: tagOf(service), description: comments(service.typeName) })),
+    security: [{ bearer: [] }],
     paths,
     webhooks,
     "x-stream-events": streamEvents,
@@ -120,6 +122,7 @@ function describeEvent(payload: DescMessage, { comments, schemas }: OperationCon
     operationId: `on${type.split(/[._]/).map(pascalCase).join("")}`,
     tags: ["Events"],
     summary: type,
+    security: [],
     description: description.slice(0, 1).toUpperCase() + description.slice(1),
     requestBody: {
       required: true,

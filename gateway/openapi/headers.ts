@@ -66,6 +66,18 @@ export const headerParameters = {
     description: "Starts after this event. Browsers send it by themselves when they reconnect.",
     schema: { type: "string", maxLength: 64 },
   },
+  ByokLlmApiKey: {
+    name: "X-BYOK-LLM-API-Key",
+    in: "header",
+    description: "An API key of the LLM provider, for this turn alone. It is not kept.",
+    schema: { type: "string" },
+  },
+  ViewerKey: {
+    name: "X-Viewer-Key",
+    in: "header",
+    description: "`viewer_key` of the viewer's `hello`.",
+    schema: { type: "string" },
+  },
 } as const satisfies Record<string, Parameter>;
 
 const deliveryHeader = (name: string, description: string, schema: Schema, example: string | number): Parameter => ({
@@ -113,6 +125,13 @@ export const deliveryHeaders: readonly Parameter[] = [
 /** Refers to a header parameter. */
 export function referToParameter(name: keyof typeof headerParameters): Reference {
   return { $ref: `#/components/parameters/${name}` };
+}
+
+/** Refers to the parameter of a header that a method has in its option `headers`. */
+export function referToParameterNamed(header: string): Reference {
+  const component = Object.entries<Parameter>(headerParameters).find(([, { name }]) => name === header)?.[0];
+  if (component === undefined) throw new Error(`the header ${header} has no description`);
+  return { $ref: `#/components/parameters/${component}` };
 }
 
 /** Refers to a response header. */

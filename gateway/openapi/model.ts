@@ -35,6 +35,8 @@ export interface Schema {
   readonly discriminator?: { readonly propertyName: string; readonly mapping: Readonly<Record<string, string>> };
   /** The shape of each event's `data` in a text/event-stream; OpenAPI 3.1 has no keyword of its own for it. */
   readonly "x-event-data"?: Schema;
+  /** The default of a field of a body. Generators of typed clients make a field with `default` required, or send it. */
+  readonly "x-default"?: Json;
 }
 
 /** A reference to a component. */
@@ -135,6 +137,7 @@ export interface OpenApiDocument {
   };
   readonly servers: readonly { readonly url: string }[];
   readonly tags: readonly Tag[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly webhooks?: Readonly<Record<string, PathItem>>;
   /** Events that are shown in event streams and delivered to nobody, in the form of webhooks. */

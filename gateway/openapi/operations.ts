@@ -8,7 +8,7 @@ import { policiesOf } from "../policies/index.ts";
 import { parseTemplate } from "../rest/template.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample, kindExamples, pathExample, requestExample, requestMember, responseExample } from "./examples.ts";
-import { commonHeaders, referToHeader, referToParameter } from "./headers.ts";
+import { commonHeaders, referToHeader, referToParameter, referToParameterNamed } from "./headers.ts";
 import type {
   Introduction,
   MediaType,
@@ -47,7 +47,7 @@ export function describeOperation(served: ServedMethod, route: HttpRoute, contex
       ...headerParametersOf(served, route),
     ],
     ...(route.hasBody && { requestBody: requestBody(served, inPath, context) }),
-    ...(route.rawBody && { requestBody: { required: true, content: { "*/*": {} } } }),
+    ...(route.rawBody && { requestBody: { required: true, content: rawContent(served) } }),
     responses: {
       ...success(served, context),
       ...context.problems.refer(problemsOf(served)),
@@ -139,6 +139,7 @@ function headerParametersOf(served: ServedMethod, route: HttpRoute): Reference[]
     ...(served.keepsAnswers ? [referToParameter("IdempotencyKey")] : []),
     ...(keepsCommands ? [referToParameter("CommandKey")] : []),
     ...(served.resumesAfter ? [referToParameter("LastEventId")] : []),
+    ...served.rules.headers.map(referToParameterNamed),
     referToParameter("RequestId"),
     referToParameter("RequestTimeout"),
   ];
@@ -170,7 +171,7 @@ function success(served: ServedMethod, context: OperationContext): Record<string
   if (status === 204) return { 204: { description: "Done. There is no body.", headers } };
   const description = context.comments(method.output.typeName);
   if (method.output.typeName === "google.api.HttpBody") {
-    return { [status]: { description: "The file itself.", headers, content: { "*/*": {} } } };
+    return { [status]: { description: "The file itself.", headers, content: rawContent(served) } };
   }
   const content: Record<string, MediaType> =
     kind === "server_streaming"
@@ -183,6 +184,17 @@ function success(served: ServedMethod, context: OperationContext): Record<string
         };
   const answer = { description, headers, content };
   return { [status]: answer, ...(rules.createdStatus > 0 && { [rules.createdStatus]: answer }) };
+}
+
+/** The representations of a raw body. */
+function rawContent({ rules: { mediaTypes } }: ServedMethod): Record<string, MediaType> {
+  const types = mediaTypes.length > 0 ? mediaTypes : ["application/octet-stream"];
+  return Object.fromEntries(types.map((type) => [type, { schema: rawSchema(type) }]));
+}
+
+function rawSchema(type: string): Schema {
+  if (type === "application/json") return { type: "object" };
+  return { type: "string", ...(!type.startsWith("text/") && { format: "binary" }) };
 }
 
 /** Server-Sent Events: `id` and `event` are the fields `id` and `type` of the message, `data` is its JSON. */

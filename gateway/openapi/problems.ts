@@ -9,7 +9,7 @@ import {
 import type { ServedMethod } from "../../src/registry.ts";
 import { policiesOf } from "../policies/index.ts";
 import { commonHeaders, referToHeader } from "./headers.ts";
-import type { MediaType, Reference, Response, Schema } from "./model.ts";
+import type { Json, MediaType, Reference, Response, Schema } from "./model.ts";
 import { pascalCase } from "./names.ts";
 import type { SchemaCatalogue } from "./schema.ts";
 
@@ -99,14 +99,26 @@ export class ProblemCatalogue {
     });
   }
 
-  #example(slug: ErrorSlug): Readonly<Record<string, string | number>> {
+  #example(slug: ErrorSlug): Readonly<Record<string, Json>> {
     const { status, title } = errorTable[slug];
-    return { type: this.#typeOf(slug), title, status, instance: "req_01jd2z5r1v7k9m3q8t4w6x0y2b" };
+    const extensions = Object.entries(extensionsOf(slug)).filter(([, { optional }]) => !optional);
+    return {
+      type: this.#typeOf(slug),
+      title,
+      status,
+      instance: "req_01jd2z5r1v7k9m3q8t4w6x0y2b",
+      ...Object.fromEntries(extensions.map(([name, extension]) => [name, extensionExample(extension)])),
+    };
   }
 
   #typeOf(slug: ErrorSlug): string {
     return `${this.#errorsBase}/${slug}`;
   }
+}
+
+function extensionExample({ type, format, values: [first] = [] }: Extension): Json {
+  if (first !== undefined) return first;
+  return type === "string" ? (format ? "2026-01-31T12:00:00.000Z" : "text") : type === "integer" ? 1 : true;
 }
 
 function extensionSchema({ type, format, values, about }: Extension): Schema {

@@ -66,8 +66,8 @@ export class SchemaCatalogue {
 
   /** The schema of a field that a path or a query says, without its description. */
   parameter(field: DescField): Schema {
-    const { description: _, ...schema } = this.#member(field, "request", false);
-    return schema;
+    const { description: _, "x-default": standard, ...schema } = this.#member(field, "request", false);
+    return { ...schema, ...(standard !== undefined && { default: standard }) };
   }
 
   /** What a message's comment and its own rules say of it. */
@@ -120,7 +120,7 @@ export class SchemaCatalogue {
     return {
       description,
       ...(isNullable ? orNull(value) : value),
-      ...(text !== "" && { default: readOption(member, text) }),
+      ...(text !== "" && { "x-default": readOption(member, text) }),
     };
   }
 
@@ -206,8 +206,12 @@ function problemSchema(whole: Schema): Schema {
   };
 }
 
-function nameOf({ name }: DescMessage, direction: Direction): string {
-  return direction === "request" && !name.endsWith("Request") ? `${name}Input` : name;
+/** Generators make types of their own called `<operationId>Response`: no schema has such a name. */
+function nameOf({ name, field }: DescMessage, direction: Direction): string {
+  if (direction === "request") return name.endsWith("Request") ? name : `${name}Input`;
+  if (!name.endsWith("Response")) return name;
+  const item = field.nextCursor && field.data?.message;
+  return item ? `${item.name}List` : name.replace(/Response$/, "Result");
 }
 
 function refer(name: string): Reference {

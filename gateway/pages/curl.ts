@@ -19,7 +19,7 @@ export function curlOf(target: CurlTarget, parameters: readonly Parameter[], doc
   const parts = [
     `curl${isStream ? " -N" : ""}${method} ${quoted(`${document.servers[0]?.url}${filled(path, parameters)}`)}`,
     operation.security?.length !== 0 && '-H "Authorization: Bearer $PILOTHOUSE_KEY"',
-    ...(type === "*/*" ? ["-T FILE"] : [type && `-H "Content-Type: ${type}"`]),
+    ...(type === "application/octet-stream" ? ["-T FILE"] : [type && `-H "Content-Type: ${type}"`]),
     example !== undefined && `-d ${quoted(bodyOf(type, example))}`,
   ];
   return parts.filter((part) => typeof part === "string").join(" \\\n  ");

@@ -57,6 +57,8 @@ const enforcedElsewhere: readonly MethodOption[] = [
   "relay",
   "duplex",
   "grants",
+  "mediaTypes",
+  "headers",
 ];
 
 /** Refuses a method with an option that nothing makes true: a promise that nobody keeps is worse than none. */

@@ -14,12 +14,12 @@ test.each([
   ["a parameter", '"name":"label","in":"query"', '"name":"tag","in":"query"', /^GET \/v1\/sessions /],
   ["a required field", '"required":["action"]', '"required":[]', /^InteractRequest: /],
   ["a value of an enum", '"enum":["provisioning",', '"enum":[', /^SessionStatus: /],
-  ["a default", '"default":"desktop-chrome"', '"default":"pixel-7"', /^CreateAgentSessionRequest: /],
+  ["a default", '"x-default":"headless-shell"', '"x-default":"chromium"', /^CreateSessionRequest: /],
   [
     "a keyword without a notation of its own",
-    '"default":"desktop-chrome"',
+    '"x-default":"headless-shell"',
     '"deprecated":true',
-    /^CreateAgentSessionRequest: /,
+    /^CreateSessionRequest: /,
   ],
   ["whether other fields are refused", '"additionalProperties":false', '"minProperties":0', /^\w+: /],
 ])("changes one line with %s", (_name, from, to, changed) => {

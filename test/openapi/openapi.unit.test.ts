@@ -1,4 +1,5 @@
 import { type DescMessage, getOption } from "@bufbuild/protobuf";
+import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
@@ -75,6 +76,25 @@ function faultsOf(check: ValidateFunction, value: unknown): string[] {
   return check(value) ? [] : (check.errors ?? []).map(({ instancePath, message }) => `${instancePath}: ${message}`);
 }
 
+interface ShownExample {
+  readonly path: string;
+  readonly schema: Schema;
+  readonly example: unknown;
+}
+
+/** Finds the examples beside schemas, in parameters and bodies, wherever they are. */
+function* examplesBelow(value: unknown, path: string): Generator<ShownExample> {
+  if (typeof value !== "object" || value === null) return;
+  const { schema, example, examples = {} } = value as Partial<MediaType>;
+  if (typeof schema === "object" && !("x-event-data" in schema)) {
+    const values = [...(example === undefined ? [] : [example]), ...Object.values(examples).map((each) => each.value)];
+    for (const each of values) yield { path, schema, example: each };
+  }
+  for (const [key, inner] of Object.entries(value)) {
+    if (key !== "schema" && key !== "example" && key !== "examples") yield* examplesBelow(inner, `${path}/${key}`);
+  }
+}
+
 describe("the OpenAPI document", () => {
   test.each([
     ["of the built services", builtServices],
@@ -83,6 +103,45 @@ describe("the OpenAPI document", () => {
     const { valid, errors } = await new Validator().validate({ ...structuredClone(describeServices(services)) });
     expect(errors ?? []).toEqual([]);
     expect(valid).toBe(true);
+  });
+
+  test("has no fault by the recommended rules of a linter", async () => {
+    // Schemas of WebSockets are used below `x-websockets` alone, and a server of your own is at localhost.
+    const rules = { "no-unused-components": "off", "no-server-example.com": "off" } as const;
+    const config = await createConfig({ extends: ["recommended"], rules });
+    const problems = await lintFromString({ source: JSON.stringify(document), absoluteRef: "openapi.json", config });
+    expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
+  }, 120_000);
+
+  test("shows examples that their schemas take", () => {
+    const shown = [...examplesBelow(document, "")];
+    expect(shown.length).toBeGreaterThan(400);
+    const faults = shown.flatMap(({ path, schema, example }) =>
+      faultsOf(compile(schema), example).map((fault) => `${path}: ${fault}`),
+    );
+    expect(faults).toEqual([]);
+  });
+
+  test("has no field with a default in a body, and no body without a media type", () => {
+    const text = JSON.stringify({ ...document, paths: {} });
+    expect(text).not.toContain('"default":');
+    expect(JSON.stringify(document)).not.toContain("*/*");
+  });
+
+  test("has no schema that is named as generators name their own types", () => {
+    const own = routesOf(allServices).flatMap((route) => {
+      const { operationId } = operationOf(route);
+      return [`${operationId}Response`, `${operationId}Params`, `${operationId}JSONRequestBody`];
+    });
+    const names = new Set(own.map((name) => name.toLowerCase()));
+    expect(Object.keys(document.components.schemas).filter((name) => names.has(name.toLowerCase()))).toEqual([]);
+  });
+
+  test("has every header that a method reads of its own", () => {
+    const namesOf = (verb: string, template: string) => JSON.stringify(document.paths[template]?.[verb]?.parameters);
+    expect(namesOf("post", "/v1/agent-sessions/{id}/message")).toContain("/ByokLlmApiKey");
+    expect(namesOf("put", "/v1/sessions/{id}/live/files/{name}")).toContain("/ViewerKey");
+    expect(namesOf("get", "/v1/sessions/{id}/live/files/{name}")).toContain("/ViewerKey");
   });
 
   test("has every route of the built services and no other", () => {
@@ -134,13 +193,13 @@ describe("what clients are generated from", () => {
     for (const [name, members] of [
       ["Session", ["status", "created_at", "expires_at", "viewport", "profile_id"]],
       ["SessionState", ["status", "viewport", "control", "egress", "pages"]],
-      ["CaptureResponse", ["kind", "captured_at", "data"]],
+      ["CaptureResult", ["kind", "captured_at", "data"]],
       ["Profile", ["created_at", "updated_at"]],
     ] as const) {
       expect(schemaOf(name).required).toEqual(expect.arrayContaining([...members]));
     }
     expect(schemaOf("SessionState").required).not.toContain("challenge");
-    expect(schemaOf("DriveResponse").required ?? []).toEqual([]);
+    expect(schemaOf("DriveResult").required ?? []).toEqual([]);
   });
 
   test("says of a PATCH which keys a null clears", () => {
@@ -148,12 +207,12 @@ describe("what clients are generated from", () => {
     expect([name?.type, description?.type, labels?.type]).toEqual(["string", ["string", "null"], ["object", "null"]]);
   });
 
-  test("delivers to webhooks the event types that can be subscribed to, signed", () => {
+  test("delivers to webhooks `test.ping` and the event types that can be subscribed to, signed", () => {
     const messages = allServices.flatMap(({ service }) => service.file.messages);
     const subscribed = messages.filter((message) => getOption(message, subscribable));
     const types = new Set(subscribed.map((message) => getOption(message, event_type)));
     expect(types.size).toBe(12);
-    expect(new Set(Object.keys(webhooks))).toEqual(types);
+    expect(new Set(Object.keys(webhooks))).toEqual(types.add("test.ping"));
     for (const { post } of Object.values(webhooks)) {
       const names = post && parametersOf(post, "header").map(({ name }) => name);
       expect(names).toEqual(expect.arrayContaining(["X-Service-Signature", "webhook-signature"]));
@@ -196,11 +255,16 @@ describe("what clients are generated from", () => {
 
   test("says defaults, and no bounds that are those of a number's type", () => {
     const { runtime, idle_timeout_seconds, on_challenge } = schemaOf("CreateSessionRequest").properties ?? {};
-    expect([runtime?.default, idle_timeout_seconds?.default, on_challenge?.default]).toEqual([
+    expect([runtime, idle_timeout_seconds, on_challenge].map((field) => field?.["x-default"])).toEqual([
       "headless-shell",
       300,
       "pause",
     ]);
+    const { quality, paper, scale } = schemaOf("CaptureRequest").properties ?? {};
+    expect([quality, paper, scale].map((field) => field?.["x-default"])).toEqual([undefined, undefined, undefined]);
+    const listed = paths["/v1/sessions"]?.get;
+    const [limit] = listed ? parametersOf(listed, "query") : [];
+    expect([limit?.name, limit?.schema.default]).toEqual(["limit", 20]);
     expect(JSON.stringify(document)).not.toMatch(/4294967295|9007199254740991|2147483647/);
   });
 
@@ -235,8 +299,9 @@ describe("what clients are generated from", () => {
 
 const operations = routesOf(allServices).map((entry) => {
   const operation = operationOf(entry);
-  // A raw body has neither schema nor example.
-  const [type, body] = Object.entries(operation.requestBody?.content ?? {}).find(([, { schema }]) => schema) ?? [];
+  // A raw body has no example.
+  const [type, body] =
+    Object.entries(operation.requestBody?.content ?? {}).find(([, media]) => firstExample(media)) ?? [];
   const [status, answer] = Object.entries(operation.responses)[0] ?? [];
   const json = answer && "content" in answer ? answer.content?.["application/json"] : undefined;
   return { ...entry, operation, type, body, status, json };
@@ -267,12 +332,15 @@ describe("an operation", () => {
     },
   );
 
-  test.each(operations.filter(({ json }) => json))("$name answers what its schema describes", ({ served, json }) => {
-    const check = compile(json?.schema);
-    const { output } = served.method;
-    expect(faultsOf(check, json?.example)).toEqual([]);
-    expect(rewritten(output, json?.example)).toEqual(json?.example);
-  });
+  test.each(operations.filter(({ json }) => json?.example))(
+    "$name answers what its schema describes",
+    ({ served, json }) => {
+      const check = compile(json?.schema);
+      const { output } = served.method;
+      expect(faultsOf(check, json?.example)).toEqual([]);
+      expect(rewritten(output, json?.example)).toEqual(json?.example);
+    },
+  );
 
   test.each(operations)("$name answers its status and the problems of its rules", ({ served, operation, status }) => {
     expect(Number(status)).toBe(served.rules.successStatus || 200);

@@ -95,7 +95,7 @@ export class RandomRequests {
   }
 
   #body({ requestBody }: Operation, wildness: number): string | undefined {
-    if (requestBody?.content["*/*"]) return this.#random.pick(["", "a,b", "x".repeat(10_000)]);
+    if (requestBody?.content["application/octet-stream"]) return this.#random.pick(["", "a,b", "x".repeat(10_000)]);
     const form = requestBody?.content[formType];
     const content = form ?? requestBody?.content["application/json"];
     if (!content) return undefined;
