@@ -9,24 +9,81 @@ import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 const run = promisify(execFile);
 const compiler = join(import.meta.dirname, "../../node_modules/typescript/bin/tsc");
 const strict = ["--strict", "--noUncheckedIndexedAccess", "--noEmit", "--module", "preserve", "--target", "esnext"];
-const journey = `
+
+/** Each generator with its command and a program that uses what it has generated. */
+const generators = {
+  "@hey-api/openapi-ts": {
+    command: (url: string) => ["@hey-api/openapi-ts/bin/run.js", "-i", url, "-o", "generated"],
+    journey: `
 import { createClient } from "./generated/client";
-import { createSession, destroySession, getSession } from "./generated/sdk.gen";
+import * as api from "./generated/sdk.gen";
+import type { CaptureRequest } from "./generated/types.gen";
 
 export async function journey(baseUrl: string, auth: string) {
   const client = createClient({ baseUrl, auth });
-  const { data: session } = await createSession({ client, body: { archetype: "pixel-7" } });
+  const { data: session } = await api.createSession({ client, body: {} });
   if (!session) throw new Error("no session was created");
-  await destroySession({ client, path: { id: session.id } });
-  const { error } = await getSession({ client, path: { id: session.id } });
+  const path = { id: session.id };
+  const { data: tapped } = await api.interactSession({
+    client, path, body: { action: { kind: "tap", x: 10, y: 10 }, observe: {} },
+  });
+  const captures: (string | undefined)[] = [];
+  const requests: CaptureRequest[] = [{ kind: "screenshot" }, { kind: "dom_snapshot" }, { kind: "pdf" }];
+  for (const body of requests) {
+    const { data } = await api.captureSession({ client, path, body });
+    captures.push(data?.content_type);
+  }
+  const file = { ...path, name: "note.txt" };
+  const { data: put } = await api.putFile({ client, path: file, body: new Blob(["a file"]) });
+  const { data: content } = await api.getFile({ client, path: file });
+  const text = await new Response(content).text();
+  await api.destroySession({ client, path });
+  const { error } = await api.getSession({ client, path });
   if (error?.status !== 410) throw new Error("the session has not ended");
-  return { archetype: session.archetype, type: error.type, reason: error.ended_reason };
+  return { page: tapped?.url, captures, bytes: put?.bytes, text, type: error.type, reason: error.ended_reason };
 }
-`;
+`,
+  },
+  "openapi-typescript": {
+    command: (url: string) => ["openapi-typescript/bin/cli.js", url, "-o", "schema.ts"],
+    journey: `
+import createClient from "openapi-fetch";
+import type { components, paths } from "./schema";
+
+export async function journey(baseUrl: string, key: string) {
+  const client = createClient<paths>({ baseUrl, headers: { authorization: \`Bearer \${key}\` } });
+  const { data: session } = await client.POST("/v1/sessions", { body: {} });
+  if (!session) throw new Error("no session was created");
+  const path = { id: session.id };
+  const { data: tapped } = await client.POST("/v1/sessions/{id}/interact", {
+    params: { path }, body: { action: { kind: "tap", x: 10, y: 10 }, observe: {} },
+  });
+  const captures: (string | undefined)[] = [];
+  const requests: components["schemas"]["CaptureRequest"][] = [
+    { kind: "screenshot" }, { kind: "dom_snapshot" }, { kind: "pdf" },
+  ];
+  for (const body of requests) {
+    const { data } = await client.POST("/v1/sessions/{id}/capture", { params: { path }, body });
+    captures.push(data?.content_type);
+  }
+  const params = { path: { ...path, name: "note.txt" } };
+  const { data: put } = await client.PUT("/v1/sessions/{id}/files/{name}", {
+    params, body: "a file", bodySerializer: (body) => body, headers: { "content-type": "application/octet-stream" },
+  });
+  const { data: text } = await client.GET("/v1/sessions/{id}/files/{name}", { params, parseAs: "text" });
+  await client.DELETE("/v1/sessions/{id}", { params: { path } });
+  const { error } = await client.GET("/v1/sessions/{id}", { params: { path } });
+  if (error?.status !== 410) throw new Error("the session has not ended");
+  return { page: tapped?.url, captures, bytes: put?.bytes, text, type: error.type, reason: error.ended_reason };
+}
+`,
+  },
+} as const;
+
 let directory: string;
 let scene: LendScene | undefined;
 
-// The generator is a package of its own: it needs TypeScript 5, whose API the project's TypeScript 7 does not have.
+// The generators are a package of its own: they need TypeScript 5, whose API the project's TypeScript 7 does not have.
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pilothouse-client-"));
   await cp(join(import.meta.dirname, "generator"), directory, { recursive: true });
@@ -39,22 +96,30 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test("a TypeScript client generated from the served document compiles, drives a session and reads a problem", async () => {
-  if (!scene) throw new Error("the service is not set up");
-  const { url, key } = scene.service;
-  const generator = join(directory, "node_modules/@hey-api/openapi-ts/bin/run.js");
-  await run(process.execPath, [generator, "-i", `${url}/v1/openapi.json`, "-o", "generated"], { cwd: directory });
-  await writeFile(join(directory, "journey.ts"), journey);
-  const compiled = run(process.execPath, [compiler, ...strict, "journey.ts"], { cwd: directory });
-  const faults = await compiled.then(
-    () => "",
-    (failure) => failure.stdout,
-  );
-  expect(faults).toBe("");
-  const client = await import(join(directory, "journey.ts"));
-  expect(await client.journey(url, key)).toEqual({
-    archetype: "pixel-7",
-    type: expect.stringMatching(/\/session-destroyed$/),
-    reason: "destroyed",
-  });
-}, 120_000);
+test.each(Object.entries(generators))(
+  "a client generated by %s compiles, drives a session and reads a problem",
+  async (name, { command, journey }) => {
+    if (!scene) throw new Error("the service is not set up");
+    const { url, key } = scene.service;
+    const [program = "", ...args] = command(`${url}/v1/openapi.json`);
+    await run(process.execPath, [join(directory, "node_modules", program), ...args], { cwd: directory });
+    const file = `${name.split("/").at(-1)}.ts`;
+    await writeFile(join(directory, file), journey);
+    const compiled = run(process.execPath, [compiler, ...strict, file], { cwd: directory });
+    const faults = await compiled.then(
+      () => "",
+      (failure) => failure.stdout,
+    );
+    expect(faults).toBe("");
+    const client = await import(join(directory, file));
+    expect(await client.journey(url, key)).toEqual({
+      page: "about:blank",
+      captures: ["image/png", "text/html; charset=utf-8", "application/pdf"],
+      bytes: 6,
+      text: "a file",
+      type: expect.stringMatching(/\/session-destroyed$/),
+      reason: "destroyed",
+    });
+  },
+  120_000,
+);
