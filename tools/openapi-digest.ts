@@ -127,12 +127,12 @@ function shapeOf(schema: Schema): string {
   const kind = typeof type === "string" ? type : type?.find((each) => each !== "null");
   const parts: string[] = [];
   if ($ref !== undefined) parts.push(nameOf($ref));
-  if (constant !== undefined) parts.push(JSON.stringify(constant));
   if (oneOf) parts.push(`${discriminator ? `${discriminator.propertyName} of ` : ""}(${alternatives(oneOf)})`);
   if (anyOf) parts.push(`(${alternatives(anyOf)})`);
   if (allOf) parts.push(...allOf.map(typeOf));
   if (not) parts.push(`not (${typeOf(not)})`);
-  if (values) parts.push(`${values.map((value) => JSON.stringify(value)).join("|")}${unknownKeywords(rest)}`);
+  if (constant !== undefined) parts.push(`${JSON.stringify(constant)}${unknownKeywords(rest)}`);
+  else if (values) parts.push(`${values.map((value) => JSON.stringify(value)).join("|")}${unknownKeywords(rest)}`);
   else if (kind !== undefined || Object.keys(rest).length > 0) parts.push(plainType(kind, rest));
   return `${parts.join(" & ")}${isNullable ? "|null" : ""}`;
 }

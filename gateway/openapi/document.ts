@@ -7,7 +7,7 @@ import type { ServedService } from "../../src/registry.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample } from "./examples.ts";
 import { deliveryHeaders, headerParameters, responseHeaders } from "./headers.ts";
-import type { OpenApiDocument, Operation, Parameter, PathItem, WebSocketOperation } from "./model.ts";
+import type { OpenApiDocument, Operation, PathItem, Schema, WebSocketOperation } from "./model.ts";
 import { pascalCase, tagOf } from "./names.ts";
 import { describeOperation, describeWebSocket, type OperationContext } from "./operations.ts";
 import { ProblemCatalogue } from "./problems.ts";
@@ -44,8 +44,8 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
     .filter((desc) => !getOption(desc, subscribable));
   const context = { comments, schemas, problems, payloads: [...subscribableEvents, ...streamed] };
   const paths = describePaths(services, context);
-  const webhooks = describeEvents([...subscribableEvents, TestPingEventSchema], context, deliveryHeaders);
-  const streamEvents = describeEvents(streamed, context);
+  const webhooks = describeWebhooks([...subscribableEvents, TestPingEventSchema], context);
+  const streamEvents = describeStreamEvents(streamed, context);
   const websockets = describeWebSockets(services, context);
   return {
     openapi: "3.1.0",
@@ -97,26 +97,33 @@ function describeWebSockets(
   return Object.fromEntries(streams.map((served) => [served.rules.websocket, describeWebSocket(served, context)]));
 }
 
-/** An event of each type; those that endpoints are sent come with headers. */
-function describeEvents(
+/** Describes an event of each type, as endpoints receive it. */
+function describeWebhooks(payloads: readonly DescMessage[], context: OperationContext): Record<string, PathItem> {
+  return eventItems(payloads, (payload) => ({
+    // Not a reference: oapi-codegen drops the schemas that no path uses, and its Go code would not compile.
+    ...describeEvent(payload, context.schemas.inline(payload), context),
+    parameters: deliveryHeaders,
+  }));
+}
+
+function describeStreamEvents(payloads: readonly DescMessage[], context: OperationContext): Record<string, PathItem> {
+  return eventItems(payloads, (payload) => describeEvent(payload, context.schemas.response(payload), context));
+}
+
+function eventItems(
   payloads: readonly DescMessage[],
-  context: OperationContext,
-  headers: readonly Parameter[] = [],
+  post: (payload: DescMessage) => Operation,
 ): Record<string, PathItem> {
-  const post = (payload: DescMessage): Operation => ({
-    ...describeEvent(payload, context),
-    ...(headers.length > 0 && { parameters: headers }),
-  });
   return Object.fromEntries(payloads.map((payload) => [getOption(payload, event_type), { post: post(payload) }]));
 }
 
-function describeEvent(payload: DescMessage, { comments, schemas }: OperationContext): Operation {
+function describeEvent(payload: DescMessage, data: Schema, { comments, schemas }: OperationContext): Operation {
   const type = getOption(payload, event_type);
   const description = comments(payload.typeName).replace(/^`data` of `[^`]+`: /, "");
   const event = {
     allOf: [schemas.response(EventSchema)],
     type: "object",
-    properties: { type: { const: type }, data: schemas.response(payload) },
+    properties: { type: { type: "string", const: type }, data },
   };
   return {
     operationId: `on${type.split(/[._]/).map(pascalCase).join("")}`,

@@ -91,8 +91,8 @@ export class ProblemCatalogue {
       allOf: [{ $ref: "#/components/schemas/Problem" }],
       type: "object",
       properties: {
-        type: { const: this.#typeOf(slug) },
-        status: { const: status },
+        type: { type: "string", const: this.#typeOf(slug) },
+        status: { type: "integer", const: status },
         ...Object.fromEntries(extensions.map(([name, extension]) => [name, extensionSchema(extension)])),
       },
       required: ["type", "status", ...extensions.flatMap(([name, { optional }]) => (optional ? [] : [name]))],

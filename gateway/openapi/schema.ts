@@ -64,6 +64,11 @@ export class SchemaCatalogue {
     return this.#once(nameOf(desc, "response"), `response ${desc.typeName}`, make);
   }
 
+  /** Describes a message as part of an answer where it stands, under no name. */
+  inline(desc: DescMessage): Schema {
+    return this.#object(desc, "response");
+  }
+
   /** The schema of a field that a path or a query says, without its description. */
   parameter(field: DescField): Schema {
     const { description: _, "x-default": standard, ...schema } = this.#member(field, "request", false);
@@ -144,7 +149,7 @@ export class SchemaCatalogue {
     const { properties, required, ...rest } = this.#object(field.message, direction);
     return {
       ...rest,
-      properties: { kind: { const: field.name }, ...properties },
+      properties: { kind: { type: "string", const: field.name }, ...properties },
       required: ["kind", ...(required ?? [])],
     };
   }
