@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import type { StatsFs } from "node:fs";
+import { chmod, mkdtemp, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -16,9 +17,19 @@ import { recordLog } from "./logs.ts";
 /** A log that shows nothing: what would be in it is looked through for secrets alone. */
 export const silentLog = createLog("debug", { write: recordLog });
 
+/** A cluster is a thousand files, which a disk takes ten times as long to make: tests have theirs in memory. */
+const memory = { directory: "/dev/shm", bytes: 4 * 2 ** 30 };
+
+/** Where data directories are made; benches measure on the disk. */
+async function dataRoot(): Promise<string> {
+  if (process.env.VITEST === undefined) return tmpdir();
+  const { bavail = 0, bsize = 0 } = await statfs(memory.directory).catch(() => ({}) as Partial<StatsFs>);
+  return bavail * bsize >= memory.bytes ? memory.directory : tmpdir();
+}
+
 /** Makes a directory that the server's own user can pass, too. */
 export async function makeDataDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "pilothouse-test-"));
+  const directory = await mkdtemp(join(await dataRoot(), "pilothouse-test-"));
   await chmod(directory, 0o711);
   return directory;
 }
@@ -55,7 +66,7 @@ export async function createSharedDatabase(): Promise<EmptyDatabase | undefined>
   const socketDirectory = process.env.VITEST === undefined ? undefined : inject("postgres");
   if (socketDirectory === undefined) return undefined;
   const name = `test_${randomBytes(8).toString("hex")}`;
-  await runAlone(socketDirectory, `create database ${name} template ${templateName}`);
+  await runAlone(socketDirectory, `create database ${name} template ${templateName} strategy file_copy`);
   return {
     url: databaseUrl(socketDirectory, name),
     name,
