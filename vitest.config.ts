@@ -29,7 +29,7 @@ const shared: Tier = { isolate: false };
 
 const cluster = "test/support/cluster-template.ts";
 
-const browser: Tier = { globalSetup: ["test/support/warm-services.ts", cluster] };
+const browser: Tier = { ...shared, globalSetup: ["test/support/warm-services.ts", cluster] };
 
 const tiers: readonly Tier[] = [
   { name: "unit", ...shared },
@@ -39,8 +39,9 @@ const tiers: readonly Tier[] = [
     exclude: named.map((tier) => `test/**/*.${tier}.test.ts`),
     ...shared,
   },
-  { ...browser, name: "browser", provide: { runtimes: ["headless-shell"] } },
   { name: "system", globalSetup: cluster },
+  // After all others: the services that its files share run to the end.
+  { ...browser, name: "browser", provide: { runtimes: ["headless-shell"] } },
   // Minutes each: `npm run test-long`.
   { name: "long", globalSetup: cluster },
   // The files of the tier `browser` whose cases run in each runtime, in the other one: a part of `npm run test-long`.

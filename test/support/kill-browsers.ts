@@ -1,4 +1,4 @@
-import { descendantsOf } from "./process-list.ts";
+import { descendantsOf, listProcesses } from "./process-list.ts";
 
 /** Kills every browser that this process has started, as if it had crashed. */
 export function killBrowsers(): void {
@@ -11,7 +11,9 @@ export function killRenderers(): void {
 }
 
 function kill(matches: (command: string) => boolean): void {
-  for (const { pid, command } of descendantsOf(process.pid)) {
+  // The service that files share is another file's as well, whichever has started it.
+  const others = listProcesses().filter(({ command }) => !command.endsWith("gateway/main.ts"));
+  for (const { pid, command } of descendantsOf(process.pid, others)) {
     if (!matches(command)) continue;
     try {
       process.kill(pid, "SIGKILL");
