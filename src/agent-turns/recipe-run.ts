@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { TranscriptRole } from "../gen/pilothouse/v1/agent_turn_pb.ts";
+import { FileSource } from "../gen/pilothouse/v1/file_pb.ts";
 import type { RecipeStep } from "../gen/pilothouse/v1/recipe_pb.ts";
 import {
   CaptureRequestSchema,
@@ -37,8 +38,8 @@ async function doStep(sessions: Sessions, id: string, caller: SessionCaller, { d
     const { captureKind: kind, fileName: name, fullPage } = what.value;
     const request = create(CaptureRequestSchema, { id, kind, fullPage });
     const { data } = await collectCapture(sessions.capture(caller, id, request));
-    const file = { name, announcedBytes: BigInt(data.length), data: partsOf(data) };
-    await sessions.files.put(caller, id, file);
+    const announcedBytes = BigInt(data.length);
+    await sessions.files.put(caller, id, { name, announcedBytes, data: partsOf(data), source: FileSource.CAPTURE });
     return;
   }
   const { $typeName: _typeName, $unknown: _unknown, ...said } = what.value;

@@ -11,6 +11,7 @@ import {
 } from "../gen/pilothouse/v1/profile_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import { type Bus, nextMessage } from "../platform/bus.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
@@ -35,6 +36,7 @@ export interface ProfileServiceParts {
   readonly db: Database;
   readonly limits: Limits;
   readonly bus: Bus;
+  readonly clock: Clock;
   readonly config: Pick<Config, "queueMs">;
 }
 
@@ -61,6 +63,7 @@ export function createProfileService({
   db,
   limits,
   bus,
+  clock,
   config,
 }: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
   function createProfile(call: Call, { name, description, labels }: CreateProfileRequest) {
@@ -100,11 +103,11 @@ export function createProfileService({
 
   /** Deletes a profile. It waits for the save of a session that has ended as long as a create does. */
   async function destroy(call: Call, id: string): Promise<void> {
-    const deadline = performance.now() + config.queueMs;
+    const deadline = clock.monotonic() + config.queueMs;
     for (;;) {
       const holder = await tryDestroy(call, id);
       if (!holder) return;
-      const isOver = performance.now() >= deadline || call.signal.aborted;
+      const isOver = clock.monotonic() >= deadline || call.signal.aborted;
       if (holder.held_until === null || isOver) {
         const detail = `the session ${holder.session_id} uses the profile, or still saves it: end the session, and try again`;
         throw fail("conflict", { active_session_id: holder.session_id }, { detail });

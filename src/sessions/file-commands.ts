@@ -10,6 +10,7 @@ import {
   PutFileCommandSchema,
   WorkerService,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { FileSource } from "../gen/pilothouse/v1/file_pb.ts";
 import type { SessionCaller } from "./session-caller.ts";
 import type { WorkerCommands } from "./worker-commands.ts";
 
@@ -22,6 +23,8 @@ export interface NewFile {
   readonly data: AsyncIterable<Uint8Array>;
   /** How many bytes will come, where that is known: too many are refused before they come. */
   readonly announcedBytes: bigint;
+  /** Where it comes from, if it is no upload. */
+  readonly source?: FileSource;
 }
 
 /** What is done with the files of a session. `id` is the session's. */
@@ -63,9 +66,9 @@ export function createFileCommands(commands: WorkerCommands): FileCommands {
 /** The messages of an upload: only the last one says that the file is whole. */
 async function* upload(
   context: CommandContext,
-  { name, data, announcedBytes }: NewFile,
+  { name, data, announcedBytes, source }: NewFile,
 ): AsyncGenerator<PutFileCommand> {
-  yield create(PutFileCommandSchema, { context, name, announcedBytes });
+  yield create(PutFileCommandSchema, { context, name, announcedBytes, ...(source !== undefined && { source }) });
   for await (const part of data) {
     for (let at = 0; at < part.length; at += chunkBytes) {
       yield create(PutFileCommandSchema, { data: part.subarray(at, at + chunkBytes) });

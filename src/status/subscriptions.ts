@@ -50,8 +50,10 @@ export interface SubscriptionsParts {
 
 const sealing = { accountId: "status", purpose: "unsubscribe" };
 
-const invalid = (): Failure =>
-  fail("invalid-auth-token", {}, { detail: "the token is malformed, or has expired; subscribe again" });
+const invalid = (what: string): Failure => fail("invalid-auth-token", {}, { detail: what });
+
+const noConfirmation = "the token confirms no subscription, or has expired: subscribe again";
+const noSubscription = "the token ends no subscription: follow the link of a mail that you were sent";
 
 /** Reads the token that ends a subscription. */
 export const endTokenOf = (sealer: Sealer, sealed: Buffer): string => sealer.open(sealed, sealing).toString();
@@ -114,7 +116,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
         })
         .returning(["email", "ended_at"])
         .executeTakeFirst();
-      if (!row) throw invalid();
+      if (!row) throw invalid(noConfirmation);
       return { email: row.email, stage: row.ended_at ? "unsubscribed" : "confirmed" };
     },
 
@@ -125,7 +127,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
         .where("end_hash", "=", hashSecret(token))
         .returning("email")
         .executeTakeFirst();
-      if (!row) throw invalid();
+      if (!row) throw invalid(noSubscription);
       return { email: row.email, stage: "unsubscribed" };
     },
 

@@ -294,7 +294,7 @@ test("a model mends a step, and the recipe goes on with the next one", async () 
     for (const part of ["Step 2 has failed", "session-timeout", "The plain page is shown.", "Shows the plain page"])
       expect(told(0)).toContain(part);
     expect(provider.asked[2]?.results.at(-1)).toContain("a whole number from 1 to 5");
-    expect((await scene.rest(`${session}/files`)).body.data).toMatchObject([{ name: "plain.pdf" }]);
+    expect((await scene.rest(`${session}/files`)).body.data).toMatchObject([{ name: "plain.pdf", source: "capture" }]);
     expect((await entries()).map(({ role, content }) => [role, content.name ?? ""])).toEqual([
       ...[
         ["system", ""],

@@ -246,6 +246,7 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   // The link that had confirmed it does not begin it again.
   expect((await byToken("REST", confirmSubscription, token)).answer.status).toBe("unsubscribed");
   expect((await byToken("Connect", confirmSubscription, "none")).slug).toBe("invalid-auth-token");
+  expect((await byToken("REST", unsubscribe, "none")).answer.detail).toMatch(/^the token ends no subscription: follow/);
 });
 
 test("an address gets three mails to confirm a day, and nobody is told how many it had", async () => {

@@ -97,7 +97,8 @@ test("more files than a session may have are refused, downloads too", async () =
     detail: "a session has at most 2 files",
   });
   expect(await session.putFile("b", bytes(2))).toMatchObject({ created: false });
-  await session.navigate({ url: site.url("/download") });
+  const { httpStatus, download } = await session.navigate({ url: site.url("/download") });
+  expect([httpStatus, download?.fileName]).toEqual([undefined, "report.csv"]);
   await expect.poll(() => downloads(session)).toEqual([{ fileName: "report.csv", status: "refused" }]);
   await session.deleteFile("a");
   await session.navigate({ url: site.url("/download") });
@@ -132,7 +133,7 @@ describe.each(runtimes)("a download of %s", (runtime) => {
     const session = await open(runtime);
     await session.putFile("a", bytes(600));
     const url = site.url(`/sized-download?bytes=${500 * kibibyte}`);
-    await session.navigate({ url });
+    expect((await session.navigate({ url })).download?.fileName).toBe("sized.bin");
     await expect.poll(() => downloads(session)).toMatchObject([{ status: "refused" }]);
     await session.deleteFile("a");
     await session.navigate({ url });

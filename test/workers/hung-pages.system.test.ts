@@ -71,7 +71,8 @@ function open(answers?: Parameters<typeof scriptPage>[0]) {
 function navigateHung({ sessionPage, progress }: Scene, replace: () => void): void {
   const relay = { wasRefused: () => false, failureOf: () => undefined, isOutside: () => false };
   const pages = { replace } as unknown as PageBook;
-  navigate({ sessionPage, progress, pages, relay, showRemedy: false }, toB).catch(() => undefined);
+  const downloads = { nameSince: () => Promise.resolve(undefined) };
+  navigate({ sessionPage, progress, pages, relay, downloads, showRemedy: false }, toB).catch(() => undefined);
 }
 
 const unwaited = { [Symbol.dispose]: () => undefined };
@@ -108,6 +109,7 @@ function commandsOfHung(): SessionCommands {
     control: { signal, learn: () => undefined, assertFree: () => undefined },
     variables: new VariableBook(),
     ended: signal,
+    downloads: { begun: 0, nameSince: () => Promise.resolve(undefined) },
     showRemedy: false,
   } as unknown as SessionCommandsOptions);
 }

@@ -4,6 +4,7 @@ import { Failure, fail } from "../../src/platform/errors.ts";
 import { isMetadataHost } from "../../src/platform/outgoing/address-rules.ts";
 import type { EgressFailure } from "../egress/journal.ts";
 import type { Relay } from "../egress/relay.ts";
+import type { DownloadShelf } from "../files/download-shelf.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
@@ -29,6 +30,7 @@ export interface NavigateScene {
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
   readonly relay: Pick<Relay, "wasRefused" | "failureOf" | "isOutside">;
+  readonly downloads: Pick<DownloadShelf, "nameSince">;
   /** Refusals say how the operator lets an address through. */
   readonly showRemedy: boolean;
 }
@@ -39,10 +41,21 @@ export function loadStateOf(waitUntil: WaitUntil): LoadState {
   return waitUntil === WaitUntil.COMMIT ? "commit" : "load";
 }
 
-/** Loads an address, which the gateway has checked, in a page; gives the HTTP status of its document, where it has one. */
-export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<number | undefined> {
+/** What has come of a navigation. */
+interface Landing {
+  /** Of the document, where it has one. */
+  readonly httpStatus?: number;
+  readonly download?: { readonly fileName: string };
+}
+
+/** Returns the status of a document, where it has one. */
+export const landingOf = (answer: { readonly status: number } | undefined): Landing =>
+  answer ? { httpStatus: answer.status } : {};
+
+/** Loads an address, which the gateway has checked, in a page. */
+export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<Landing> {
   const url = new URL(request.url);
-  const { sessionPage, pages, progress } = scene;
+  const { sessionPage, pages, progress, downloads } = scene;
   if (sessionPage.isCrashed || (sessionPage.isSuspect && !(await isAlive(sessionPage)))) {
     await progress.race(pages.replace(sessionPage));
   }
@@ -51,11 +64,14 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
   sessionPage.traffic.forgetDocument();
   try {
     const came = await load(scene, url.href);
-    if (came === "download") return undefined;
+    if (came === "download") {
+      const fileName = await downloads.nameSince(since, sessionPage.targetId);
+      return fileName === undefined ? {} : { download: { fileName } };
+    }
     if (came === "document") await reach(sessionPage, loadStateOf(request.waitUntil), progress);
     const { answer } = sessionPage.traffic;
     if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
-    return answer?.status;
+    return landingOf(answer);
   } catch (thrown) {
     // One that was begun goes on when a person takes control.
     if (netErrorOf(thrown) === undefined && !wasTaken(thrown)) await stopLoading(sessionPage);

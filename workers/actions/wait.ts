@@ -7,6 +7,9 @@ import { loadStateOf, reach } from "./navigate.ts";
 import type { Scene } from "./scene.ts";
 import { urlGlob } from "./url-glob.ts";
 
+/** Characters of an address that are shown. */
+const longestShown = 500;
+
 type Condition = WaitRequest["condition"];
 
 /** Resolves when the condition holds. */
@@ -55,8 +58,10 @@ async function waitForAddress(scene: Scene, { pattern }: UrlCondition): Promise<
     tab.assertShown();
     return matches(cover?.(tab.url) ?? tab.url) || undefined;
   };
-  const detail = "the address of the page did not match within the timeout";
-  if (!(await tab.changes.until(look, progress))) throw fail("session-timeout", {}, { detail });
+  if (await tab.changes.until(look, progress)) return;
+  const address = (cover?.(tab.url) ?? tab.url).slice(0, longestShown);
+  const detail = `the address of the page is ${address}, and did not match ${pattern} within the timeout; * stops at /, and ** does not`;
+  throw fail("session-timeout", {}, { detail });
 }
 
 const presences: Readonly<Record<number, Presence>> = {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { type LiveDownload, LiveDownloadSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { type Download, DownloadSchema, SessionDownloadEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { within } from "../../src/platform/deadline.ts";
 import { cleanFileName } from "../../src/platform/file-name.ts";
 import type { EventFeed } from "../pages/event-feed.ts";
 import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
@@ -11,6 +12,9 @@ import type { SessionFiles } from "./session-files.ts";
 
 /** How many downloads `state` shows. */
 const kept = 10;
+
+/** Milliseconds that the browser may take to tell of a download after its navigation. */
+const nameMs = 500;
 
 /** How often running downloads are measured: at 1 GiB/s that lets 200 MiB more through. */
 const measureMs = 200;
@@ -45,6 +49,9 @@ export class DownloadShelf {
   readonly #shown: Download[] = [];
   readonly #offers: Offer[] = [];
   #offered = 0;
+  /** The last ones. */
+  readonly #begins: { readonly at: number; readonly frameId: string; readonly fileName: string }[] = [];
+  #nextBegin = Promise.withResolvers<void>();
   readonly #running = new Map<string, Download>();
   readonly #coming: Coming;
   #timer: NodeJS.Timeout | undefined;
@@ -52,6 +59,18 @@ export class DownloadShelf {
   constructor(options: DownloadShelfOptions) {
     this.#options = options;
     this.#coming = options.files.expect();
+  }
+
+  /** Resolves with the name of the first download that a frame has begun since a time; undefined where none comes. */
+  async nameSince(since: number, frameId: string): Promise<string | undefined> {
+    const find = async (): Promise<string> => {
+      for (;;) {
+        const found = this.#begins.find((begin) => begin.at >= since && begin.frameId === frameId);
+        if (found) return found.fileName;
+        await this.#nextBegin.promise;
+      }
+    };
+    return within(find(), nameMs, undefined);
   }
 
   /** The last 10, the newest last. */
@@ -83,9 +102,13 @@ export class DownloadShelf {
     clearInterval(this.#timer);
   }
 
-  #begin({ guid, suggestedFilename }: WireEvents["Browser.downloadWillBegin"]): void {
+  #begin({ guid, suggestedFilename, frameId }: WireEvents["Browser.downloadWillBegin"]): void {
     if (!guidPattern.test(guid)) return;
     const download = create(DownloadSchema, { fileName: cleanFileName(suggestedFilename), status: "running" });
+    this.#begins.push({ at: Date.now(), frameId, fileName: download.fileName });
+    if (this.#begins.length > kept) this.#begins.shift();
+    this.#nextBegin.resolve();
+    this.#nextBegin = Promise.withResolvers();
     this.#shown.push(download);
     if (this.#shown.length > kept) this.#shown.shift();
     this.#running.set(guid, download);

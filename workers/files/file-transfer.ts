@@ -5,6 +5,7 @@ import {
   FileChunkSchema,
   type PutFileCommand,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { FileSource } from "../../src/gen/pilothouse/v1/file_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { readChunks } from "./file-chunks.ts";
 import type { OpenFile } from "./session-files.ts";
@@ -15,6 +16,7 @@ export interface ComingFile {
   readonly name: string;
   /** 0 where it is not known. */
   readonly announcedBytes: number;
+  readonly source: FileSource;
   /** Throws when the call ends before the file is whole. */
   readonly data: AsyncIterable<Uint8Array>;
 }
@@ -24,8 +26,11 @@ export async function openUpload(commands: AsyncIterable<PutFileCommand>): Promi
   const messages = commands[Symbol.asyncIterator]();
   const { value: head, done } = await messages.next();
   if (done || !head.context) throw failFields("validation-failed", { context: "is required" });
-  const { context, name, announcedBytes } = head;
-  return { context, name, announcedBytes: Number(announcedBytes), data: dataOf(head, messages) };
+  const { context, name, announcedBytes, source } = head;
+  return {
+    ...{ context, name, announcedBytes: Number(announcedBytes), data: dataOf(head, messages) },
+    source: source || FileSource.UPLOAD,
+  };
 }
 
 async function* dataOf(head: PutFileCommand, messages: AsyncIterator<PutFileCommand>): AsyncGenerator<Uint8Array> {

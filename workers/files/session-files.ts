@@ -83,7 +83,7 @@ export class SessionFiles {
 
   /** Takes a file in; one that does not come whole leaves nothing. A person's takes no other's place. */
   async put(
-    { context, name: wanted, data, announcedBytes }: ComingFile,
+    { context, name: wanted, data, announcedBytes, source }: ComingFile,
     signal: AbortSignal,
   ): Promise<{ file: SessionFile; created: boolean }> {
     const isPersons = context.clientId !== "";
@@ -98,7 +98,7 @@ export class SessionFiles {
       const created = !this.#kept.has(name);
       if (created && !this.hasRoom) throw tooMany();
       renameSync(path, this.#place(name));
-      return { file: this.#keep(name, coming.bytes, { source: FileSource.UPLOAD }), created };
+      return { file: this.#keep(name, coming.bytes, { source }), created };
     } catch (thrown) {
       rmSync(path, { force: true });
       throw explain(thrown);

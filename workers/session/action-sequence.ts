@@ -11,6 +11,8 @@ import { shownText } from "../pages/shown-text.ts";
 /** What the work of a command adds to its answer. */
 export interface WorkResult {
   readonly httpStatus?: number;
+  /** The download that a navigation became. */
+  readonly download?: { readonly fileName: string };
   /** Names of the pages that it has opened. */
   readonly opened?: string[];
   /** The title of the page, where it is known already. */

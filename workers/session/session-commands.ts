@@ -18,7 +18,7 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { asFailure, Failure } from "../../src/platform/errors.ts";
-import { navigate } from "../actions/navigate.ts";
+import { landingOf, navigate } from "../actions/navigate.ts";
 import type { Scene } from "../actions/scene.ts";
 import { readSelection } from "../actions/selection.ts";
 import { waitFor } from "../actions/wait.ts";
@@ -128,11 +128,12 @@ export class SessionCommands {
     const command = { kind: "navigate", context, caller, timeoutMs, pageId, whilePaused } as const;
     const work = () =>
       this.#run(command, async (scene) => {
-        const { pages, relay } = this.#browser;
-        const navigating = navigate({ ...scene, pages, relay, showRemedy: this.#options.showRemedy }, request);
-        const status = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
+        const { pages, relay, downloadShelf: downloads } = this.#browser;
+        const { showRemedy } = this.#options;
+        const navigating = navigate({ ...scene, pages, relay, downloads, showRemedy }, request);
+        const landing = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
         const looked = request.observe && (await lookAfter({ ...scene, pages }, request.observe));
-        return { ...(status !== undefined && { httpStatus: status }), ...(looked && { observation: looked }) };
+        return { ...landing, ...(looked && { observation: looked }) };
       });
     return this.#tell(context, () =>
       this.#once(
@@ -265,10 +266,10 @@ export class SessionCommands {
   }
 
   /** A bot check may never come to the end of its load: the session has paused for it, and that is the answer. */
-  #landedAt({ sessionPage }: Scene, thrown: unknown): number | undefined {
+  #landedAt({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof landingOf> {
     const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
     if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
-    return sessionPage.traffic.answer?.status;
+    return landingOf(sessionPage.traffic.answer);
   }
 
   async #run(command: Command, work: (scene: ObserveScene) => Promise<WorkResult>): Promise<CommandAnswer> {

@@ -116,7 +116,7 @@ export interface WireEvents {
   "Network.loadingFinished": { readonly requestId: string };
   "Network.loadingFailed": { readonly requestId: string };
   "Runtime.consoleAPICalled": { readonly type: string; readonly args: readonly LoggedValue[] };
-  "Browser.downloadWillBegin": { readonly guid: string; readonly suggestedFilename: string };
+  "Browser.downloadWillBegin": { readonly guid: string; readonly suggestedFilename: string; readonly frameId: string };
   "Browser.downloadProgress": {
     readonly guid: string;
     readonly receivedBytes: number;
