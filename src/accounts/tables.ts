@@ -19,6 +19,8 @@ export interface UsersTable {
   pending_account_name: string | null;
   /** The hash of the invite that is accepted instead, if it is open then. */
   pending_invite: Generated<Buffer | null>;
+  /** The revision of the terms that the account to be made accepts. */
+  pending_revision: Generated<string | null>;
   /** Several have signed up with the address, and nobody knows which of them has the mailbox. */
   pending_contested: Generated<boolean>;
   /** The seed of the second factor, sealed. It counts from `totp_enrolled_at` on. */
@@ -77,5 +79,6 @@ export const peopleMigrations: Migrations = {
     "create index memberships_user on memberships (user_id, created_at)",
   ],
   "041-pending-invites": ["alter table users add column pending_invite bytea"],
+  "100-accepting-sign-ups": ["alter table users add column pending_revision text"],
   "096-contested-sign-ups": ["alter table users add column pending_contested boolean not null default false"],
 };

@@ -56,6 +56,8 @@ export interface NewUser {
   readonly createdAt: Date;
   /** The account that is made when the address is verified; none for who joins another's. */
   readonly account?: { readonly id: Id<"acc">; readonly name: string };
+  /** The revision of the terms that the account accepts. */
+  readonly acceptedRevision?: string | undefined;
   /** The hash of the invite by which the user joins another's. */
   readonly inviteHash?: Buffer;
 }
@@ -63,7 +65,7 @@ export interface NewUser {
 /** Inserts a sign-up; false when the address has a user, or one that is pending. A sign-up that has lapsed makes room. */
 export async function insertUser(
   tx: Tx,
-  { id, email, name, passwordHash, createdAt, account, inviteHash }: NewUser,
+  { id, email, name, passwordHash, createdAt, account, acceptedRevision, inviteHash }: NewUser,
 ): Promise<boolean> {
   await tx.sql
     .deleteFrom("users")
@@ -77,6 +79,7 @@ export async function insertUser(
       ...{ id, email, name, password_hash: passwordHash, created_at: createdAt },
       ...{ pending_account_id: account?.id ?? null, pending_account_name: account?.name ?? null },
       ...(inviteHash && { pending_invite: inviteHash }),
+      ...(acceptedRevision !== undefined && { pending_revision: acceptedRevision }),
     })
     .onConflict((conflict) => conflict.column("email").doNothing())
     .returning("id")
@@ -102,6 +105,8 @@ export interface Verification {
 export interface VerifiedUser {
   readonly user: UserRow;
   readonly madeAccountId: string | undefined;
+  /** The revision of the terms that the account has accepted at its sign-up. */
+  readonly acceptedRevision: string | null;
   /** The hash of the invite that the user has signed up with, and is now to join by. */
   readonly inviteHash: Buffer | null;
 }
@@ -113,7 +118,8 @@ export interface VerifiedUser {
 export async function verifyUser(tx: Tx, id: string, verification: Verification): Promise<VerifiedUser | undefined> {
   const { membershipId, now, passwordHash } = verification;
   const row = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
-  if (!row || row.email_verified_at) return row && { user: row, madeAccountId: undefined, inviteHash: null };
+  const nothingMade = { madeAccountId: undefined, acceptedRevision: null, inviteHash: null };
+  if (!row || row.email_verified_at) return row && { user: row, ...nothingMade };
   const { pending_account_id: accountId, pending_account_name: name, pending_invite: inviteHash } = row;
   if (row.pending_contested && passwordHash === undefined) throw failFields("validation-failed", passwordNeeded);
   if (accountId !== null) {
@@ -122,10 +128,13 @@ export async function verifyUser(tx: Tx, id: string, verification: Verification)
   }
   const update = tx.sql.updateTable("users").set({
     ...{ email_verified_at: now, pending_account_id: null, pending_account_name: null, pending_invite: null },
+    pending_revision: null,
     ...(passwordHash !== undefined && { password_hash: passwordHash }),
   });
   const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
-  return { user, madeAccountId: accountId ?? undefined, inviteHash };
+  // Where the password of the sign-up counts for nothing, it is not known whether its acceptance is that of the mailbox's owner.
+  const acceptedRevision = passwordHash === undefined ? row.pending_revision : null;
+  return { user, madeAccountId: accountId ?? undefined, acceptedRevision, inviteHash };
 }
 
 /** Gives a user another name. */

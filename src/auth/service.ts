@@ -5,6 +5,7 @@ import type { RevocationParts } from "../api-keys/revocation.ts";
 import type { Brakes } from "../brakes/brakes.ts";
 import { type AuditLog, type Call, loginOf } from "../call.ts";
 import { type AuthService, type LogOutRequest, MailRequestedSchema } from "../gen/pilothouse/v1/auth_pb.ts";
+import type { Terms } from "../legal/terms.ts";
 import { clientOf } from "../logins/client.ts";
 import type { Logins } from "../logins/logins.ts";
 import type { Mailer } from "../mail/mailer.ts";
@@ -35,6 +36,7 @@ export interface AuthServiceParts extends RevocationParts {
   readonly mailer: Mailer;
   readonly audit: AuditLog;
   readonly invites: Invites;
+  readonly legal: Terms;
 }
 
 /** Makes the implementation of AuthService. */

@@ -10,8 +10,9 @@ import {
   type VerifyEmailResponse,
   VerifyEmailResponseSchema,
 } from "../gen/pilothouse/v1/auth_pb.ts";
+import { notAcceptable } from "../legal/terms.ts";
 import { clientOf } from "../logins/client.ts";
-import { fail } from "../platform/errors.ts";
+import { fail, failFields } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
@@ -26,7 +27,7 @@ const alreadyRegistered =
 
 /** Makes the methods by which people come to be users. */
 export function createSignUp(parts: AuthServiceParts) {
-  const { config, db, ids, clock, brakes, passwords, mailer, linkRequests, invites } = parts;
+  const { config, db, ids, clock, brakes, passwords, mailer, linkRequests, invites, legal } = parts;
   const mails = createAuthMails(mailer);
   const verify = createVerification(parts);
 
@@ -47,6 +48,14 @@ export function createSignUp(parts: AuthServiceParts) {
     throw fail("email-already-registered", {}, { detail: alreadyRegistered });
   }
 
+  async function assertAcceptable(revisionId: string, inviteToken: string | undefined): Promise<void> {
+    if (inviteToken !== undefined)
+      throw failFields("validation-failed", {
+        accepted_revision_id: "goes without invite_token: its account accepts terms",
+      });
+    if (!(await legal.acceptable(revisionId))) throw notAcceptable();
+  }
+
   async function hashNew({ clientAddress }: Call, token: string, password: string): Promise<string> {
     // Guesses at tokens are to cost no hash.
     const { email } = await findMailToken(db, "verify-email", token, clock.now());
@@ -56,12 +65,13 @@ export function createSignUp(parts: AuthServiceParts) {
 
   return {
     async signUp(call: Call, request: SignUpRequest): Promise<SignUpResponse> {
-      const { inviteToken } = request;
+      const { inviteToken, acceptedRevisionId: acceptedRevision } = request;
       if (config.signup === "closed" && inviteToken === undefined)
         throw fail("feature-unavailable", {}, { detail: "sign-up takes an invite here" });
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");
+      if (acceptedRevision !== undefined) await assertAcceptable(acceptedRevision, inviteToken);
       await passwords.assertStrong(request.password, email, call.clientAddress);
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);
       if (await findUserByEmail(db, email, clock.now())) return refuseAgain(email);
@@ -71,7 +81,7 @@ export function createSignUp(parts: AuthServiceParts) {
       const account = { id: ids.next("acc"), name: request.accountName ?? name };
       const joined = invite ? { inviteHash: invite.token_hash } : { account };
       const isNew = await db.transaction(async (tx) => {
-        const user = { id, email, name, passwordHash, ...joined, createdAt: new Date(clock.now()) };
+        const user = { id, email, name, passwordHash, ...joined, acceptedRevision, createdAt: new Date(clock.now()) };
         const isInserted = await insertUser(tx, user);
         if (isInserted) await sendVerification(tx, user);
         return isInserted;

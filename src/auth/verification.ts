@@ -1,6 +1,7 @@
 import { type UserRow, type Verification, verifyUser } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
 import type { AuditLog, Call } from "../call.ts";
+import { insertAcceptance } from "../legal/store.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Tx } from "../platform/postgres/database.ts";
@@ -29,10 +30,15 @@ export function createVerification({
     const verified = await verifyUser(tx, userId, { membershipId, now, passwordHash });
     if (!verified) throw invalidMailToken();
     await dropVerifications(tx, userId);
-    const { user, madeAccountId, inviteHash } = verified;
+    const { user, madeAccountId, acceptedRevision: revisionId, inviteHash } = verified;
     if (madeAccountId !== undefined) {
       const made = { accountId: madeAccountId, action: "account.create", subject: madeAccountId };
       audit.record(tx, { ...made, actor: userActor(user), call });
+      if (revisionId !== null) {
+        await insertAcceptance(tx, { accountId: madeAccountId, revisionId, at: user.created_at });
+        const accepted = { accountId: madeAccountId, action: "legal.accept", subject: revisionId };
+        audit.record(tx, { ...accepted, actor: userActor(user), call });
+      }
     }
     // One that has lapsed meanwhile leaves a user without an account, who can be invited again.
     if (inviteHash) await invites.acceptOpen(tx, call, userId, inviteHash);

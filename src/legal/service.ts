@@ -5,7 +5,7 @@ import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { ServiceImplementation } from "../registry.ts";
 import { insertAcceptance } from "./store.ts";
-import type { Terms } from "./terms.ts";
+import { notAcceptable, type Terms } from "./terms.ts";
 
 export interface LegalServiceParts {
   readonly clock: Clock;
@@ -31,8 +31,7 @@ export function createLegalService({ clock, legal }: LegalServiceParts): Service
         const { accountId } = principal;
         if (principal.kind === "login" && principal.role === "member")
           throw fail("forbidden", {}, { detail: "an owner or an admin of the account accepts its terms" });
-        if (!(await legal.acceptable(revisionId)))
-          throw fail("conflict", {}, { detail: "the revision is neither in force nor one that comes after it" });
+        if (!(await legal.acceptable(revisionId))) throw notAcceptable();
         const acceptedAt = await insertAcceptance(tx, { accountId, revisionId, at: new Date(clock.now()) });
         call.audit(tx, { subject: revisionId });
         return create(AcceptLegalResponseSchema, { revisionId, acceptedAt: timestampFromDate(acceptedAt) });

@@ -1,5 +1,6 @@
 import type { LegalTerms, OutstandingTerms } from "../call.ts";
 import type { Clock } from "../platform/clock.ts";
+import { type Failure, fail } from "../platform/errors.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
@@ -18,6 +19,12 @@ export interface Terms extends LegalTerms {
   /** Finds a revision that may be accepted: the one in force, or one that comes after it. */
   acceptable(id: string): Promise<RevisionRow | undefined>;
 }
+
+/** The failure of what accepts a revision that was replaced, or never published. */
+export const notAcceptable = (): Failure => fail("conflict", {}, { detail: notCurrent });
+
+const notCurrent =
+  "the revision is neither in force nor one that comes after it: read GET /v1/legal/current, and accept that";
 
 /** Makes the terms of a gateway. */
 export function createTerms({ db, clock }: { readonly db: Database; readonly clock: Clock }): Terms {

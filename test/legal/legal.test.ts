@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { LegalService } from "../../src/gen/pilothouse/v1/legal_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { type DoorName, doors } from "../support/door-calls.ts";
-import type { Person } from "../support/people.ts";
+import { freshEmail, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
 const { getCurrentLegal, acceptLegal } = LegalService.method;
+const { signUp, verifyEmail, logIn } = AuthService.method;
 const url = "https://example.com/terms";
 const day = 86_400_000;
 
@@ -56,5 +58,20 @@ describe.each(doors)("over %s", (door) => {
     expect(accepted.answer).toMatchObject({ revision_id: id });
     expect((await gateway.call(door, acceptLegal, { revision_id: id }, shown)).answer).toEqual(accepted.answer);
     expect((await list(late.accessToken)).slug).toBe("");
+    const accepting = await gateway.signUp({ acceptedRevisionId: id });
+    expect((await list(accepting.accessToken)).slug).toBe("");
+    const { data } = (await accepting.rest("/v1/account/audit-log?action=legal.accept")).body;
+    expect(data).toMatchObject([{ subject_id: id, actor: { id: accepting.userId } }]);
+    const another = { email: freshEmail(), password: accepting.password, accepted_revision_id: "another" };
+    expect((await gateway.call(door, signUp, another)).slug).toBe("conflict");
+    // Whoever confirms a sign-up that was repeated may have accepted nothing.
+    const doubtful = { ...another, accepted_revision_id: id };
+    expect((await gateway.call(door, signUp, doubtful)).slug).toBe("");
+    await tokenOfMail(gateway.mailbox, doubtful.email);
+    expect((await gateway.call(door, signUp, doubtful)).slug).toBe("email-already-registered");
+    const verified = { token: await tokenOfMail(gateway.mailbox, doubtful.email), password: doubtful.password };
+    expect((await gateway.call(door, verifyEmail, verified)).slug).toBe("");
+    const { answer: login } = await gateway.call(door, logIn, { email: doubtful.email, password: doubtful.password });
+    expect((await list(login.access_token)).slug).toBe("legal-acceptance-required");
   });
 });

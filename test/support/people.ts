@@ -23,6 +23,7 @@ export interface PersonChoice {
   readonly email?: string;
   readonly name?: string;
   readonly accountName?: string;
+  readonly acceptedRevisionId?: string;
 }
 
 /** Signs somebody up who then joins the account of another caller, whose login it is. */
@@ -71,11 +72,12 @@ export async function tokenOfMail(mailbox: Mailbox, email: string): Promise<stri
 
 /** Signs somebody up over REST, follows the link of the mail, and logs in by password. */
 export async function signUp(url: string, mailbox: Mailbox, choice: PersonChoice = {}): Promise<Person> {
-  const { email = freshEmail(), name, accountName } = choice;
+  const { email = freshEmail(), name, accountName, acceptedRevisionId } = choice;
   const headers = fromOwnNetwork();
   const rest = restClient({ url, key: "" });
   const who = { email, password: goodPassword };
-  const signedUp = await rest("/v1/auth/signup", { ...who, name, account_name: accountName }, { headers });
+  const more = { name, account_name: accountName, accepted_revision_id: acceptedRevisionId };
+  const signedUp = await rest("/v1/auth/signup", { ...who, ...more }, { headers });
   expect(signedUp).toMatchObject({ status: 201 });
   const token = await tokenOfMail(mailbox, email);
   expect(await rest("/v1/auth/verify-email", { token }, { headers })).toMatchObject({ status: 200 });
