@@ -11,6 +11,7 @@ import {
 } from "../gen/pilothouse/v1/api_key_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { Clock } from "../platform/clock.ts";
+import { counted } from "../platform/counted.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
@@ -77,7 +78,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
     const { apiKeys: limit, name: tier } = limits.of(account);
     const count = await countKeys(tx, accountId, new Date(clock.now()));
     if (count < limit) return;
-    const detail = `the account has ${count} keys, the limit of tier ${tier}`;
+    const detail = `the account has ${counted(count, "key")}, as many as it may have on tier ${tier}: revoke one first`;
     throw fail("tier-limit", { current_api_keys: count, limit }, { detail });
   }
 

@@ -5,7 +5,7 @@ import type { Mailer } from "../mail/mailer.ts";
 const signedUpAgain =
   "It was signed up with more than once, maybe not by you alone: the page asks you for the password to have.";
 
-const revokesKeys = "If you do not know one of them, revoke them all: the link is good once, for 72 hours.";
+const revokesKeys = "If you do not know one of them, revoke them all: the link works once, within 72 hours.";
 
 /** The mails about signing up and logging in. */
 export interface AuthMails {
@@ -34,7 +34,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       security(user, {
         subject: "Verify your e-mail address",
         lines: [
-          "somebody has signed up to Pilothouse with this address. The link verifies it, and is good for 24 hours.",
+          "Somebody has signed up to Pilothouse with this address. The link verifies the address, and works for 24 hours.",
           ...(user.pending_contested ? [signedUpAgain] : []),
           notYou,
         ],
@@ -43,20 +43,20 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
     magicLink: (user, token) =>
       security(user, {
         subject: "Your link to log in",
-        lines: ["the link logs you in to Pilothouse, once, within 15 minutes.", notYou],
+        lines: ["The link logs you in to Pilothouse. It works once, within 15 minutes.", notYou],
         button: { label: "Log in", url: link("magic-link", token) },
       }),
     passwordReset: (user, token) =>
       security(user, {
         subject: "Set another password",
-        lines: ["the link sets another password, once, within 30 minutes, and ends all your logins.", notYou],
+        lines: ["The link sets another password and ends all your logins. It works once, within 30 minutes.", notYou],
         button: { label: "Set another password", url: link("password-reset", token) },
       }),
     passwordChanged: (user, keys, token) =>
       security(user, {
         subject: "Your password was changed",
         lines: [
-          "your password was changed, and your other logins have ended.",
+          "Your password was changed, and your other logins have ended.",
           "If it was not you, ask for a link to set another password at once.",
           ...(keys.length > 0 ? ["These API keys, which you have made, go on:", ...keys, revokesKeys] : []),
         ],
@@ -66,7 +66,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       security(user, {
         subject: "A login from a new device",
         lines: [
-          `somebody has logged in with ${family} from ${address}, from where you have not logged in before.`,
+          `Somebody has logged in with ${family} from ${address}, from where you have not logged in before.`,
           "If it was not you, set another password: it ends all logins.",
         ],
       }),
@@ -74,7 +74,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       security(user, {
         subject: "Confirm your new e-mail address",
         lines: [
-          "somebody wants to log in to Pilothouse with this address from now on. The link confirms it, and is good for 24 hours.",
+          "Somebody wants to log in to Pilothouse with this address from now on. The link confirms the address, and works for 24 hours.",
           notYou,
         ],
         button: { label: "Confirm the address", url: link("email-change", token) },
@@ -83,7 +83,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       security(user, {
         subject: "Somebody wanted your e-mail address",
         lines: [
-          "another user of Pilothouse has asked to log in with this address from now on. It is yours, so nothing has changed.",
+          "Another user of Pilothouse has asked to log in with this address from now on. It is yours, so nothing has changed.",
           "If that was you: log in with this address, or ask for a link to set another password.",
         ],
       }),
@@ -91,8 +91,8 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       security(user, {
         subject: "Your e-mail address was changed",
         lines: [
-          `your login has the address ${newEmail} from now on, in place of this one.`,
-          "If it was not you, undo it: the link is good for 72 hours. It ends all logins, and drops the password.",
+          `Your login has the address ${newEmail} from now on, in place of this one.`,
+          "If it was not you, undo it: the link works for 72 hours. It ends all logins, and drops the password.",
         ],
         button: { label: "Undo the change", url: link("undo-email-change", token) },
       }),
@@ -100,8 +100,8 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       security(user, {
         subject: "Your e-mail address is yours again",
         lines: [
-          "the change of your address was undone. All logins have ended, and the old password is good for nothing.",
-          "The link sets another one, once, within 30 minutes. Later, ask for a new link.",
+          "The change of your address was undone. All logins have ended, and the old password does not work any more.",
+          "The link sets another password. It works once, within 30 minutes; later, ask for a new link.",
         ],
         button: { label: "Set another password", url: link("password-reset", token) },
       }),

@@ -8,6 +8,7 @@ import {
   type CryptoOrder,
   type CryptoOrderService,
   type CryptoQuoteRequest,
+  type CryptoReceipt,
   ListCryptoOrdersResponseSchema,
   type UpdateCryptoOrderRequest,
 } from "../gen/pilothouse/v1/crypto_order_pb.ts";
@@ -246,6 +247,12 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     return found;
   }
 
+  /** A browser that saves several receipts gives each a name of its own. */
+  function nameFile(call: Call, { number, revision }: CryptoReceipt, extension: string): void {
+    const name = `receipt-${number}${revision > 1 ? `-revision-${revision}` : ""}.${extension}`;
+    call.setHeader("content-disposition", `attachment; filename="${name}"`);
+  }
+
   return {
     checkout,
     quote,
@@ -259,14 +266,16 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     cancel: (call, { id }) => cancel(call, id),
     getReceipt: async (call, { id }) => receipt(call, id),
     async getReceiptText(call, { id }) {
-      const data = Buffer.from(receiptText(await receipt(call, id)));
+      const found = await receipt(call, id);
+      const data = Buffer.from(receiptText(found));
+      nameFile(call, found, "txt");
       return create(HttpBodySchema, { contentType: "text/plain; charset=utf-8", data });
     },
     async getReceiptPdf(call, { id }) {
-      return create(HttpBodySchema, {
-        contentType: "application/pdf",
-        data: await receiptPdf(await receipt(call, id)),
-      });
+      const found = await receipt(call, id);
+      const data = await receiptPdf(found);
+      nameFile(call, found, "pdf");
+      return create(HttpBodySchema, { contentType: "application/pdf", data });
     },
   };
 }

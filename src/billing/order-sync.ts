@@ -12,6 +12,7 @@ import { tiers } from "../limits/tiers.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
+import { counted } from "../platform/counted.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { compareDecimals } from "../processors/decimal.ts";
@@ -100,7 +101,7 @@ const irregularWords: Readonly<Record<Irregularity, string>> = {
 };
 
 const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
-  `The order ${id} was for ${tierText(tier)}, ${months === 1 ? "1 month" : `${months} months`}, at ${moneyText(amount_cents, currency)}.`;
+  `The order ${id} was for ${tierText(tier)}, ${counted(months, "month")}, at ${moneyText(amount_cents, currency)}.`;
 
 /** Makes what moves orders on. */
 export function createOrders(parts: OrderSyncParts): Orders {

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { create } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type CryptoReceipt, CryptoReceiptSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import { counted } from "../platform/counted.ts";
 import { moneyText, tierText } from "./mails.ts";
 import type { OrderRow } from "./order-store.ts";
 
@@ -12,7 +13,7 @@ export function receiptOf(order: OrderRow): CryptoReceipt | undefined {
   if (number === null || !paidAt) return undefined;
   return create(CryptoReceiptSchema, {
     ...{ number, orderId: order.id, seller: "Pilothouse", buyer: order.buyer ?? "", invoiceLines: order.invoice_lines },
-    description: `${tierText(tier)}, ${months === 1 ? "1 month" : `${months} months`}`,
+    description: `${tierText(tier)}, ${counted(months, "month")}`,
     ...{ amountCents: order.amount_cents, currency: order.currency, cryptoCurrency: order.crypto_currency },
     ...{ cryptoAmountPaid: order.crypto_amount_paid, exchangeRate: order.exchange_rate },
     ...{ transactionIds: order.transaction_ids, paidAt: timestampFromDate(paidAt), livemode: order.livemode },
@@ -79,8 +80,8 @@ const stretches =
   /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+|[^\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+/gu;
 const isChinese = (stretch: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(stretch);
 
-/** Points. */
-const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8 };
+/** Points. The fonts have other heights: a line has the height of the taller one, and its baseline where DejaVu Sans has it. */
+const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8, ascent: 9.28 };
 
 /** Writes a receipt as PDF. Of one revision it is the same bytes each time: all its times are that of the payment. */
 export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
@@ -97,14 +98,21 @@ export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
   document.fontSize(layout.heading).text(heading).moveDown().fontSize(layout.text);
   const left = layout.margin + layout.name;
   const width = document.page.width - left - layout.margin;
+  const heightOf = (font: keyof typeof fontFiles): number => document.font(font).currentLineHeight();
+  const height = Math.max(heightOf("chinese"), heightOf("plain"));
+  const line = (font: keyof typeof fontFiles) => ({ baseline: -layout.ascent, lineGap: height - heightOf(font) });
+  const lines = { chinese: line("chinese"), plain: line("plain") };
+  document.font("plain");
   for (const [name, values] of partsOf(receipt)) {
     const { y } = document;
-    document.fillColor("#5a6577").text(name, layout.margin, y, { width: layout.name });
-    document.fillColor("#1c2330").text("", left, y, { width });
+    document.fillColor("#5a6577").text(name, layout.margin, y, { width: layout.name, ...lines.plain });
+    document.fillColor("#1c2330").text("", left, y, { width, ...lines.plain });
     for (const value of values) {
       const parts = value.match(stretches) ?? [" "];
-      for (const [at, part] of parts.entries())
-        document.font(isChinese(part) ? "chinese" : "plain").text(part, { width, continued: at < parts.length - 1 });
+      for (const [at, part] of parts.entries()) {
+        const font = isChinese(part) ? "chinese" : "plain";
+        document.font(font).text(part, { width, continued: at < parts.length - 1, ...lines[font] });
+      }
     }
     document.font("plain");
     document.y += layout.gap;

@@ -18,7 +18,7 @@ export function deletionMail(
   url?: string,
 ): Mail {
   const day = deletesAt.toISOString().slice(0, 16).replace("T", " ");
-  const done = `${by} has deleted the account ${accountName}. Its keys and logins are good for nothing from now on, and its sessions have ended.`;
+  const done = `${by} has deleted the account ${accountName}. Its keys and logins do not work any more, and its sessions have ended.`;
   const way =
     url === undefined
       ? `Until ${day} UTC an owner can restore it.`
@@ -31,6 +31,6 @@ export function deletionMail(
 
 /** Tells a member that its account goes on. */
 export function restorationMail(member: MemberRow, { accountName, by }: DeletionNews): Mail {
-  const lines = [`${by} has restored the account ${accountName}: its keys and logins are good again.`];
+  const lines = [`${by} has restored the account ${accountName}: its keys and logins work again.`];
   return mailTo(userOf(member), { kind: "security", subject: "Your account is restored", lines });
 }

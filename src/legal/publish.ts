@@ -42,7 +42,7 @@ export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedWor
     const mail = {
       kind: "security",
       subject: "Our terms change",
-      lines: [`new terms come into force on ${day}. From then on they have to be accepted.`],
+      lines: [`New terms come into force on ${day}. From then on they have to be accepted.`],
       button: { label: "Read the terms", url },
     } as const;
     for (const owner of await listOwners(tx)) await mailer.send(tx, mailTo(owner, mail));

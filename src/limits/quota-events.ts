@@ -50,7 +50,7 @@ const quotaNames: Readonly<Record<QuotaState["quota"], string>> = {
 async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaState, percent: number): Promise<void> {
   const { name: accountName } = await findAccount(tx, accountId);
   const subject = percent < 100 ? "A quota is almost used up" : "A quota is used up";
-  const lines = [`the account ${accountName} has used ${percent} % of its ${quotaNames[quota]}.`];
+  const lines = [`The account ${accountName} has used ${percent} % of its ${quotaNames[quota]}.`];
   for (const manager of await listManagers(tx, accountId))
     await mailer.send(tx, mailTo(manager, { kind: "usage_alerts", subject, lines }));
 }

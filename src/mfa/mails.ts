@@ -1,14 +1,14 @@
 import { type Mail, mailTo, type Recipient } from "../mail/mail.ts";
 
 const changes = {
-  enrolled: ["A second factor was added", "an authenticator app was added to your login."],
+  enrolled: ["A second factor was added", "An authenticator app was added to your login."],
   removing: [
     "Your second factor will be removed",
-    "you have asked us to remove the authenticator app from your login, since it is lost. It is removed in 24 hours.",
+    "You have asked us to remove the authenticator app from your login, since it is lost. It is removed in 24 hours.",
     "If it was not you, log in and show a code of the app or a recovery code: nothing is removed then.",
   ],
-  removed: ["Your second factor was removed", "the authenticator app was removed from your login."],
-  recovered: ["A recovery code was used", "a recovery code was used in place of your authenticator app."],
+  removed: ["Your second factor was removed", "The authenticator app was removed from your login."],
+  recovered: ["A recovery code was used", "A recovery code was used in place of your authenticator app."],
 } as const satisfies Record<string, readonly [subject: string, sentence: string, advice?: string]>;
 
 /** The mail that tells of a change of the second factor. */

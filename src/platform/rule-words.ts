@@ -6,6 +6,7 @@ import {
   message as messageRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { example } from "../gen/pilothouse/v1/options_pb.ts";
+import { counted } from "./counted.ts";
 import { enumNames } from "./rest-json/names.ts";
 
 /** Says what the rules ask that one of them, such as `string.max_len`, belongs to. Undefined for rules without words here. */
@@ -107,10 +108,7 @@ function askedLength({ type }: FieldRules): string | undefined {
 }
 
 function lengthWords(least: bigint, most: bigint, noun: string): string {
-  const plural = noun === "entry" ? "entries" : `${noun}s`;
-  if (most === 0n) return `must have at least ${least === 1n ? `one ${noun}` : `${least} ${plural}`}`;
-  if (least === 0n) return `must have at most ${most} ${most === 1n ? noun : plural}`;
-  return least === most
-    ? `must have ${most} ${most === 1n ? noun : plural}`
-    : `must have ${least} to ${most} ${plural}`;
+  if (most === 0n) return `must have at least ${least === 1n ? `one ${noun}` : counted(least, noun)}`;
+  if (least === 0n) return `must have at most ${counted(most, noun)}`;
+  return `must have ${least === most ? "" : `${least} to `}${counted(most, noun)}`;
 }

@@ -1,4 +1,5 @@
 import type { Tier } from "../limits/tiers.ts";
+import { counted } from "../platform/counted.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { engineOf } from "./engine.ts";
@@ -48,6 +49,6 @@ async function assertRoom(tx: Tx, accountId: string, tier: Tier): Promise<void> 
   const used = await sumStorage(tx, accountId);
   const cap = tier.profileStorageBytes;
   if (used < cap) return;
-  const detail = `the account's profiles take ${used} bytes, tier ${tier.name} has ${cap}`;
+  const detail = `the account's profiles take ${counted(used, "byte")} of the ${cap} that it may have: delete one, or leave profile_id out`;
   throw fail("storage-quota-exceeded", { used_bytes: used, cap_bytes: cap, tier: tier.name }, { detail });
 }

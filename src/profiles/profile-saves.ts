@@ -9,6 +9,7 @@ import { tellThresholds } from "../limits/quota-events.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
+import { counted } from "../platform/counted.ts";
 import { callServerStreaming } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Part } from "../platform/lifetime.ts";
@@ -87,7 +88,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
       month: monthAt(clock.now()),
     });
     if (tier.profileStorageIsSoft || total <= tier.profileStorageBytes) return undefined;
-    return `with it the account's profiles would take ${total} bytes, tier ${tier.name} has ${tier.profileStorageBytes}`;
+    return `with it the account's profiles would take ${counted(total, "byte")} of the ${tier.profileStorageBytes} that it may have`;
   }
 
   /** Makes a store the profile's next version, if the use has not been settled meanwhile. */

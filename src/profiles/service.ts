@@ -13,6 +13,7 @@ import type { Limits } from "../limits/limits.ts";
 import { type Bus, nextMessage } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
+import { counted } from "../platform/counted.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
@@ -73,7 +74,7 @@ export function createProfileService({
       const [account, count] = await Promise.all([lockAccount(tx, accountId), countProfiles(tx, accountId)]);
       const { profiles: limit, name: tier } = limits.of(account);
       if (count >= limit) {
-        const detail = `the account has ${count} profiles, the limit of tier ${tier}`;
+        const detail = `the account has ${counted(count, "profile")}, as many as it may have on tier ${tier}: delete one first`;
         throw fail("tier-limit", { current_profiles: count, limit }, { detail });
       }
       const row = await insertProfile(tx, { id, accountId, name, labels, description: description ?? null });

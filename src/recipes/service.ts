@@ -10,6 +10,7 @@ import {
   type RecipeService,
 } from "../gen/pilothouse/v1/recipe_pb.ts";
 import type { Clock } from "../platform/clock.ts";
+import { counted } from "../platform/counted.ts";
 import { fail, failFaults, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
@@ -47,7 +48,7 @@ export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceI
       await lockAccount(tx, accountId);
       const count = await countRecipes(tx, accountId);
       if (count >= most.recipes) {
-        const detail = `the account has ${count} recipes, which is as many as it may have`;
+        const detail = `the account has ${counted(count, "recipe")}, as many as it may have: delete one first`;
         throw fail("tier-limit", { current_recipes: count, limit: most.recipes }, { detail });
       }
       const row = await insertRecipe(tx, {

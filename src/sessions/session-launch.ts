@@ -7,6 +7,7 @@ import { CreateCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/f
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import { nextMessage } from "../platform/bus.ts";
+import { counted } from "../platform/counted.ts";
 import { asFailure, type Failure, fail } from "../platform/errors.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
@@ -107,7 +108,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const tier = limits.of(account);
       const limit = tier.concurrentSessions;
       if (running >= limit) {
-        const detail = `the account runs ${running} sessions, the limit of tier ${tier.name}`;
+        const detail = `the account runs ${counted(running, "session")}, as many as it may at once on tier ${tier.name}: end one first`;
         throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
       }
       await quota.admit(tx, accountId, account);

@@ -67,7 +67,7 @@ export function createFailingWatch({ db, clock, work, mailer, audit }: ClosingPa
     const { name: accountName } = await findAccount(tx, accountId);
     const subject = "A webhook was made inactive";
     const lines = [
-      `the webhook ${url} of the account ${accountName} has failed for 5 days. It was made inactive, and is sent no events.`,
+      `The webhook ${url} of the account ${accountName} has failed for 5 days. It was made inactive, and is sent no events.`,
       "What could not be delivered is kept for 30 days. Make the webhook active again, then replay what has failed.",
     ];
     for (const manager of await listManagers(tx, accountId))

@@ -81,6 +81,7 @@ test("a receipt says the same as JSON, text and PDF, and each revision has its b
       headers: { authorization: `Bearer ${ada.accessToken}` },
     });
     expect(answer.headers.get("content-type")).toBe("application/pdf");
+    expect(answer.headers.get("content-disposition")).toMatch(/^attachment; filename="receipt-\S+\.pdf"$/);
     return Buffer.from(await answer.arrayBuffer());
   };
   const { body: receipt } = await ada.rest(`${path}/receipt`);
@@ -279,3 +280,12 @@ test("the operator lists orders, extends their months and notes refunds, which e
   });
   expect(JSON.parse(await gateway.admin("orders", "--account", ada.accountId))).toMatchObject({ id: order.id });
 }, 60_000);
+
+test.each([
+  ["btc", /^bitcoin:\w+\?amount=[\d.]+$/],
+  ["ltc", /^litecoin:\w+\?amount=[\d.]+$/],
+  ["xmr", /^monero:\w+\?tx_amount=[\d.]+$/],
+])("the address that a wallet opens is one of %s", async (coin, uri) => {
+  const order = await open(await gateway.signUp(), { ...wish, crypto_currency: coin });
+  expect(order.payment_uri).toMatch(uri);
+});

@@ -55,7 +55,7 @@ test("an endpoint that fails for 5 days is made inactive, with an audit entry an
   const { body: audit } = await rest("/v1/account/audit-log?action=webhook.deactivate");
   expect(audit.data).toMatchObject([{ action: "webhook.deactivate", actor: { type: "system" } }]);
   const mail = await mailAbout(gateway.mailbox, email, "A webhook was made inactive");
-  expect(mail.text).toMatch(/^Hello .+,\n\nthe webhook .+ has failed for 5 days/);
+  expect(mail.text).toMatch(/^Hello .+,\n\nThe webhook .+ has failed for 5 days/);
 }, 90_000);
 
 test("an endpoint is made inactive only when it has failed for 5 days and its failures lie 12 hours apart", async () => {

@@ -17,6 +17,13 @@ const rates: Readonly<Record<string, string>> = { BTC: "93988.57", XMR: "158.2",
 /** The cryptocurrencies that it takes. */
 export const sandboxCurrencies = Object.keys(rates).map((code) => code.toLowerCase());
 
+/** What wallets open, by coin. */
+const paymentLinks: Readonly<Record<string, (address: string, amount: string) => string>> = {
+  BTC: (address, amount) => `bitcoin:${address}?amount=${amount}`,
+  LTC: (address, amount) => `litecoin:${address}?amount=${amount}`,
+  XMR: (address, amount) => `monero:${address}?tx_amount=${amount}`,
+};
+
 /** The part of the sandbox that speaks as much of BTCPay Server's interface as we use. */
 export interface SandboxCrypto {
   readonly transport: Transport;
@@ -70,7 +77,7 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
   const methodsOf = ({ currency, address, amount, paid, payments }: Thing): Thing[] => [
     {
       ...{ paymentMethodId: `${currency}-CHAIN`, currency, destination: address, rate: "1", amount },
-      ...{ paymentLink: `bitcoin:${address}?amount=${amount}`, paymentMethodPaid: paid, totalPaid: paid, payments },
+      ...{ paymentLink: paymentLinks[currency]?.(address, amount), paymentMethodPaid: paid, totalPaid: paid, payments },
     },
   ];
 
