@@ -1,0 +1,25 @@
+import { inflateSync } from "node:zlib";
+import { create } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { receiptPdf } from "../../src/billing/receipts.ts";
+import { CryptoReceiptSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
+
+/** Where the texts of a page of a PDF stand: the name of the font and the height of the baseline. */
+function placesIn(pdf: Buffer): { font: string; y: number }[] {
+  const text = pdf.toString("latin1");
+  const start = text.indexOf("stream\n") + "stream\n".length;
+  const content = inflateSync(Buffer.from(text.slice(start, text.indexOf("\nendstream", start)), "latin1")).toString();
+  const blocks = content.matchAll(/1 0 0 1 [\d.]+ ([\d.]+) Tm\n\/(F\d+) 10 Tf/g);
+  return [...blocks].map(([, y, font = ""]) => ({ font, y: Number(y) }));
+}
+
+test("Latin and Chinese text of a line stand on one baseline, and lines at one distance", async () => {
+  const invoiceLines = ["Acme GmbH — 你好", "USt-ID DE1"];
+  const places = placesIn(await receiptPdf(create(CryptoReceiptSchema, { buyer: "Ada", invoiceLines })));
+  const [chinese, ...others] = places.filter(({ font }) => font !== places[0]?.font);
+  expect(others).toEqual([]);
+  const plain = places.filter(({ font }) => font === places[0]?.font).map(({ y }) => y);
+  expect(plain).toContain(chinese?.y);
+  const [above, below] = [plain.findLast((y) => y > (chinese?.y ?? 0)), plain.find((y) => y < (chinese?.y ?? 0))];
+  expect((above ?? 0) - (chinese?.y ?? 0)).toBeCloseTo((chinese?.y ?? 0) - (below ?? 0), 1);
+});
