@@ -63,7 +63,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
   },
   "magic-link": {
     title: "Log in",
-    about: "The link is good once. It gives you the tokens of a login, to copy into your program.",
+    about: "The link works once. It shows the tokens of a login, to copy into your program.",
     forms: [
       {
         button: "Log in",
@@ -74,7 +74,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
   },
   "password-reset": {
     title: "Set another password",
-    about: "All your logins end, and the new password is good at once.",
+    about: "All your logins end. The new password works at once.",
     forms: [
       {
         fields: [newPassword],
@@ -86,7 +86,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
   },
   invite: {
     title: "Join a team",
-    about: "The invite is for the address to which the mail went, and good once.",
+    about: "The invite is for the address to which the mail went. It works once.",
     forms: [
       {
         heading: "You are new here",
@@ -130,7 +130,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
   },
   "account-restore": {
     title: "Restore the account",
-    about: "Its keys and logins are good again. Sessions and invites that have ended stay so.",
+    about: "Its keys and logins work again. Sessions and invites that have ended stay ended.",
     forms: [
       {
         button: "Restore the account",
@@ -158,7 +158,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
         button: "Subscribe",
         path: "/v1/status/subscribe/confirm",
         verb: "GET",
-        done: "You are subscribed: incidents are told from now on.",
+        done: "You are subscribed. You get a mail for each incident from now on.",
       },
     ],
   },
