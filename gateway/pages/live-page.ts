@@ -70,7 +70,7 @@ body:not([data-steers=true]) #question :is(input, select, button) { display: non
 #downloads span { flex: 1; min-width: 0; overflow-wrap: anywhere; }
 #notice:empty, #steering:empty, #viewers:empty { display: none; }
 [data-is=over] #notice { border-left-color: var(--delete); }
-[data-is=over] .tools { display: none; }
+[data-is=over] :is(.tools, #share) { display: none; }
 #keys { position: fixed; inset: auto auto 0 0; width: 1px; height: 1px; padding: 0; border: 0; opacity: 0; font-size: 16px; }
 #hint { color: var(--soft); display: none; }
 main.stage { flex: 1; min-height: 0; max-width: none; padding: 3px; display: grid; place-items: center; background: var(--code); }
@@ -101,6 +101,7 @@ const body = html`<header class="bar">
 <p id="steering" role="status"></p>
 <p id="hint">Shift+Esc leaves the picture</p>
 <button id="wheel" type="button" hidden>Take control</button>
+<button id="share" type="button">Copy link</button>
 </header>
 <section class="tools" aria-label="Browser">
 <div class="tabs"><ul id="tabs" aria-label="Tabs"></ul>

@@ -228,7 +228,7 @@ test("control is taken, used and handed back by keys alone", async () => {
   await page.keyboard.press("Shift+Escape");
   expect(await focused()).toBe("Hand back");
   await page.keyboard.press("Enter");
-  await says(page, "steering", "A program steers");
+  await says(page, "steering", "No person steers");
   await page.context().close();
 }, 60_000);
 

@@ -41,3 +41,27 @@ test.each(["headless-shell", "chromium"])(
   },
   120_000,
 );
+
+test("a viewer learns how to use the page, passes the link on, and is told of a page that could not be loaded", async () => {
+  const session = await scene.open();
+  const { url } = await makeLink(session, { control: true });
+  const { page } = await openLink(browser, url, { permissions: ["clipboard-read", "clipboard-write"] });
+  await says(page, "steering", "No person steers");
+  await page.locator("#picture").click();
+  await says(page, "notice", "Press Take control first, to use the page.");
+  await page.getByRole("button", { name: "Copy link" }).click();
+  await says(page, "notice", "The link was copied: whoever opens it can do what you can.");
+  expect(new URL(await page.evaluate(() => navigator.clipboard.readText())).hash).toBe(new URL(url).hash);
+
+  const { status } = await scene.rest(`${session}/navigate`, { url: "https://127.0.0.1:1025/" });
+  expect(status).toBe(502);
+  await says(page, "notice", "The page could not be loaded. Reload it, or go to another address.");
+  expect(await page.locator("#address").inputValue()).toBe("");
+  await page.context().close();
+
+  const watching = await openLink(browser, (await makeLink(session)).url);
+  await says(watching.page, "steering", "No person steers");
+  await watching.page.locator("#picture").click();
+  await says(watching.page, "notice", "This link is to watch, not to control.");
+  await watching.page.context().close();
+}, 60_000);

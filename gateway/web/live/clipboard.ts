@@ -35,6 +35,15 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
   }
 
   return {
+    /** Takes the link to the viewer's clipboard: the address bar has no more than half of it. */
+    async share(link: string): Promise<void> {
+      const written = navigator.clipboard?.writeText(link).then(
+        () => "The link was copied: whoever opens it can do what you can.",
+        () => "The browser does not let this page use the clipboard.",
+      );
+      complain((await written) ?? `${overHttps}the link was not copied.`);
+    },
+
     /** Takes the selection of the page to the viewer's clipboard, which stays as it is when nothing is selected. */
     copy(): void {
       if (navigator.clipboard === undefined) {

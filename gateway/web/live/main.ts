@@ -131,6 +131,13 @@ function attach(): void {
     ...{ field, command, copy: clipboard.copy, paste: clipboard.paste },
     leave: () => wheel.focus(),
   });
+  canvas.addEventListener("click", () => {
+    const { own, state, trouble } = shown;
+    if (steers(shown) || !state || trouble) return;
+    complain(
+      own?.can_control ? "Press Take control first, to use the page." : "This link is to watch, not to control.",
+    );
+  });
   wheel.addEventListener("click", () => {
     connection.send(steers(shown) ? { hand_back: {} } : { take_control: {} });
   });
@@ -142,6 +149,7 @@ function attach(): void {
     address.value = "";
     address.focus();
   });
+  press("share", () => void clipboard.share(`${location.origin}${location.pathname}#${token}`));
   press("keyboard", focusKeys);
   press("copy", () => clipboard.copy());
   press("paste", () => clipboard.pasteFromClipboard());

@@ -1,4 +1,4 @@
-import type { Command, State, Viewer } from "./messages.ts";
+import type { Command, State, Tab, Viewer } from "./messages.ts";
 import { createTabs } from "./tabs.ts";
 
 /** What the page shows around the picture. */
@@ -38,7 +38,7 @@ function steeringOf(shown: Shown): string {
     : "";
   if (steers(shown)) return `You steer${since}`;
   if (state.control.state === "human_control") return `${nameOf(state.control.holder_client_id, shown)} steers${since}`;
-  return state.control.state === "agent_control" ? `An agent steers${since}` : "A program steers";
+  return state.control.state === "agent_control" ? `An agent steers${since}` : "No person steers";
 }
 
 /** What is to be done about a pause, by whom. */
@@ -58,8 +58,13 @@ function noticeOf(shown: Shown): string {
   }
   if (state?.pages?.some(({ active, crashed }) => active && crashed))
     return "The page has crashed. The picture comes back when it is loaded again.";
+  if (state?.pages?.some(isUnloaded)) return "The page could not be loaded. Reload it, or go to another address.";
   return "";
 }
+
+/** Whether a page shows the browser's own words about an address that it could not load. */
+const isUnloaded = ({ active, url }: Pick<Tab, "active" | "url">): boolean =>
+  active === true && url.startsWith("chrome-error:");
 
 function write(id: string, text: string): void {
   const element = find(id, HTMLElement);
@@ -94,7 +99,8 @@ export function createView(command: (command: Command) => void) {
     const title = active?.title || "Untitled page";
     write("title", title);
     document.title = `${title} - live`;
-    if (document.activeElement !== address || !isSteering) address.value = active?.url ?? "";
+    if (document.activeElement !== address || !isSteering)
+      address.value = active && isUnloaded(active) ? "" : (active?.url ?? "");
     find("picture", HTMLCanvasElement).setAttribute("aria-label", `Live picture of the page: ${title}`);
     showTabs(state.pages ?? [], isSteering);
   };
