@@ -232,8 +232,10 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
         .type("application/json; charset=utf-8")
         // The newline ends the line of a terminal. As bytes: for a text that a client does not read at once, Node holds
         // three bytes a character.
-        .send(Buffer.from(`${JSON.stringify(write(message))}
-`))
+        .send(
+          Buffer.from(`${JSON.stringify(write(message))}
+`),
+        )
     );
   };
 }

@@ -1,0 +1,146 @@
+import { once } from "node:events";
+import { type ClientHttp2Session, connect } from "node:http2";
+import { Pool } from "undici";
+import { WebSocket } from "ws";
+import { envelope } from "../../../test/hostile-bytes/bytes.ts";
+
+/** Milliseconds in which a request is answered; what comes later is not waited for. */
+const patience = 3_000;
+
+/** A request of a client, by any door. */
+export interface Sent {
+  readonly verb: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+  /** Its answer has no end: the first part is enough. */
+  readonly endless?: boolean;
+}
+
+let addresses = 0;
+
+/** Another address of a client for each request: no bucket of an address is ever empty. */
+const from = (): Record<string, string> => {
+  addresses += 1;
+  return { "x-forwarded-for": `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}` };
+};
+
+/** The ways into a gateway. */
+export class Doors implements Disposable {
+  readonly #url: string;
+  readonly #http1: Pool;
+  readonly #sessions = new Map<string, ClientHttp2Session>();
+
+  constructor(url: string) {
+    this.#url = url;
+    this.#http1 = new Pool(url, { connections: 8, headersTimeout: patience, bodyTimeout: patience });
+  }
+
+  /** Sends a request over HTTP/1.1, and resolves to its status when it is answered. */
+  async http1({ verb, path, headers, body, endless }: Sent): Promise<string> {
+    try {
+      const answer = await this.#http1.request({
+        method: verb as "GET",
+        path,
+        headers: { ...from(), ...headers },
+        body: body ?? null,
+        signal: AbortSignal.timeout(patience),
+      });
+      answer.body.on("error", () => undefined);
+      if (endless && answer.statusCode === 200) answer.body.destroy();
+      else await answer.body.dump({ limit: 2 ** 24 });
+      return String(answer.statusCode);
+    } catch (thrown) {
+      return thrown instanceof Error ? thrown.name : "unknown";
+    }
+  }
+
+  /** The same over HTTP/2 without TLS. */
+  async http2({ verb, path, headers, body, endless }: Sent, url = this.#url): Promise<string> {
+    const session = await this.#session(url);
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const stream = session.request({ ...from(), ...headers, ":method": verb, ":path": path });
+    let status = "none";
+    stream.setTimeout(patience, () => stream.close());
+    stream.on("response", (answer) => (status = String(answer["grpc-status"] ?? answer[":status"])));
+    stream.on("trailers", (answer) => (status = String(answer["grpc-status"] ?? status)));
+    stream.on("data", () => endless && stream.close());
+    // What is refused is answered before its body is read.
+    stream.on("end", () => stream.close());
+    stream.on("error", () => undefined);
+    stream.on("close", () => resolve(status));
+    stream.end(body);
+    return promise;
+  }
+
+  async #session(url: string): Promise<ClientHttp2Session> {
+    const known = this.#sessions.get(url);
+    if (known && !known.closed && !known.destroyed) return known;
+    const session = connect(url).on("error", () => undefined);
+    this.#sessions.set(url, session);
+    // One that is refused leads to a request that fails.
+    await Promise.race([once(session, "connect"), once(session, "close")]).catch(() => undefined);
+    return session;
+  }
+
+  /**
+   * Sends a message `times` times on one WebSocket, and resolves when each is answered or the server has closed. What is
+   * closed is opened again for the rest.
+   */
+  async webSocket(path: string, key: string | undefined, message: Buffer, times: number) {
+    let sent = 0;
+    let answers = "none";
+    while (sent < times) {
+      const headers = { ...from(), ...(key !== undefined && { authorization: `Bearer ${key}` }) };
+      const options = { headers, perMessageDeflate: false };
+      const socket = new WebSocket(`${this.#url.replace("http", "ws")}${path}`, ["pilothouse.v1"], options);
+      const over = Promise.withResolvers<void>();
+      let answered = 0;
+      const deadline = setTimeout(over.resolve, patience);
+      socket.on("error", () => over.resolve());
+      socket.on("close", (code) => {
+        answers = String(code);
+        over.resolve();
+      });
+      socket.on("open", () => {
+        for (let left = times - sent; left > 0; left -= 1) socket.send(message, { binary: false });
+      });
+      socket.on("message", (data) => {
+        answered += 1;
+        answers = /errors\/([\w-]+)/.exec(String(data).slice(0, 500))?.[1] ?? "answered";
+        if (answered >= times - sent) over.resolve();
+      });
+      await over.promise;
+      clearTimeout(deadline);
+      socket.terminate();
+      sent += Math.max(1, answered);
+    }
+    return answers;
+  }
+
+  [Symbol.dispose](): void {
+    void this.#http1.destroy();
+    for (const session of this.#sessions.values()) session.destroy();
+  }
+}
+
+/** A call over Connect: https://connectrpc.com/docs/protocol */
+export function connectCall(path: string, kind: "json" | "proto", body: Buffer, streams: boolean): Sent {
+  const type = streams ? `application/connect+${kind}` : `application/${kind}`;
+  return {
+    verb: "POST",
+    path,
+    headers: { "content-type": type, "connect-protocol-version": "1" },
+    body: streams ? envelope(0, body) : body,
+    endless: streams,
+  };
+}
+
+/** A call over gRPC. */
+export const grpcCall = (path: string, body: Buffer, streams: boolean): Sent => ({
+  verb: "POST",
+  path,
+  headers: { "content-type": "application/grpc", te: "trailers" },
+  body: envelope(0, body),
+  endless: streams,
+});
