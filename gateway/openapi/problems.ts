@@ -122,5 +122,7 @@ function extensionExample({ type, format, values: [first] = [] }: Extension): Js
 }
 
 function extensionSchema({ type, format, values, about }: Extension): Schema {
-  return { type, description: about, ...(format && { format }), ...(values && { enum: values }) };
+  // openapi-generator's Java code for an enum of booleans does not compile.
+  const isEnum = values !== undefined && type !== "boolean";
+  return { type, description: about, ...(format && { format }), ...(isEnum && { enum: values }) };
 }

@@ -211,9 +211,13 @@ function problemSchema(whole: Schema): Schema {
   };
 }
 
-/** Generators make types of their own called `<operationId>Response`: no schema has such a name. */
+/**
+ * Generators make types of their own called `<operationId>Response`, and variables called after a schema beside those of
+ * its fields: no schema has such a name.
+ */
 function nameOf({ name, field }: DescMessage, direction: Direction): string {
   if (direction === "request") return name.endsWith("Request") ? name : `${name}Input`;
+  if (field[name.toLowerCase()]) return `Service${name}`;
   if (!name.endsWith("Response")) return name;
   const item = field.nextCursor && field.data?.message;
   return item ? `${item.name}List` : name.replace(/Response$/, "Result");

@@ -134,7 +134,10 @@ describe("the OpenAPI document", () => {
       return [`${operationId}Response`, `${operationId}Params`, `${operationId}JSONRequestBody`];
     });
     const names = new Set(own.map((name) => name.toLowerCase()));
-    expect(Object.keys(document.components.schemas).filter((name) => names.has(name.toLowerCase()))).toEqual([]);
+    const clashing = Object.entries(document.components.schemas).filter(
+      ([name, { properties = {} }]) => names.has(name.toLowerCase()) || name.toLowerCase() in properties,
+    );
+    expect(clashing.map(([name]) => name)).toEqual([]);
   });
 
   test("has every header that a method reads of its own", () => {
@@ -392,7 +395,7 @@ test("problem schemas have every extension that a failure of their slug can carr
     expect(Object.keys(properties)).toEqual(["type", "status", ...Object.keys(extensionsOf(slug))]);
   }
   expect(Object.fromEntries(described)["driver-error"]).toMatchObject({
-    worker_lost: { type: "boolean", enum: [true], description: expect.stringMatching(/not known\.$/) },
+    worker_lost: { type: "boolean", description: expect.stringMatching(/not known\.$/) },
     capture_bytes: { type: "integer" },
   });
 });
