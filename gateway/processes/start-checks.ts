@@ -9,8 +9,8 @@ import type { Part } from "../../src/platform/lifetime.ts";
 import { commandLine, isAlive, startTime } from "../../src/platform/process-control.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 
-/** Milliseconds that a port may be in use: processes whose supervisor was killed exit within this. */
-const portPatience = 3_000;
+/** Milliseconds that a service which was killed may still be there, or its processes hold ports. */
+const patience = 3_000;
 
 /** Shows in the command line of a supervisor. */
 const program = join("gateway", "main.ts");
@@ -62,7 +62,8 @@ async function checkDirectory(dataDir: string): Promise<void> {
 
 async function refuseSecondInstance(dataDir: string): Promise<void> {
   const instance = await readRecord(dataDir);
-  if (!instance || !(await isRunning(instance))) return;
+  if (!instance || (await waitUntil(async () => !(await isRunning(instance)), { timeout: patience, every: 100 })))
+    return;
   throw new StartRefused(
     `Pilothouse is already running at ${instance.url} with this DATA_DIR, pid ${instance.pid}. ` +
       "For a second one set DATA_DIR, PORT, GRPC_PORT and INTERNAL_PORT",
@@ -98,7 +99,7 @@ async function refuseTakenPorts({ host, port, grpcPort, internalPort }: Config):
       if (failure === undefined) held.use(server);
       return failure === undefined || !isInUse(failure);
     };
-    await waitUntil(isFree, { timeout: portPatience, every: 100 });
+    await waitUntil(isFree, { timeout: patience, every: 100 });
     if (failure === undefined) continue;
     // gateway/main.ts explains a port in use, as it does if the port is taken later.
     if (isInUse(failure)) throw failure;

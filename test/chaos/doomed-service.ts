@@ -155,11 +155,7 @@ export class DoomedService {
 
   /** Has another supervisor, which is ready to, take over from one that is killed. */
   async replaceSupervisor(): Promise<void> {
-    const { promise: isReady, resolve } = Promise.withResolvers<void>();
-    const next = this.#service.restart({ LOG_LEVEL: "info" }, (output) => {
-      if (output.includes("PostgreSQL was still running")) resolve();
-    });
-    await Promise.race([isReady, next]);
+    const next = this.#service.restart();
     await this.killSupervisor();
     this.#take(await next);
   }

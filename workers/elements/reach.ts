@@ -168,7 +168,7 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });
     if (found.objectId === undefined) {
       const isFinal = typeof selector !== "string";
-      return { hindrance: sentence({ hindrance: String(found.value) }, selector, field), isFinal };
+      return { hindrance: missing(String(found.value), selector, field), isFinal };
     }
     const frameId = await frameHeldBy(scene, inner, found.objectId);
     if (frameId === undefined) throw failFields("validation-failed", { [field]: "is not a frame" });
@@ -192,6 +192,12 @@ async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise
   );
   const invalid = selectors[index];
   if (invalid) throw notParsed(invalid.field);
+}
+
+/** Says which of the selectors that lead to a frame matches nothing. */
+function missing(hindrance: string, selector: Named, field: string): string {
+  if (hindrance !== "") return `${field} ${hindrance}`;
+  return `no element matches ${field}${typeof selector === "string" ? `, ${quoted(selector)}` : ""}`;
 }
 
 function sentence({ hindrance }: Hindrance, selector: Named, element: string): string {
