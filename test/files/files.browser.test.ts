@@ -395,7 +395,7 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
       ["#one", ["a", "b"], "action.files", "are several, and the input takes one"],
       ["#folder", ["a"], "action.selector", "takes a directory"],
       ["#one:", ["a"], "action.selector", "is not a CSS selector"],
-      ["#one", [], "action.files", "is required"],
+      ["#one", [], "action.files", "must have at least one item"],
     ] as const) {
       const { status, body } = await upload(selector, [...files]);
       expect([status, body.errors], selector).toEqual([400, [{ field, message }]]);
