@@ -23,7 +23,7 @@ let mailbox: Mailbox;
 let proxy: RealProxy;
 let provider: LlmProvider;
 let service: Service;
-const secrets = new Secrets();
+const secrets = new Secrets((value) => value.startsWith(site.url("/")));
 /** The problems that clients were shown. */
 const problems: string[] = [];
 

@@ -211,7 +211,11 @@ test("should refuse a session when the account's storage is full, and keep the l
     .poll(() => eventsOf(session).then((all) => all.at(-1)), { timeout: 20_000 })
     .toMatchObject({
       type: "session.profile_save_failed",
-      data: { session_id: session, profile_id: id, detail: expect.stringContaining("tier free") },
+      data: {
+        session_id: session,
+        profile_id: id,
+        detail: expect.stringContaining("bytes of the 10485760 that it may have"),
+      },
     });
   expect(await get(call, id)).toMatchObject({ sizeBytes: BigInt(9 * mebibyte) });
   await save(call, id, 10 * mebibyte);

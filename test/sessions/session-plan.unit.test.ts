@@ -147,9 +147,9 @@ test("should lead nowhere from an ended session, and end it once", () => {
 test.each([
   ["https://example.com/", undefined],
   ["about:blank", undefined],
-  ["example.com", "is not an absolute URL: did you mean https://example.com?"],
-  ["localhost:3000/a?b", "is not an absolute URL: did you mean http://localhost:3000/a?b?"],
-  ["127.0.0.1:8080", "is not an absolute URL: did you mean http://127.0.0.1:8080?"],
+  ["example.com", "is not an absolute URL: put https:// before it"],
+  ["localhost:3000/a?b", "is not an absolute URL: put http:// before it"],
+  ["127.0.0.1:8080", "is not an absolute URL: put http:// before it"],
   ["example.com:99999", "must be http, https or about:blank"],
   ["nowhere", "is not an absolute URL, such as https://example.com"],
   ["http://", "is not an absolute URL, such as https://example.com"],

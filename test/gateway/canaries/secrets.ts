@@ -17,13 +17,19 @@ const secretFields: ReadonlySet<string> = new Set(
 /** Secrets that nobody may come across. */
 export class Secrets {
   readonly #values = new Map<string, string>();
+  readonly #isPublic: (value: string) => boolean;
+
+  /** `isPublic` says of values that are no secrets whatever their fields are called, such as addresses of pages. */
+  constructor(isPublic: (value: string) => boolean = () => false) {
+    this.#isPublic = isPublic;
+  }
 
   get count(): number {
     return this.#values.size;
   }
 
   add(what: string, value: string): void {
-    if (value.length >= shortest) this.#values.set(value, what);
+    if (value.length >= shortest && !this.#isPublic(value)) this.#values.set(value, what);
   }
 
   /** Adds whatever the contract marks as secret in a request or an answer. */
