@@ -107,7 +107,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
     showOtherLimiter(call, thrown);
   }
 
-  /** A limiter that is none of the interface's four buckets shows `global`, as empty until the client may come again. */
+  /** A limiter other than the four buckets of the interface shows `global`, with nothing left until the client may try again. */
   function showOtherLimiter(call: GatewayCall, thrown: unknown): void {
     if (!(thrown instanceof Failure) || thrown.slug !== "rate-limited" || call.shown?.allowed === false) return;
     const { retryAfter: retryAfterSeconds = 1 } = thrown;

@@ -132,7 +132,7 @@ export async function verifyUser(tx: Tx, id: string, verification: Verification)
     ...(passwordHash !== undefined && { password_hash: passwordHash }),
   });
   const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
-  // Where the password of the sign-up counts for nothing, it is not known whether its acceptance is that of the mailbox's owner.
+  // If a new password replaces that of the sign-up, nobody knows whether the owner of the mailbox accepted the terms.
   const acceptedRevision = passwordHash === undefined ? row.pending_revision : null;
   return { user, madeAccountId: accountId ?? undefined, acceptedRevision, inviteHash };
 }

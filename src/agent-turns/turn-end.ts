@@ -31,7 +31,7 @@ export interface TurnEnd {
   readonly output?: JsonObject;
   /** Why it failed, where that is an error of the service's table. */
   readonly failure?: Failure;
-  /** What its model has done wrong. */
+  /** What the model did wrong. */
   readonly modelFault?: string;
 }
 
@@ -42,7 +42,7 @@ export function endOfAnswer({ recipe }: TurnRow, text: string): TurnEnd {
   return { status: "failed", reason: "recipe_step_failed", text, failure };
 }
 
-/** A problem of no type of ours (RFC 9457, section 4.2.1): the `reason` of the turn is the code. */
+/** A problem without a type of its own (RFC 9457, section 4.2.1): the `reason` of the turn tells what happened. */
 const modelProblem = (detail: string, turnId: string): JsonObject => ({
   ...{ type: "about:blank", title: "Bad Gateway", status: 502, detail, instance: turnId },
 });

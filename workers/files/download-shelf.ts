@@ -63,14 +63,18 @@ export class DownloadShelf {
 
   /** Resolves with the name of the first download that a frame has begun since a time; undefined where none comes. */
   async nameSince(since: number, frameId: string): Promise<string | undefined> {
-    const find = async (): Promise<string> => {
-      for (;;) {
+    let isOver = false;
+    const find = async (): Promise<string | undefined> => {
+      while (!isOver) {
         const found = this.#begins.find((begin) => begin.at >= since && begin.frameId === frameId);
         if (found) return found.fileName;
         await this.#nextBegin.promise;
       }
+      return undefined;
     };
-    return within(find(), nameMs, undefined);
+    const name = await within(find(), nameMs, undefined);
+    isOver = true;
+    return name;
   }
 
   /** The last 10, the newest last. */

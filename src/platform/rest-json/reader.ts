@@ -223,9 +223,7 @@ function readEnum(desc: DescEnum, taken: readonly string[]): ValueReader {
   return (json, faults) => {
     const value = typeof json === "string" ? values.get(json) : undefined;
     if (value === undefined)
-      addFault(faults, "", () =>
-        typeof json === "string" ? `${expected}${suggestion(json, values.keys())}` : expected,
-      );
+      addFault(faults, "", () => (typeof json === "string" ? `${expected}${suggestion(json, taken)}` : expected));
     return value;
   };
 }

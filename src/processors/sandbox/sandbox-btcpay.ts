@@ -17,7 +17,7 @@ const rates: Readonly<Record<string, string>> = { BTC: "93988.57", XMR: "158.2",
 /** The cryptocurrencies that it takes. */
 export const sandboxCurrencies = Object.keys(rates).map((code) => code.toLowerCase());
 
-/** What wallets open, by coin. */
+/** The URI scheme that wallets open, by coin. */
 const paymentLinks: Readonly<Record<string, (address: string, amount: string) => string>> = {
   BTC: (address, amount) => `bitcoin:${address}?amount=${amount}`,
   LTC: (address, amount) => `litecoin:${address}?amount=${amount}`,
