@@ -53,6 +53,7 @@ import { createSessionRoutes } from "./sessions/session-routes.ts";
 import { createSessions, type Sessions } from "./sessions/sessions.ts";
 import { createStatus, type Status } from "./status/status.ts";
 import { createSender, type Sender } from "./webhooks/sender.ts";
+import { createGatewayLock } from "./work/gateway-lock.ts";
 import { createWork, type Work } from "./work/work.ts";
 import { createWorkRunner } from "./work/work-runner.ts";
 
@@ -173,8 +174,9 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const shared = createSharedState(config, clock, log, metrics, localBus);
   const { bus, buckets, seats } = shared;
   const { database, onFatal = endProcess } = options;
+  const target = database ?? databaseTarget(config);
   const readying = half === "all" ? "migrate" : "await";
-  const storage = openStorage(database ?? databaseTarget(config), log, migrations, { readying });
+  const storage = openStorage(target, log, migrations, { readying });
   const { db } = storage;
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
@@ -235,7 +237,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   // What a process that only serves leaves to others.
   const doing = config.role === "api" ? [] : created;
   const kinds = doing.flatMap(({ works = [] }) => works);
-  const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds, isAlone: config.redisUrl === undefined });
+  const gatewayLock = createGatewayLock(target, log);
+  const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds, gateway: gatewayLock.gateway });
   const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
   const jobs = repeated.map((work) => createRepeatedJob(work, parts));
   const lifetime = createLifetime(
@@ -257,6 +260,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       mailer,
       sender,
       models,
+      gatewayLock,
       workRunner,
       ...doing.flatMap(({ background = [] }) => background),
       ...jobs,

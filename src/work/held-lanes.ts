@@ -21,6 +21,8 @@ export interface HeldLane extends ClaimedLane {
 export interface HeldLanes {
   /** Milliseconds for which a lane is to be claimed. */
   readonly leaseMs: number;
+  /** Returns the number of the gateway's lock, or 0 while the lock is not held. */
+  gateway(): number;
   /** Takes note of a lane that was claimed by a statement sent at `askedAt`, in milliseconds of `performance.now()`. */
   add(lane: ClaimedLane, askedAt: number): HeldLane;
   remove(lane: HeldLane): void;
@@ -68,10 +70,11 @@ function makeEntry(lane: ClaimedLane, askedAt: number): Entry {
 
 export interface HeldLanesParts extends RepeatedJobParts {
   readonly db: Database;
+  readonly gateway: () => number;
 }
 
 /** Makes the books of the lanes that this gateway has: none yet. */
-export function createHeldLanes({ db, ...parts }: HeldLanesParts): HeldLanes {
+export function createHeldLanes({ db, gateway, ...parts }: HeldLanesParts): HeldLanes {
   const byName = new Map<string, Entry>();
   const nameOf = (kind: string, lane: string): string => `${kind} ${lane}`;
 
@@ -86,6 +89,7 @@ export function createHeldLanes({ db, ...parts }: HeldLanesParts): HeldLanes {
 
   return {
     leaseMs,
+    gateway,
     add(lane, askedAt) {
       const entry = makeEntry(lane, askedAt);
       byName.set(nameOf(lane.kind, lane.lane), entry);

@@ -85,7 +85,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
     }
   }
 
-  const terms = () => ({ kind, now: new Date(clock.now()), leaseMs: held.leaseMs });
+  const terms = () => ({ kind, now: new Date(clock.now()), gateway: held.gateway(), leaseMs: held.leaseMs });
 
   /** Claims lanes that have news and were quick before, whatever else is due. */
   async function claimQuick(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
+import { lockClass } from "../platform/postgres/lone-lock.ts";
 
 /** Failures in a row from which a lane counts as failing: release_lane in tables.ts says so, too. */
 export const failingFrom = 3;
@@ -68,15 +69,16 @@ const findStatement: NamedStatement = {
 };
 
 /*
- * The commit does not wait for the disk. When PostgreSQL loses it by a crash, the lane is free or held as before: at worst what
- * was begun is done again. Numbers of claims are drawn by lot, since a sequence would give those that were lost a second time.
+ * The commit does not wait for the disk. If PostgreSQL loses the commit in a crash, the lane is free or held as before: at worst
+ * a job runs again. The upper half of a claim's number is that of its gateway. The lower half is random, since a sequence would
+ * repeat the numbers that were lost.
  */
 const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 
 /** What claims chosen lanes, of kind $1, and reads the first job of each that is due at $2. */
-const claimChosen = (lease: string, more: string): string => `claimed as (
+const claimChosen = (gateway: string, lease: string, more: string): string => `claimed as (
       update work_lanes
-      set claim = (random() * 1e18)::bigint, leased_until = app_now() + ${lease} * interval '1 millisecond'
+      set claim = (${gateway}::bigint << 32) + (random() * 4294967295)::bigint, leased_until = app_now() + ${lease} * interval '1 millisecond'
       from chosen
       where work_lanes.ctid = chosen.ctid
       returning kind, work_lanes.lane, owner, claim, failures
@@ -96,7 +98,7 @@ const claimNamedStatement: NamedStatement = {
       where kind = $1 and due_at <= $2 and lane = any($3) and claim is null and failures < ${failingFrom}
       order by due_at limit $4
       for update skip locked
-    ), ${claimChosen("$5", "0")}`,
+    ), ${claimChosen("$5", "$6", "0")}`,
 };
 
 /*
@@ -120,13 +122,20 @@ const claimStatement: NamedStatement = {
       from places join work_lanes as lanes on lanes.ctid = places.ctid and lanes.xmin = places.xmin
       where claim is null and place <= case when failing then $4::integer when turn <= 1 then $5 else $6 end
       for update of lanes skip locked
-    ), ${claimChosen("$7", "(select count(*) from places)::integer")}`,
+    ), ${claimChosen("$7", "$8", "(select count(*) from places)::integer")}`,
 };
 
 const freeStatement: NamedStatement = {
   name: "work-free",
-  text: `update work_lanes set claim = null, leased_until = null where ctid = any(array(
-      select ctid from work_lanes where claim is not null and ($1 or leased_until < app_now()) for update skip locked
+  text: `with alive as materialized (
+      select objid::bigint as gateway from pg_locks
+      where locktype = 'advisory' and classid::bigint = ${lockClass} and granted
+        and database = (select oid from pg_database where datname = current_database())
+    )
+    update work_lanes set claim = null, leased_until = null where ctid = any(array(
+      select ctid from work_lanes where claim is not null
+        and (leased_until < app_now() or claim >> 32 > 0 and claim >> 32 not in (select gateway from alive))
+      for update skip locked
     ))`,
 };
 
@@ -201,6 +210,8 @@ export async function findLanes(db: Queryable, kind: string, lanes: readonly str
 interface ClaimTerms {
   readonly kind: string;
   readonly now: Date;
+  /** Number of the gateway's lock, or 0 while the gateway does not hold its lock. */
+  readonly gateway: number;
   readonly leaseMs: number;
 }
 
@@ -221,9 +232,9 @@ const toClaimed = (row: ClaimRow): ClaimedLane => ({ ...row, first: row.id === n
 
 /** Claims lanes that are due; says also how many there were to choose from. */
 export async function claimLanes(db: Queryable, claim: Claim): Promise<{ lanes: ClaimedLane[]; waiting: number }> {
-  const { kind, now, busy, failing, sound, second, leaseMs } = claim;
+  const { kind, now, busy, failing, sound, second, gateway, leaseMs } = claim;
   const rows = await db.named<ClaimRow>(claimStatement, [
-    ...[kind, now, JSON.stringify(busy), failing, sound, second, leaseMs],
+    ...[kind, now, JSON.stringify(busy), failing, sound, second, gateway, leaseMs],
   ]);
   return { lanes: rows.map(toClaimed), waiting: rows[0]?.waiting ?? 0 };
 }
@@ -231,14 +242,15 @@ export async function claimLanes(db: Queryable, claim: Claim): Promise<{ lanes: 
 /** Claims lanes by their names, if they are due and do not fail, so many at most. */
 export async function claimNamedLanes(
   db: Queryable,
-  { kind, now, lanes, limit, leaseMs }: ClaimTerms & { readonly lanes: readonly string[]; readonly limit: number },
+  terms: ClaimTerms & { readonly lanes: readonly string[]; readonly limit: number },
 ): Promise<ClaimedLane[]> {
-  return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, lanes, limit, leaseMs])).map(toClaimed);
+  const { kind, now, lanes, limit, gateway, leaseMs } = terms;
+  return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, lanes, limit, gateway, leaseMs])).map(toClaimed);
 }
 
-/** Lets go of lanes whose leases have lapsed, or of all: their gateways are gone. */
-export async function freeLanes(db: Queryable, which: "lapsed" | "all"): Promise<void> {
-  await db.named(freeStatement, [which === "all"]);
+/** Releases lanes whose leases have expired or whose gateways hold their locks no longer. */
+export async function freeLanes(db: Queryable): Promise<void> {
+  await db.named(freeStatement, []);
 }
 
 /** Renews leases; gives the claims that still stand. */

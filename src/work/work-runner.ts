@@ -1,13 +1,10 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Part } from "../platform/lifetime.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedWork } from "../platform/repeated-job.ts";
 import { createTurns } from "../platform/turns.ts";
 import { backlogJobs } from "./backlog.ts";
-import { createHeldLanes } from "./held-lanes.ts";
+import { createHeldLanes, type HeldLanesParts } from "./held-lanes.ts";
 import { createLaneClaims } from "./lane-claims.ts";
 import type { LaneRunParts } from "./lane-run.ts";
 import { freeLanes } from "./store.ts";
@@ -22,15 +19,10 @@ const slowWrites = 4;
 /** Milliseconds that jobs have to end when the gateway is stopped; then they are another's. */
 const stopPatience = 5_000;
 
-export interface WorkRunnerParts {
-  readonly db: Database;
+export interface WorkRunnerParts extends HeldLanesParts {
   readonly bus: Bus;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly metrics: Registry;
   readonly kinds: readonly WorkKind<unknown>[];
-  /** There is no other gateway, so that what is claimed at the start was the work of one that is gone. */
-  readonly isAlone: boolean;
 }
 
 /** Does the work of some kinds in this gateway, beside what others do of it. */
@@ -41,7 +33,7 @@ export interface WorkRunner extends Part {
 
 /** Makes the runner. */
 export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
-  const { db, bus, clock, log, kinds, isAlone } = all;
+  const { db, bus, clock, log, kinds } = all;
   const closing = new AbortController();
   const stopping = new AbortController();
   const held = createHeldLanes(all);
@@ -51,16 +43,16 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   };
   const claims = new Map(kinds.map((work) => [work.kind, createLaneClaims(work, held, parts)]));
   const free = {
-    run: () => freeLanes(db, "lapsed"),
+    run: () => freeLanes(db),
     every: freeEvery,
-    complaint: "lapsed leases cannot be looked for",
+    complaint: "failed to free lanes of gateways that ended",
   };
   const lookers = [createRepeatedJob(free, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;
   return {
     jobs: kinds.length === 0 ? [] : backlogJobs(all),
     async start() {
-      if (isAlone) await freeLanes(db, "all");
+      await freeLanes(db);
       unsubscribe = bus.subscribe("work", (message) => {
         const [kind = "", ...lanes] = message.split("\n");
         for (const lane of lanes) if (!held.wake(kind, lane)) claims.get(kind)?.wake(lane);

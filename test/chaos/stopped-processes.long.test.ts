@@ -50,7 +50,7 @@ test.each([
   await doomed.destroy(session);
 });
 
-test("a delivery that a killed gateway had begun is made when the next one runs, not when its lease lapses", {
+test("makes a delivery that a killed gateway had begun when the next gateway runs, before the lease ends", {
   timeout: 60_000,
 }, async () => {
   await using receiver = await startEndpoints(() => undefined);

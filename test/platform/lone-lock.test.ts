@@ -7,7 +7,12 @@ test("the lock is not kept from its gateway by a connection of its own whose ans
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
   const fates: string[] = [];
-  const lock = createLoneLock({ url: between.url }, silentLog, () => fates.push("lost"));
+  const lock = createLoneLock({
+    target: { url: between.url },
+    log: silentLog,
+    number: 1,
+    onLost: () => fates.push("lost"),
+  });
   const holders = {
     name: "holders",
     text: `select pid from pg_locks join pg_database on pg_database.oid = database

@@ -204,10 +204,8 @@ const waits: Readonly<Record<string, Wait>> = {
     ms: 7_000,
     begin(end) {
       const lane = { kind: "test", lane: "a", owner: null, claim: "1", failures: 0, first: undefined };
-      const held = createHeldLanes({ db: {} as Database, clock: systemClock, log: silentLog }).add(
-        lane,
-        performance.now(),
-      );
+      const parts = { db: {} as Database, clock: systemClock, log: silentLog, gateway: () => 0 };
+      const held = createHeldLanes(parts).add(lane, performance.now());
       held.lease.addEventListener("abort", end);
     },
   },

@@ -52,7 +52,7 @@ test("an account whose events make many deliveries is put off for those with few
   const fanOut = createFanOut(parts);
   fanOut.start?.();
   const kinds = [createLaterFanOut(parts)];
-  const runner = createWorkRunner({ ...parts, metrics: new Registry(), kinds, isAlone: true });
+  const runner = createWorkRunner({ ...parts, metrics: new Registry(), kinds, gateway: () => 0 });
   try {
     await expect.poll(() => countDeliveries("acc_few"), { timeout: 20_000 }).toBe(1);
     expect(await countDeliveries("acc_many")).toBe(0);

@@ -35,7 +35,7 @@ export async function startRunners(
   const { clock = own } = options;
   const parts = { db, bus: hear ? bus : createLocalBus(), clock, log, kinds };
   const runners = Array.from({ length: count }, (_, index) =>
-    createWorkRunner({ ...parts, isAlone: false, metrics: index === 0 ? metrics : new Registry() }),
+    createWorkRunner({ ...parts, gateway: () => 0, metrics: index === 0 ? metrics : new Registry() }),
   );
   for (const runner of runners) await runner.start?.();
   return {

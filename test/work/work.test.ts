@@ -5,9 +5,10 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
 import { createTurns } from "../../src/platform/turns.ts";
+import { createGatewayLock } from "../../src/work/gateway-lock.ts";
 import { createHeldLanes } from "../../src/work/held-lanes.ts";
 import { runLane } from "../../src/work/lane-run.ts";
-import { claimNamedLanes } from "../../src/work/store.ts";
+import { claimNamedLanes, freeLanes } from "../../src/work/store.ts";
 import { createWork } from "../../src/work/work.ts";
 import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/work/work-kind.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -334,6 +335,33 @@ test("a failure is not noted on a lane that was claimed by another gateway meanw
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
 });
 
+test("frees the lanes of a gateway whose lock PostgreSQL has released, before their leases end", async () => {
+  const { db, url } = database;
+  const kind = workOf({});
+  const lock = createGatewayLock({ url }, silentLog);
+  await lock.start?.();
+  const claims = { locked: lock.gateway(), unlocked: 0 };
+  await db.transaction(async (tx) =>
+    createWork({ bus: createLocalBus(), clock: systemClock }).enqueueAll(
+      tx,
+      kind,
+      Object.keys(claims).map((lane) => ({ lane, data: { number: 1 } })),
+    ),
+  );
+  for (const [lane, gateway] of Object.entries(claims)) {
+    const terms = { kind: kind.kind, now: new Date(), lanes: [lane], limit: 1, gateway, leaseMs: 3_600_000 };
+    expect(await claimNamedLanes(db, terms)).toHaveLength(1);
+  }
+  const readHeld = async () => {
+    await freeLanes(db);
+    const held = db.sql.selectFrom("work_lanes").select("lane").where("claim", "is not", null);
+    return (await held.where("kind", "=", kind.kind).orderBy("lane").execute()).map(({ lane }) => lane);
+  };
+  expect(await readHeld()).toEqual(["locked", "unlocked"]);
+  await lock.stop?.();
+  await expect.poll(readHeld).toEqual(["unlocked"]);
+});
+
 test("a lane lets go of its place after ten seconds, although it has more jobs", async () => {
   const { db } = database;
   const now = performance.now.bind(performance);
@@ -351,8 +379,8 @@ test("a lane lets go of its place after ten seconds, although it has more jobs",
   await db.transaction(async (tx) =>
     createWork({ bus: createLocalBus(), clock: systemClock }).enqueueAll(tx, work, jobs),
   );
-  const held = createHeldLanes({ db, clock: systemClock, log: silentLog });
-  const terms = { kind: work.kind, now: new Date(), lanes: ["a"], limit: 1, leaseMs: held.leaseMs };
+  const held = createHeldLanes({ db, clock: systemClock, log: silentLog, gateway: () => 0 });
+  const terms = { kind: work.kind, now: new Date(), lanes: ["a"], limit: 1, gateway: 0, leaseMs: held.leaseMs };
   for (const lane of await claimNamedLanes(db, terms)) {
     const signals = { closing: new AbortController().signal, stopping: new AbortController().signal };
     const counting = { count: () => undefined, lag: () => undefined, turns: createTurns(1) };

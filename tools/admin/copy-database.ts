@@ -22,7 +22,7 @@ export const copyEmbedded: AdminCommand = {
     const log = createLog("warn");
     const dataDir = embeddedDirectory(env);
     const embedded = createEmbeddedPostgres(dataDir, log);
-    const lock = createLoneLock(embedded.target, log, () => undefined);
+    const lock = createLoneLock({ target: embedded.target, log, number: 1, onLost: () => undefined });
     await using stack = new AsyncDisposableStack();
     const to = openDatabase({ url }, log, 1);
     stack.defer(() => to.close());

@@ -4,25 +4,33 @@ import type { Log } from "../log.ts";
 import { StartRefused } from "../start-refused.ts";
 import { connectionOptions, type DatabaseTarget } from "./database.ts";
 
-/** The pair of numbers of the advisory lock: "pilo", and 1 for a service on one machine. */
-const lockKey = [0x70696c6f, 1] as const;
+/** First number of the pair that names an advisory lock of ours: "pilo". */
+export const lockClass = 0x70696c6f;
 
 /** Milliseconds: a killed service's connection, and with it its lock, is gone well within this. */
 const patience = 3_000;
 const retryEvery = 100;
 
-/** The right to be the only service of a database, held by a connection of its own. */
+/** An advisory lock on a connection of its own: PostgreSQL releases the lock when the process dies. */
 export interface LoneLock {
-  /** Takes the lock; throws when another service has it. */
+  /** Takes the lock. Throws `StartRefused` if another process keeps it for 3 seconds. */
   take(): Promise<void>;
+  /** Returns whether the lock is held, as far as is known. */
+  isHeld(): boolean;
   release(): Promise<void>;
 }
 
-/**
- * Makes the lock. When its connection breaks (PostgreSQL restarts) it is taken again as soon as that is possible, and
- * `onLost` is called if another service was faster.
- */
-export function createLoneLock(target: DatabaseTarget, log: Log, onLost: () => void): LoneLock {
+export interface LoneLockOptions {
+  readonly target: DatabaseTarget;
+  readonly log: Log;
+  /** Second number of the pair that names the lock: 1 for the only service of a database. */
+  readonly number: number;
+  /** Called if another process took the lock while the connection was broken. */
+  onLost(): void;
+}
+
+/** Creates the lock. If its connection breaks (PostgreSQL restarts), the lock is taken again as soon as possible. */
+export function createLoneLock({ target, log, number, onLost }: LoneLockOptions): LoneLock {
   let holder: pg.Client | undefined;
   let released = false;
 
@@ -33,7 +41,8 @@ export function createLoneLock(target: DatabaseTarget, log: Log, onLost: () => v
     try {
       await client.connect();
       const { rows } = await client.query<{ taken: boolean }>("select pg_try_advisory_lock($1, $2) as taken", [
-        ...lockKey,
+        lockClass,
+        number,
       ]);
       taken = rows[0]?.taken === true && !released;
     } finally {
@@ -43,6 +52,7 @@ export function createLoneLock(target: DatabaseTarget, log: Log, onLost: () => v
     if (!taken) return false;
     holder = client;
     client.once("end", () => {
+      holder = undefined;
       if (!released) void retake();
     });
     return true;
@@ -77,6 +87,7 @@ export function createLoneLock(target: DatabaseTarget, log: Log, onLost: () => v
         "another service uses this database: give each DATA_DIR and DATABASE_URL to one, or set REDIS_URL on all processes",
       );
     },
+    isHeld: () => holder !== undefined,
     async release() {
       released = true;
       await holder?.end().catch(() => undefined);

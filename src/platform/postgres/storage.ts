@@ -38,8 +38,8 @@ export function createDatabaseServer({ config, log, onFatal, database }: Databas
   const isGiven = database !== undefined || config.databaseUrl !== undefined;
   const postgres = isGiven ? undefined : createEmbeddedPostgres(config.dataDir, log);
   // Without Redis two services could not tell each other of changes.
-  const lock =
-    config.redisUrl === undefined ? createLoneLock(database ?? databaseTarget(config), log, onFatal) : undefined;
+  const target = database ?? databaseTarget(config);
+  const lock = config.redisUrl === undefined ? createLoneLock({ target, log, number: 1, onLost: onFatal }) : undefined;
   let isOurs = false;
   return {
     async start() {
