@@ -1,5 +1,5 @@
 import { Counter, Histogram } from "prom-client";
-import type { App } from "../src/app.ts";
+import type { App } from "../src/app/app.ts";
 import { asFailure } from "../src/platform/errors.ts";
 import type { GatewayCall } from "./call.ts";
 

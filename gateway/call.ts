@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import type { Attempt, AuditEntry, Call, Principal } from "../src/call.ts";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
 import type { Bearer } from "../src/identity/bearers.ts";
+import type { Attempt, AuditEntry, Call, Principal } from "../src/kernel/call.ts";
+import type { ServedMethod } from "../src/kernel/registry.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Tx } from "../src/platform/postgres/database.ts";
-import type { ServedMethod } from "../src/registry.ts";
 import type { ClientBuffer } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";

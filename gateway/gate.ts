@@ -1,10 +1,10 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { App } from "../src/app.ts";
+import type { App } from "../src/app/app.ts";
+import type { ServedMethod, ServedService } from "../src/kernel/registry.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
 import { type Broadcast, isBroadcast } from "../src/platform/broadcast.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { Failure } from "../src/platform/errors.ts";
-import type { ServedMethod, ServedService } from "../src/registry.ts";
 import type { GatewayCall } from "./call.ts";
 import { createCallMetrics } from "./call-metrics.ts";
 import type { ClientBuffers } from "./client-buffers.ts";

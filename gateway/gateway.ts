@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
-import type { App } from "../src/app.ts";
+import type { App } from "../src/app/app.ts";
+import type { ServedService } from "../src/kernel/registry.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
-import type { ServedService } from "../src/registry.ts";
 import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
 import { createCors } from "./cors.ts";

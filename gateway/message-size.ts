@@ -1,4 +1,4 @@
-import type { ServedMethod } from "../src/registry.ts";
+import type { ServedMethod } from "../src/kernel/registry.ts";
 
 const kibibyte = 1024;
 const mebibyte = 1024 * kibibyte;

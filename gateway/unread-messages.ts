@@ -1,8 +1,8 @@
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import type { ServedMethod } from "../src/kernel/registry.ts";
 import { failFields } from "../src/platform/errors.ts";
 import { bodyBounds, excessOf, type JsonBounds, messageBounds } from "../src/platform/rest-json/parse.ts";
-import type { ServedMethod } from "../src/registry.ts";
 import type { UnreadMessage } from "./policies/conversation.ts";
 
 /** Returns how much structure the messages of a method's clients may have, in either encoding. */

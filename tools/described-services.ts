@@ -5,8 +5,8 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { readComments } from "../gateway/openapi/comments.ts";
 import { buildOpenApi } from "../gateway/openapi/document.ts";
 import type { OpenApiDocument } from "../gateway/openapi/model.ts";
-import { features } from "../src/features.ts";
-import { type ServedService, type ServiceImplementation, serve } from "../src/registry.ts";
+import { features } from "../src/app/features.ts";
+import { type ServedService, type ServiceImplementation, serve } from "../src/kernel/registry.ts";
 
 const image = readFileSync(new URL("../src/gen/image.binpb", import.meta.url));
 

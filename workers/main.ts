@@ -2,7 +2,7 @@ import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { ConfigError } from "../src/platform/environment.ts";
 import { keepRunning } from "../src/platform/last-resort.ts";
 import { createLog } from "../src/platform/log.ts";
-import { readWorkerConfig } from "./config.ts";
+import { readWorkerConfig } from "./base/config.ts";
 import { threadsFor } from "./egress/resolver.ts";
 import type { WorkerFate } from "./fleet/fleet-link.ts";
 import { startWorker, type Worker } from "./worker.ts";

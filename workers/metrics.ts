@@ -2,15 +2,15 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import type { IsolationConfig } from "../src/platform/isolation.ts";
 import { createMetrics } from "../src/platform/metrics.ts";
-import { lendTotals } from "./lend/lend-totals.ts";
+import type { Happening } from "./base/reports.ts";
+import { pipeTotals } from "./cdp/pipe-bounds.ts";
+import { lendTotals } from "./cdp-proxy/lend-totals.ts";
+import type { SlotPool } from "./isolation/slot-pool.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
-import type { Happening } from "./reports/reports.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
-import type { SlotPool } from "./slots/slot-pool.ts";
-import { pipeTotals } from "./wire/pipe-bounds.ts";
 
 /** What a worker counts. */
 export interface WorkerMetrics {

@@ -29,14 +29,14 @@ import {
   type MethodsOf,
   stopGrpcServer,
 } from "../src/platform/grpc/grpc-server.ts";
+import type { Log } from "./base/log.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
 import { openUpload, sendFile } from "./files/file-transfer.ts";
-import type { Log } from "./log.ts";
+import type { SlotPool } from "./isolation/slot-pool.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { giveProfile, receiveProfile } from "./profiles/profile-transfer.ts";
 import type { SessionTable } from "./session/session-table.ts";
-import type { SlotPool } from "./slots/slot-pool.ts";
 
 /** Code of a failure that nobody foresaw. */
 const internal = errorTable.internal.code;

@@ -3,7 +3,7 @@ import { subscribableEvents } from "../../src/events/subscribable-events.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, subscribable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { TestPingEventSchema } from "../../src/gen/pilothouse/v1/webhook_pb.ts";
-import type { ServedService } from "../../src/registry.ts";
+import type { ServedService } from "../../src/kernel/registry.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample } from "./examples.ts";
 import { deliveryHeaders, headerParameters, responseHeaders } from "./headers.ts";

@@ -1,9 +1,9 @@
 import { type DescMessage, getOption } from "@bufbuild/protobuf";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import type { HttpRoute } from "../../src/http-route.ts";
+import type { HttpRoute } from "../../src/kernel/http-route.ts";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";
-import type { ServedMethod } from "../../src/registry.ts";
 import { policiesOf } from "../policies/index.ts";
 import { parseTemplate } from "../rest/template.ts";
 import type { Comments } from "./comments.ts";

@@ -1,4 +1,5 @@
 import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 import {
   type ErrorSlug,
   type Extension,
@@ -6,7 +7,6 @@ import {
   extensionsOf,
   isErrorSlug,
 } from "../../src/platform/error-table.ts";
-import type { ServedMethod } from "../../src/registry.ts";
 import { policiesOf } from "../policies/index.ts";
 import { commonHeaders, referToHeader } from "./headers.ts";
 import type { Json, MediaType, Reference, Response, Schema } from "./model.ts";

@@ -1,6 +1,6 @@
 import { type DescMessage, getOption } from "@bufbuild/protobuf";
 import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import type { ServedMethod, ServedService } from "../../src/registry.ts";
+import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { parseTemplate } from "../rest/template.ts";
 
 /** What routes make of the message that they take. */

@@ -1,6 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
+import type { ServedService } from "../../src/kernel/registry.ts";
 import type { Config } from "../../src/platform/config.ts";
-import type { ServedService } from "../../src/registry.ts";
 import { loadComments } from "../openapi/comments.ts";
 import { buildOpenApi } from "../openapi/document.ts";
 import { renderDocs } from "./docs-page.ts";

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
+import { longestNotice, type ProcessorName, type Processors } from "../../src/billing/processors.ts";
+import type { Sandbox } from "../../src/billing/sandbox/sandbox.ts";
+import type { SandboxPage } from "../../src/billing/sandbox/sandbox-tools.ts";
 import { html } from "../../src/platform/html.ts";
-import { longestNotice, type ProcessorName, type Processors } from "../../src/processors/processors.ts";
-import type { Sandbox } from "../../src/processors/sandbox/sandbox.ts";
-import type { SandboxPage } from "../../src/processors/sandbox/sandbox-tools.ts";
 import { pageHeadersFor } from "./content-policy.ts";
 import { page, pageHeaders } from "./shell.ts";
 import { style } from "./style.ts";

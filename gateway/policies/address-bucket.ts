@@ -1,4 +1,4 @@
-import type { App } from "../../src/app.ts";
+import type { App } from "../../src/app/app.ts";
 import { type BucketState, createBuckets } from "../../src/limits/buckets.ts";
 import { tiers } from "../../src/limits/tiers.ts";
 import { networkOf } from "../../src/platform/client-network.ts";

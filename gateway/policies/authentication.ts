@@ -1,5 +1,5 @@
-import type { Principal } from "../../src/call.ts";
 import type { Bearer } from "../../src/identity/bearers.ts";
+import type { Principal } from "../../src/kernel/call.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { asFailure } from "../../src/platform/errors.ts";

@@ -1,12 +1,12 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Call } from "../../src/call.ts";
+import type { Call } from "../../src/kernel/call.ts";
+import type { Conversation, ServedMethod } from "../../src/kernel/registry.ts";
 import { Allowance } from "../../src/platform/allowance.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure } from "../../src/platform/errors.ts";
 import { toProblem } from "../../src/platform/problem.ts";
 import { validate } from "../../src/platform/validation.ts";
-import type { Conversation, ServedMethod } from "../../src/registry.ts";
 
 /** Limits of all relayed and duplex streams of an account at one gateway, per second and as a burst. */
 const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };

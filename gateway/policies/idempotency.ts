@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { type Message, toBinary } from "@bufbuild/protobuf";
-import type { App } from "../../src/app.ts";
-import type { Attempt } from "../../src/call.ts";
+import type { App } from "../../src/app/app.ts";
 import { Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import type { Attempt } from "../../src/kernel/call.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import type { GatewayCall } from "../call.ts";
 

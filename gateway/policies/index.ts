@@ -1,6 +1,6 @@
 import { isFieldSet } from "@bufbuild/protobuf";
 import { Idempotency, MethodRulesSchema } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import type { ServedMethod } from "../../src/registry.ts";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { audit } from "./audit.ts";
 import { authentication } from "./authentication.ts";
 import { legalAcceptance } from "./legal-acceptance.ts";

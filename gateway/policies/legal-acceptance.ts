@@ -1,4 +1,4 @@
-import type { OutstandingTerms } from "../../src/call.ts";
+import type { OutstandingTerms } from "../../src/kernel/call.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 

@@ -1,8 +1,8 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { App } from "../../src/app.ts";
+import type { App } from "../../src/app/app.ts";
 import type { MethodRules } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 import type { ErrorSlug } from "../../src/platform/error-table.ts";
-import type { ServedMethod } from "../../src/registry.ts";
 import type { GatewayCall } from "../call.ts";
 import type { AddressBucket } from "./address-bucket.ts";
 import type { RunOnce } from "./idempotency.ts";

@@ -1,4 +1,4 @@
-import { steppedUpFor } from "../../src/call.ts";
+import { steppedUpFor } from "../../src/kernel/call.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 

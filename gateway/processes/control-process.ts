@@ -1,6 +1,6 @@
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import type { Registry } from "prom-client";
-import { type ControlPlaneOptions, createControlPlane } from "../../src/control-plane.ts";
+import { type ControlPlaneOptions, createControlPlane } from "../../src/app/control-plane.ts";
 import type { Config } from "../../src/platform/config.ts";
 import { createInternalServer } from "../../src/platform/internal-server.ts";
 import { keepRunning } from "../../src/platform/last-resort.ts";

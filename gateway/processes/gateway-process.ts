@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
-import { type App, createApp } from "../../src/app.ts";
+import { type App, createApp } from "../../src/app/app.ts";
 import type { Config } from "../../src/platform/config.ts";
 import { describeWeakness } from "../../src/platform/isolation.ts";
 import { keepRunning } from "../../src/platform/last-resort.ts";

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { HttpBody } from "../../src/gen/google/api/httpbody_pb.ts";
-import type { ServedMethod } from "../../src/registry.ts";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 
 // What customers have stored must never act as a page of ours.
 const harmless = { "x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'" };

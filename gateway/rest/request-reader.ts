@@ -1,5 +1,5 @@
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
-import type { HttpRoute } from "../../src/http-route.ts";
+import type { HttpRoute } from "../../src/kernel/http-route.ts";
 import { type FieldFault, fail, failFaults } from "../../src/platform/errors.ts";
 import { addFault, isInside } from "../../src/platform/rest-json/faults.ts";
 import { isWritable } from "../../src/platform/rest-json/names.ts";

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import type { ServedService } from "../../src/kernel/registry.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure, fail, failFields } from "../../src/platform/errors.ts";
-import type { ServedService } from "../../src/registry.ts";
 import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
 import { longestPublicBody } from "../message-size.ts";
 import { renderNowhere } from "../pages/error-page.ts";

@@ -10,9 +10,9 @@ import {
 } from "@connectrpc/connect";
 import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { Failure, failFields } from "../../src/platform/errors.ts";
-import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, peerOf } from "../door.ts";
 import type { HttpHandler } from "../listen.ts";

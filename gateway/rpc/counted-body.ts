@@ -1,4 +1,4 @@
-import type { ServedMethod } from "../../src/registry.ts";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { longestMessage } from "../message-size.ts";
 import { boundsOf, fieldsBeyond, keysBeyond } from "../unread-messages.ts";
 

@@ -5,8 +5,8 @@ import {
   type ServerInterceptor,
   type StatusObject,
 } from "@grpc/grpc-js";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import type { ServedMethod } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
 import { longestMessage } from "../message-size.ts";

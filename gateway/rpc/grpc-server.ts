@@ -11,12 +11,12 @@ import {
 } from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
+import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 import { createGrpcServer, grpcHandler, type ToStatus } from "../../src/platform/grpc/grpc-server.ts";
 import type { Log } from "../../src/platform/log.ts";
 import { bodyBounds } from "../../src/platform/rest-json/parse.ts";
-import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
 import type { Door } from "../door.ts";
 import { type Certificate, Listener } from "../listener.ts";

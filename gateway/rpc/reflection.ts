@@ -5,7 +5,7 @@ import { ReflectionService } from "@grpc/reflection";
 import { service as healthService } from "grpc-health-check";
 import { file_google_rpc_error_details } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { file_google_rpc_status } from "../../src/gen/google/rpc/status_pb.ts";
-import type { ServedService } from "../../src/registry.ts";
+import type { ServedService } from "../../src/kernel/registry.ts";
 
 type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
 

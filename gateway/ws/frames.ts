@@ -1,9 +1,9 @@
 import { type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
+import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { type FieldFault, failFaults } from "../../src/platform/errors.ts";
 import { messageBounds, parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
-import type { ServedMethod } from "../../src/registry.ts";
 import { readMessage } from "../unread-messages.ts";
 
 /** One frame of a WebSocket. */

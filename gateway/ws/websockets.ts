@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { GatewayCall } from "../call.ts";
 import type { Cors } from "../cors.ts";
 import { type Door, peerOf, refuse } from "../door.ts";

@@ -1,8 +1,8 @@
 import { type Generated, type JSONColumnType, sql } from "kysely";
+import type { Entitlement, Override } from "../kernel/entitlement.ts";
 import type { Id } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Stamp } from "../platform/postgres/schema.ts";
-import type { Entitlement, Override } from "./entitlement.ts";
 
 /** Whom everything belongs to. */
 interface AccountsTable {

@@ -1,4 +1,4 @@
-import type { Actor, AuditLog, Principal } from "../call.ts";
+import type { Actor, AuditLog, Principal } from "../kernel/call.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { deleteEntry, insertEntry } from "./store.ts";

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Actor } from "../call.ts";
 import { ActorType, type AuditLogEntry, AuditLogEntrySchema } from "../gen/pilothouse/v1/audit_pb.ts";
+import type { Actor } from "../kernel/call.ts";
 import { timeOfId } from "../platform/ids.ts";
 import type { AuditRow } from "./store.ts";
 

@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { AuditService } from "../gen/pilothouse/v1/audit_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import type { Clock } from "../platform/clock.ts";
 import { lowestId } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";

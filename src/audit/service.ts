@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
 import { type AuditService, ListAuditLogResponseSchema } from "../gen/pilothouse/v1/audit_pb.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import { readFilter } from "./entry-filter.ts";
 import { toEntryMessage } from "./entry-message.ts";
 import { formatOf, writeFile } from "./export-file.ts";

@@ -1,5 +1,5 @@
 import type { Selectable } from "kysely";
-import type { AuditRecord } from "../call.ts";
+import type { AuditRecord } from "../kernel/call.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { AuditEntriesTable } from "./tables.ts";
 

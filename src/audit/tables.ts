@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { JSONColumnType } from "kysely";
-import type { Actor } from "../call.ts";
+import type { Actor } from "../kernel/call.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
 /** Who did what in an account. When is in the identifier: `timeOfId` reads it. */

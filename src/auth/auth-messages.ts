@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Login, LoginSchema } from "../gen/pilothouse/v1/auth_pb.ts";
-import type { IssuedTokens } from "../logins/logins.ts";
+import type { IssuedTokens } from "./logins/logins.ts";
 
 /** Writes a login as the interface has it. */
 export function toLoginMessage(issued: IssuedTokens): Login {

@@ -1,6 +1,6 @@
 import { deleteLapsedUsers } from "../accounts/users.ts";
-import { defineService } from "../feature.ts";
 import { AuthService } from "../gen/pilothouse/v1/auth_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import { createInvites } from "../teams/invites.ts";
 import { createLinkRequests, type LinkRequestsParts } from "./link-requests.ts";
 import { deleteExpiredMailTokens } from "./mail-tokens.ts";

@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { type Empty, EmptySchema } from "@bufbuild/protobuf/wkt";
 import { findUser } from "../accounts/users.ts";
-import { revokeWithEvent } from "../api-keys/revocation.ts";
-import { lockKeysMadeBy } from "../api-keys/store.ts";
 import { userActor } from "../audit/audit-log.ts";
-import type { Call } from "../call.ts";
 import type { RevokeKeysRequest } from "../gen/pilothouse/v1/auth_pb.ts";
+import { revokeWithEvent } from "../identity/api-keys/revocation.ts";
+import { lockKeysMadeBy } from "../identity/api-keys/store.ts";
+import type { Call } from "../kernel/call.ts";
 import { invalidMailToken, useMailToken } from "./mail-tokens.ts";
 import type { AuthServiceParts } from "./service.ts";
 

@@ -1,12 +1,12 @@
 import { findUserByEmail, type UserRow } from "../accounts/users.ts";
-import type { Client } from "../logins/client.ts";
-import type { CountTry } from "../logins/network-brakes.ts";
+import type { Work } from "../jobs/work.ts";
+import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import type { Mail } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { Work } from "../work/work.ts";
-import { defineWork, type WorkKind } from "../work/work-kind.ts";
+import type { Client } from "./logins/client.ts";
+import type { CountTry } from "./logins/network-brakes.ts";
 import { dropVerifications, makeMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 

@@ -1,11 +1,11 @@
 import { canonicalEmail, findUserByEmail, type UserRow } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
-import type { Call } from "../call.ts";
 import type { ConsumeMagicLinkRequest, LogInRequest, Login } from "../gen/pilothouse/v1/auth_pb.ts";
-import { clientOf } from "../logins/client.ts";
+import type { Call } from "../kernel/call.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { toLoginMessage } from "./auth-messages.ts";
+import { clientOf } from "./logins/client.ts";
 import { useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 import type { AuthServiceParts } from "./service.ts";

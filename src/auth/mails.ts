@@ -1,6 +1,6 @@
-import type { Client } from "../logins/client.ts";
 import { type Mail, mailTo, type Recipient } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
+import type { Client } from "./logins/client.ts";
 
 const signedUpAgain =
   "It was signed up with more than once, maybe not by you alone: the page asks you for the password to have.";

@@ -1,10 +1,10 @@
 import { type UserRow, updatePassword } from "../accounts/users.ts";
-import { prefixOf } from "../api-keys/key-message.ts";
-import { lockKeysMadeBy } from "../api-keys/store.ts";
-import type { Logins } from "../logins/logins.ts";
+import { prefixOf } from "../identity/api-keys/key-message.ts";
+import { lockKeysMadeBy } from "../identity/api-keys/store.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import type { Logins } from "./logins/logins.ts";
 import { dropMailTokens, makeMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 

@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { canonicalEmail, contestSignUp, findUserByEmail, insertUser, type UserRow } from "../accounts/users.ts";
-import type { Call } from "../call.ts";
 import {
   type SignUpRequest,
   type SignUpResponse,
@@ -10,10 +9,11 @@ import {
   type VerifyEmailResponse,
   VerifyEmailResponseSchema,
 } from "../gen/pilothouse/v1/auth_pb.ts";
+import type { Call } from "../kernel/call.ts";
 import { notAcceptable } from "../legal/terms.ts";
-import { clientOf } from "../logins/client.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import { clientOf } from "./logins/client.ts";
 import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 import type { AuthServiceParts } from "./service.ts";

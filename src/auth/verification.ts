@@ -1,6 +1,6 @@
 import { type UserRow, type Verification, verifyUser } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
-import type { AuditLog, Call } from "../call.ts";
+import type { AuditLog, Call } from "../kernel/call.ts";
 import { insertAcceptance } from "../legal/store.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import type Stripe from "stripe";
 import type { Database } from "../platform/postgres/database.ts";
 import { type PriceInterval, type Prices, priceOf } from "../platform/prices.ts";
-import type { CardProcessor } from "../processors/processors.ts";
 import { tierText } from "./mails.ts";
+import type { CardProcessor } from "./processors.ts";
 import { findPrice, keepPrice } from "./store.ts";
 
 /** What the processor of cards sells for us, and the portal in which people change what they buy. */

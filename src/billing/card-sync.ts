@@ -1,7 +1,9 @@
 import { Counter, type Registry } from "prom-client";
 import type Stripe from "stripe";
 import { isDeleted, lockAccount } from "../accounts/store.ts";
-import type { AuditLog } from "../call.ts";
+import type { Work } from "../jobs/work.ts";
+import type { AuditLog } from "../kernel/call.ts";
+import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { endGrant, type Grant, type PaidTime } from "../limits/paid-time.ts";
 import { tiers } from "../limits/tiers.ts";
@@ -10,10 +12,8 @@ import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { CardProcessor, Processors } from "../processors/processors.ts";
-import type { Work } from "../work/work.ts";
-import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./mails.ts";
+import type { CardProcessor, Processors } from "./processors.ts";
 import {
   type CardPrice,
   closeCheckout,

@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { BillingService } from "../gen/pilothouse/v1/billing_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import type { Status } from "../status/status.ts";
 import { type CardSyncParts, createCardSync } from "./card-sync.ts";
 import { type CardNoticeParts, takeCardNotice } from "./notices.ts";

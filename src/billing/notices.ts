@@ -1,9 +1,9 @@
 import type Stripe from "stripe";
+import type { Work } from "../jobs/work.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { CardProcessor, Notice } from "../processors/processors.ts";
-import type { Work } from "../work/work.ts";
 import { type CardJob, cardWork } from "./card-sync.ts";
+import type { CardProcessor, Notice } from "./processors.ts";
 import { findOwner, keepNotice } from "./store.ts";
 
 /** Seconds for which a signature is good. */

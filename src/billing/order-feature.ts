@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { CryptoOrderService } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
 import { createOrderService, type OrderServiceParts } from "./order-service.ts";
 import { deleteQuotesBefore, findDueOrders, setOrderLook } from "./order-store.ts";

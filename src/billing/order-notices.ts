@@ -1,10 +1,10 @@
+import type { Work } from "../jobs/work.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { CryptoProcessor, Notice } from "../processors/processors.ts";
-import { isBtcPaySigned } from "../processors/signature.ts";
-import type { Work } from "../work/work.ts";
 import { findOrderOfInvoice } from "./order-store.ts";
 import { orderWork } from "./order-sync.ts";
+import { isBtcPaySigned } from "./processors/signature.ts";
+import type { CryptoProcessor, Notice } from "./processors.ts";
 import { keepNotice } from "./store.ts";
 
 export interface OrderNoticeParts {

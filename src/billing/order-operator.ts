@@ -1,15 +1,15 @@
 import { lockAccount } from "../accounts/store.ts";
-import type { AuditLog, AuditRecord } from "../call.ts";
+import type { Work } from "../jobs/work.ts";
+import type { AuditLog, AuditRecord } from "../kernel/call.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { endGrant, type Grant } from "../limits/paid-time.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { StartRefused } from "../platform/start-refused.ts";
-import { compareDecimals } from "../processors/decimal.ts";
-import type { Work } from "../work/work.ts";
 import { moves } from "./order-states.ts";
 import { changeOrder, findAnyOrder, type OrderRow, openStatuses } from "./order-store.ts";
 import { type OrderJob, orderWork } from "./order-sync.ts";
+import { compareDecimals } from "./processors/decimal.ts";
 
 const aDay = 86_400_000;
 

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { lockAccount } from "../accounts/store.ts";
-import type { Call } from "../call.ts";
 import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
 import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
 import {
@@ -12,6 +11,9 @@ import {
   ListCryptoOrdersResponseSchema,
   type UpdateCryptoOrderRequest,
 } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import type { Work } from "../jobs/work.ts";
+import type { Call } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { type Failure, fail, failFields } from "../platform/errors.ts";
@@ -20,10 +22,6 @@ import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { type Prices, priceOf } from "../platform/prices.ts";
 import { storedNames } from "../platform/rest-json/names.ts";
-import { compareDecimals, cryptoAmount } from "../processors/decimal.ts";
-import { asProcessorFailure, type CryptoProcessor, noProcessor, type Processors } from "../processors/processors.ts";
-import type { ServiceImplementation } from "../registry.ts";
-import type { Work } from "../work/work.ts";
 import { orderStatusNames, toOrderMessage } from "./order-message.ts";
 import { moves } from "./order-states.ts";
 import {
@@ -37,6 +35,8 @@ import {
   openStatuses,
 } from "./order-store.ts";
 import { expiryMargin, type Orders, orderWork } from "./order-sync.ts";
+import { compareDecimals, cryptoAmount } from "./processors/decimal.ts";
+import { asProcessorFailure, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
 import { receiptOf, receiptPdf, receiptText } from "./receipts.ts";
 import { listSubscriptions } from "./store.ts";
 

@@ -1,5 +1,5 @@
-import type { Invoice } from "../processors/greenfield.ts";
 import type { OrderFailure, OrderStatus } from "./order-tables.ts";
+import type { Invoice } from "./processors/greenfield.ts";
 
 /** What an order becomes. */
 export interface OrderMove {

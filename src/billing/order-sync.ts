@@ -2,9 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { Counter, type Registry } from "prom-client";
 import { findAccount, lockAccount } from "../accounts/store.ts";
-import type { AuditLog } from "../call.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { CryptoOrderFailedEventSchema, CryptoOrderPaidEventSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import type { AuditLog } from "../kernel/call.ts";
+import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import type { Grant } from "../limits/paid-time.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
@@ -15,10 +16,6 @@ import type { Config } from "../platform/config.ts";
 import { counted } from "../platform/counted.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import { compareDecimals } from "../processors/decimal.ts";
-import type { Invoice, InvoicePayment } from "../processors/greenfield.ts";
-import type { CryptoProcessor, Processors } from "../processors/processors.ts";
-import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./mails.ts";
 import { toFailureMessage } from "./order-message.ts";
 import { moveOf, moves, type OrderMove } from "./order-states.ts";
@@ -32,6 +29,9 @@ import {
   setOrderLook,
 } from "./order-store.ts";
 import type { Irregularity, OrderStatus } from "./order-tables.ts";
+import { compareDecimals } from "./processors/decimal.ts";
+import type { Invoice, InvoicePayment } from "./processors/greenfield.ts";
+import type { CryptoProcessor, Processors } from "./processors.ts";
 
 /** Fetches what the processor has of an order. Lanes are orders: what was fetched last is saved last. */
 export const orderWork = { kind: "crypto-order" } as const;

@@ -1,7 +1,7 @@
 import { within } from "../platform/deadline.ts";
 import type { Prices } from "../platform/prices.ts";
-import type { Processors } from "../processors/processors.ts";
 import type { Source } from "../status/sources.ts";
+import type { Processors } from "./processors.ts";
 
 /** Milliseconds for an answer: less than a whole look has, so that the processor that does answer is seen as well. */
 const patience = 2_500;

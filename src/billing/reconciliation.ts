@@ -1,12 +1,12 @@
+import type { Work } from "../jobs/work.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { findDueAccounts, listSandboxGrants } from "../limits/paid-store.ts";
 import { endGrant } from "../limits/paid-time.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
-import type { Processors } from "../processors/processors.ts";
-import type { Work } from "../work/work.ts";
 import { type CardJob, cardWork } from "./card-sync.ts";
+import type { Processors } from "./processors.ts";
 import { deleteNoticesBefore, findDueCheckouts, setLookAt, takeUnchecked } from "./store.ts";
 
 export interface ReconciliationParts {

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type QuotaParts, readQuotas } from "../account-api/quotas.ts";
 import { findAccount } from "../accounts/store.ts";
-import type { Call } from "../call.ts";
 import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
 import {
   BillingInterval,
@@ -16,17 +16,17 @@ import {
   SubscriptionSchema,
   SubscriptionStatus,
 } from "../gen/pilothouse/v1/billing_pb.ts";
+import type { Call } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import { listGrants } from "../limits/paid-store.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
-import { type QuotaParts, readQuotas } from "../me/quotas.ts";
 import type { Config } from "../platform/config.ts";
 import { Failure, fail, failFields } from "../platform/errors.ts";
 import { priceOf } from "../platform/prices.ts";
 import { storedNames } from "../platform/rest-json/names.ts";
-import { asProcessorFailure, type CardProcessor, noProcessor, type Processors } from "../processors/processors.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import { createCardCatalog } from "./card-catalog.ts";
 import { findOpenOrder, findOrder } from "./order-store.ts";
+import { asProcessorFailure, type CardProcessor, noProcessor, type Processors } from "./processors.ts";
 import { looks } from "./reconciliation.ts";
 import {
   type Customer,

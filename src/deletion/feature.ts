@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { DeletionService } from "../gen/pilothouse/v1/deletion_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import { createDeletionService, type DeletionServiceParts } from "./service.ts";
 import { sweepDeleted } from "./sweep.ts";
 

@@ -3,9 +3,10 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { findAccount } from "../accounts/store.ts";
 import { findUserOfLogin } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
+import { clientOf } from "../auth/logins/client.ts";
 import { invalidMailToken, makeMailToken, useMailToken, validFor } from "../auth/mail-tokens.ts";
+import type { ProvePassword } from "../auth/passwords/password-proof.ts";
 import { followDeletion } from "../billing/card-sync.ts";
-import { type AuditLog, type Call, loginOf } from "../call.ts";
 import {
   type AccountDeletion,
   AccountDeletionSchema,
@@ -15,18 +16,17 @@ import {
   type DeletionService,
   type RestoreAccountRequest,
 } from "../gen/pilothouse/v1/deletion_pb.ts";
+import type { Work } from "../jobs/work.ts";
+import { type AuditLog, type Call, loginOf } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import { lookBy } from "../limits/store.ts";
-import { clientOf } from "../logins/client.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { ProvePassword } from "../passwords/password-proof.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import { revokeInvitesOf } from "../teams/invite-store.ts";
 import { findMember, listAllMembers } from "../teams/member-store.ts";
-import type { Work } from "../work/work.ts";
 import { deletionMail, restorationMail } from "./mails.ts";
 import { closeAccount, reopenAccount } from "./store.ts";
 

@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { EventService } from "../gen/pilothouse/v1/event_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import { createEventService, type EventServiceParts } from "./service.ts";
 
 /** Milliseconds between two deletions of old events. */

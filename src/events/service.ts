@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call } from "../call.ts";
 import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
 import {
   type EventService,
@@ -7,10 +6,11 @@ import {
   ListEventsResponseSchema,
   type WatchEventsRequest,
 } from "../gen/pilothouse/v1/event_pb.ts";
+import type { Call } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import { failFields } from "../platform/errors.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import type { EventLog } from "./event-log.ts";
 import { toEventMessage } from "./event-message.ts";
 import { listEvents } from "./store.ts";

@@ -1,4 +1,4 @@
-import type { Feature } from "../feature.ts";
+import type { Feature } from "../kernel/feature.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Status } from "../status/status.ts";
 import { countLaunchers } from "./store.ts";

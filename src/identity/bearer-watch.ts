@@ -1,9 +1,9 @@
-import type { Principal } from "../call.ts";
+import type { Credential } from "../kernel/bearer-kind.ts";
+import type { Principal } from "../kernel/call.ts";
 import type { Clock } from "../platform/clock.ts";
 import { asFailure, type Failure } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
-import type { Credential } from "./bearer-kind.ts";
 import type { Bearer } from "./bearers.ts";
 
 /** Milliseconds. A bus that has lost a message costs an ended bearer no more than this and a query. */

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
+import type { BearerToken } from "../kernel/bearer-kind.ts";
 import { idCharacters, randomText, toBase32 } from "../platform/ids.ts";
-import type { BearerToken } from "./bearer-kind.ts";
 
 /** Five bits a character: 200 random bits. */
 const secretLength = 40;

@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { LegalService } from "../gen/pilothouse/v1/legal_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import { type TermsMailParts, termsMailJob } from "./publish.ts";
 import { createLegalService, type LegalServiceParts } from "./service.ts";
 

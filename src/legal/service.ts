@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { AcceptLegalResponseSchema, LegalRevisionSchema, type LegalService } from "../gen/pilothouse/v1/legal_pb.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import { insertAcceptance } from "./store.ts";
 import { notAcceptable, type Terms } from "./terms.ts";
 

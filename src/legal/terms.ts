@@ -1,4 +1,4 @@
-import type { LegalTerms, OutstandingTerms } from "../call.ts";
+import type { LegalTerms, OutstandingTerms } from "../kernel/call.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";

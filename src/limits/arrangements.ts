@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Override } from "../accounts/entitlement.ts";
 import { lockAccount, readArrangedTier, setDisabled, setOverrides, setTier } from "../accounts/store.ts";
+import type { Override } from "../kernel/entitlement.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";

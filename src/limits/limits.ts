@@ -1,4 +1,4 @@
-import type { Entitlement, Override } from "../accounts/entitlement.ts";
+import type { Entitlement, Override } from "../kernel/entitlement.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type BucketSize, isBucketName, type Tier, tiers } from "./tiers.ts";
 

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Principal } from "../call.ts";
 import {
   type LimitsService,
   type RateLimitBucket,
@@ -10,9 +9,10 @@ import {
   RateLimitsSchema,
   UsageSchema,
 } from "../gen/pilothouse/v1/limits_pb.ts";
+import type { Principal } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import type { BucketState, Buckets } from "./buckets.ts";
 import type { Limits } from "./limits.ts";
 import { monthAt, monthNamed, splitByDay } from "./month.ts";

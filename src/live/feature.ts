@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { LiveService } from "../gen/pilothouse/v1/live_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import type { Health } from "../status/components.ts";
 import type { Status } from "../status/status.ts";
 import { createLiveService, type LiveServiceParts } from "./service.ts";

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import type { Call } from "../call.ts";
+import type { Call } from "../kernel/call.ts";
 import { fail } from "../platform/errors.ts";
 import { randomText, toBase32 } from "../platform/ids.ts";
+import { callerOf, type SessionCaller } from "../sessions/commands/session-caller.ts";
 import { noSession } from "../sessions/ended-session.ts";
-import { callerOf, type SessionCaller } from "../sessions/session-caller.ts";
-import { admitPerson, type OneViewerParts } from "../view-links/one-viewer.ts";
+import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-viewer.ts";
 
 /** What a bearer has to have to control any session of its account; a view link says by itself whether it may. */
 const controlScope = "sessions:write";

@@ -1,6 +1,4 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Call } from "../call.ts";
-import { announcedBytesOf, answerFile, changeFile, finishing } from "../files/file-calls.ts";
 import { SessionFileSchema } from "../gen/pilothouse/v1/file_pb.ts";
 import {
   type JoinRequest,
@@ -13,18 +11,20 @@ import {
   LiveViewerSchema,
 } from "../gen/pilothouse/v1/live_pb.ts";
 import { SessionEndedReason } from "../gen/pilothouse/v1/session_pb.ts";
-import { createSeats, type Seat } from "../media/livekit.ts";
+import type { Call } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
+import { bytesOfBody } from "../kernel/request-body.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
 import type { Config } from "../platform/config.ts";
 import { asFailure, Failure, fail, failFields } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import { toProblem } from "../platform/problem.ts";
-import type { ServiceImplementation } from "../registry.ts";
-import { bytesOfBody } from "../request-body.ts";
-import type { ViewerMessage } from "../sessions/session-commands.ts";
+import type { ViewerMessage } from "../sessions/commands/session-commands.ts";
+import { announcedBytesOf, answerFile, changeFile, finishing } from "../sessions/files/file-calls.ts";
+import { createSeats, type Seat } from "../sessions/media/livekit.ts";
 import { toStoredReason } from "../sessions/session-message.ts";
 import type { Sessions } from "../sessions/sessions.ts";
-import { admitPerson, type OneViewerParts } from "../view-links/one-viewer.ts";
+import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-viewer.ts";
 import { assertOwnSession, clientIdOf, mayControl, steererOf, viewerIdOf } from "./person.ts";
 import { createWheel, type SteeringParts, type Wheel } from "./steering.ts";
 

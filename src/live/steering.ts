@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { assertTakesTurns } from "../agent-sessions/agent-sessions.ts";
-import { findAgentSession } from "../agent-sessions/store.ts";
-import type { AuditLog, Call } from "../call.ts";
-import type { Controls } from "../control/control.ts";
-import type { SignsOfLife } from "../control/signs-of-life.ts";
-import type { ControlRow } from "../control/store.ts";
+import { assertTakesTurns } from "../agents/sessions/agent-sessions.ts";
+import { findAgentSession } from "../agents/sessions/store.ts";
 import type { LiveAnswer, LiveCommand, LiveInput } from "../gen/pilothouse/v1/live_pb.ts";
 import {
   type Control,
@@ -12,10 +8,14 @@ import {
   NavigateRequestSchema,
   WaitUntil,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import type { AuditLog, Call } from "../kernel/call.ts";
 import { within } from "../platform/deadline.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { InputListener } from "../sessions/input-line.ts";
-import { callerOf, type SessionCaller } from "../sessions/session-caller.ts";
+import type { InputListener } from "../sessions/commands/input-line.ts";
+import { callerOf, type SessionCaller } from "../sessions/commands/session-caller.ts";
+import type { Controls } from "../sessions/control/control.ts";
+import type { SignsOfLife } from "../sessions/control/signs-of-life.ts";
+import type { ControlRow } from "../sessions/control/store.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { assertMayControl } from "./person.ts";
 

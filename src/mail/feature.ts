@@ -1,4 +1,4 @@
-import type { Feature } from "../feature.ts";
+import type { Feature } from "../kernel/feature.ts";
 import type { Mailer } from "./mailer.ts";
 
 /** Mails to users. */

@@ -1,3 +1,5 @@
+import type { Work } from "../jobs/work.ts";
+import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { fail } from "../platform/errors.ts";
@@ -6,8 +8,6 @@ import type { Part } from "../platform/lifetime.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
-import type { Work } from "../work/work.ts";
-import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { checkedMail, type Mail } from "./mail.ts";
 import { createOutbox, type Outbox } from "./outbox.ts";
 import { createPost, postWidth } from "./post.ts";

@@ -257,7 +257,7 @@ export function readConfig(
   const port = readPort(read, "PORT", 8080);
   const tls = readTls(read);
   const publicUrl = read.url("PUBLIC_URL", ["http:", "https:"]) ?? `${tls ? "https" : "http"}://localhost:${port}`;
-  // As many as a worker has slots for (workers/slots/uid-range.ts).
+  // As many as a worker has slots for (workers/isolation/uid-range.ts).
   read.integer("WORKER_SLOTS", { min: 1, max: 256, absent: 0 });
   // The worker that this process starts reads it; a wrong one is refused where somebody looks.
   read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException);

@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { ProfileService } from "../gen/pilothouse/v1/profile_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import type { Profiles } from "./profiles.ts";
 import { createProfileService, type ProfileServiceParts } from "./service.ts";
 

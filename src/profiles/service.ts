@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { lockAccount } from "../accounts/store.ts";
-import type { Call } from "../call.ts";
 import {
   type CreateProfileRequest,
   type ListProfilesRequest,
@@ -9,6 +8,8 @@ import {
   type ProfileService,
   type UpdateProfileRequest,
 } from "../gen/pilothouse/v1/profile_pb.ts";
+import type { Call } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Limits } from "../limits/limits.ts";
 import { type Bus, nextMessage } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -18,7 +19,6 @@ import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import { toProfileMessage } from "./profile-message.ts";
 import { noProfile } from "./profile-reservation.ts";
 import {

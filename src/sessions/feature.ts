@@ -1,6 +1,6 @@
-import { defineService } from "../feature.ts";
 import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
-import { cdpTokenBearers, sweepCdpTokens } from "./cdp-tokens.ts";
+import { defineService } from "../kernel/feature.ts";
+import { cdpTokenBearers, sweepCdpTokens } from "./cdp/cdp-tokens.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import type { Sessions } from "./sessions.ts";
 

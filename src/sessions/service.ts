@@ -1,19 +1,19 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import type { Call } from "../call.ts";
 import {
   type ListSessionsRequest,
   ListSessionsResponseSchema,
   type SessionService,
 } from "../gen/pilothouse/v1/session_pb.ts";
+import type { Call } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
-import type { ServiceImplementation } from "../registry.ts";
-import { collectCapture } from "./capture-file.ts";
-import { type CdpParts, createCdpMethods } from "./cdp.ts";
-import { createDrive } from "./drive.ts";
+import { type CdpParts, createCdpMethods } from "./cdp/cdp.ts";
+import { collectCapture } from "./commands/capture-file.ts";
+import { createDrive } from "./commands/drive.ts";
+import { splitLabel } from "./launch/split-label.ts";
 import { toSessionMessage, toStoredStatus } from "./session-message.ts";
-import { splitLabel } from "./split-label.ts";
 import { listSessions } from "./store.ts";
 
 /** What the service translates to. */

@@ -5,11 +5,11 @@ import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure } from "../platform/errors.ts";
+import type { SessionCaller } from "./commands/session-caller.ts";
+import type { SessionRoutes } from "./commands/session-routes.ts";
+import type { WorkerCommands } from "./commands/worker-commands.ts";
 import { sessionGone } from "./ended-session.ts";
-import type { SessionCaller } from "./session-caller.ts";
-import type { SessionRoutes } from "./session-routes.ts";
 import { isEnded } from "./session-states.ts";
-import type { WorkerCommands } from "./worker-commands.ts";
 
 /** Events that wait for a slow reader before their source is held. */
 const ahead = 64;

@@ -1,5 +1,5 @@
-import type { Entitlement } from "../accounts/entitlement.ts";
 import { type AccountState, lockAccount } from "../accounts/store.ts";
+import type { Entitlement } from "../kernel/entitlement.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { amountsToldOf, tellThresholds } from "../limits/quota-events.ts";

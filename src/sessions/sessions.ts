@@ -11,18 +11,18 @@ import { idPattern } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
+import { createFileCommands, type FileCommands } from "./commands/file-commands.ts";
+import type { SessionCaller, SessionMaker } from "./commands/session-caller.ts";
+import { createSessionCommands, type SessionCommands } from "./commands/session-commands.ts";
+import type { SessionRoute, SessionRoutes } from "./commands/session-routes.ts";
+import { commandContext, createWorkerCommands } from "./commands/worker-commands.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
-import { createFileCommands, type FileCommands } from "./file-commands.ts";
-import type { SessionCaller, SessionMaker } from "./session-caller.ts";
-import { createSessionCommands, type SessionCommands } from "./session-commands.ts";
+import { createSessionLaunch, type SessionLaunchParts } from "./launch/session-launch.ts";
+import { planSession } from "./launch/session-plan.ts";
 import { type EndCause, endSession } from "./session-end.ts";
 import { createSessionEvents, type SessionEvents } from "./session-events.ts";
-import { createSessionLaunch, type SessionLaunchParts } from "./session-launch.ts";
-import { planSession } from "./session-plan.ts";
-import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 import { isEnded } from "./session-states.ts";
 import { findSession, type SessionRow } from "./store.ts";
-import { commandContext, createWorkerCommands } from "./worker-commands.ts";
 
 export interface SessionsParts extends SessionLaunchParts {
   readonly db: Database;

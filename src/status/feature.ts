@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { StatusService } from "../gen/pilothouse/v1/status_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import type { Database } from "../platform/postgres/database.ts";

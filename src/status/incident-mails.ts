@@ -1,10 +1,10 @@
+import type { Work } from "../jobs/work.ts";
+import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
-import type { Work } from "../work/work.ts";
-import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { componentLabels, healthWords } from "./components.ts";
 import type { IncidentRow } from "./incident-store.ts";
 import { endTokenOf } from "./subscriptions.ts";

@@ -6,9 +6,9 @@ import {
   type SubscriptionState,
   SubscriptionStateSchema,
 } from "../gen/pilothouse/v1/status_pb.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
+import { bytesOfBody } from "../kernel/request-body.ts";
 import { failFields } from "../platform/errors.ts";
-import type { ServiceImplementation } from "../registry.ts";
-import { bytesOfBody } from "../request-body.ts";
 import { percentOf, type Uptime } from "./sla.ts";
 import { toStatusMessage } from "./snapshot.ts";
 import type { Status } from "./status.ts";

@@ -1,5 +1,6 @@
 import type { Registry } from "prom-client";
-import type { Brakes } from "../brakes/brakes.ts";
+import type { Brakes } from "../identity/throttle.ts";
+import type { Work } from "../jobs/work.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -9,7 +10,6 @@ import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
-import type { Work } from "../work/work.ts";
 import { noteAnswers } from "./answers.ts";
 import { createFeed, type Feed } from "./feed.ts";
 import { createHistory, type History } from "./history.ts";

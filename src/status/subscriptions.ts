@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { canonicalEmail } from "../accounts/users.ts";
-import type { Brakes } from "../brakes/brakes.ts";
+import type { Brakes } from "../identity/throttle.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { networkOf } from "../platform/client-network.ts";
 import type { Clock } from "../platform/clock.ts";

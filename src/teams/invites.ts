@@ -1,9 +1,9 @@
 import { insertMembership } from "../accounts/memberships.ts";
 import { findAccount, lockAccount } from "../accounts/store.ts";
 import { canonicalEmail, findUser } from "../accounts/users.ts";
-import { judgeGrant, membershipAs } from "../api-keys/grants.ts";
 import { userActor } from "../audit/audit-log.ts";
-import type { AuditLog, Call, Principal } from "../call.ts";
+import { judgeGrant, membershipAs } from "../identity/api-keys/grants.ts";
+import type { AuditLog, Call, Principal } from "../kernel/call.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";

@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { toRole } from "../accounts/role-message.ts";
-import type { ApiKeys } from "../api-keys/api-keys.ts";
-import { createMemberKeys } from "../api-keys/member-keys.ts";
-import type { RevocationParts } from "../api-keys/revocation.ts";
-import { type Call, loginOf } from "../call.ts";
 import {
   type CreateTeamInviteRequest,
   type ListTeamInvitesRequest,
@@ -14,12 +10,16 @@ import {
   type TeamService,
   type UpdateTeamMemberRequest,
 } from "../gen/pilothouse/v1/team_pb.ts";
+import type { ApiKeys } from "../identity/api-keys/api-keys.ts";
+import { createMemberKeys } from "../identity/api-keys/member-keys.ts";
+import type { RevocationParts } from "../identity/api-keys/revocation.ts";
+import { type Call, loginOf } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Bus } from "../platform/bus.ts";
 import { failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { ServiceImplementation } from "../registry.ts";
 import { listInvites } from "./invite-store.ts";
 import { createInvites, type InvitesParts } from "./invites.ts";
 import { listMembers } from "./member-store.ts";

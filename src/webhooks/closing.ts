@@ -1,13 +1,13 @@
 import { listManagers } from "../accounts/memberships.ts";
 import { findAccount } from "../accounts/store.ts";
-import type { AuditLog } from "../call.ts";
+import type { Work } from "../jobs/work.ts";
+import type { AuditLog } from "../kernel/call.ts";
+import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
-import type { Work } from "../work/work.ts";
-import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { type DeliveryJob, deliveryWork } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
 import { closeFailing, findFailing, whyClosed } from "./endpoint-store.ts";

@@ -1,7 +1,7 @@
+import { defineWork, Hopeless, type Job, type Settlement, type WorkKind } from "../kernel/work-kind.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
-import { defineWork, Hopeless, type Job, type Settlement, type WorkKind } from "../work/work-kind.ts";
 import { type DeliveryJob, deliveryWork } from "./delivery-queue.ts";
 import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
 import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";

@@ -1,9 +1,9 @@
 import { measureWait } from "../events/store.ts";
+import { findOldestUnclaimed } from "../jobs/store.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Health } from "../status/components.ts";
 import type { Source } from "../status/sources.ts";
-import { findOldestUnclaimed } from "../work/store.ts";
 import { deliveryWork } from "./delivery-queue.ts";
 import { fanOutConsumer } from "./fan-out.ts";
 

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { Call } from "../call.ts";
 import {
   type ListWebhookDeliveriesRequest,
   ListWebhookDeliveriesResponseSchema,
@@ -9,13 +8,14 @@ import {
   TestPingEventSchema,
   TestWebhookResponseSchema,
 } from "../gen/pilothouse/v1/webhook_pb.ts";
+import type { Work } from "../jobs/work.ts";
+import type { Call } from "../kernel/call.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { eventPayload } from "../platform/event-payload.ts";
 import { idPattern, lowestId } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { Work } from "../work/work.ts";
 import { toDeliveryMessage, toDeliveryStatus } from "./delivery-message.ts";
 import { queueDeliveries } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";

@@ -1,5 +1,5 @@
+import type { Work } from "../jobs/work.ts";
 import type { Tx } from "../platform/postgres/database.ts";
-import type { Work } from "../work/work.ts";
 import { insertDeliveries, type NewDelivery } from "./delivery-store.ts";
 
 /** The kind of work that a delivery is. */

@@ -1,6 +1,8 @@
 import type { EventLog } from "../events/event-log.ts";
 import type { StoredEvent } from "../events/store.ts";
 import { subscribableTypes } from "../events/subscribable-events.ts";
+import type { Work } from "../jobs/work.ts";
+import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -9,8 +11,6 @@ import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { NamedStatement, Tx } from "../platform/postgres/database.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
-import type { Work } from "../work/work.ts";
-import { defineWork, type WorkKind } from "../work/work-kind.ts";
 import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";

@@ -1,5 +1,5 @@
-import { defineService } from "../feature.ts";
 import { WebhookService } from "../gen/pilothouse/v1/webhook_pb.ts";
+import { defineService } from "../kernel/feature.ts";
 import { lowestId } from "../platform/ids.ts";
 import type { Status } from "../status/status.ts";
 import { type ClosingParts, createClosingWork, createFailingWatch } from "./closing.ts";

@@ -1,8 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { lockAccount } from "../accounts/store.ts";
-import { judgeGrant } from "../api-keys/grants.ts";
-import type { Call } from "../call.ts";
 import {
   type CreateWebhookRequest,
   ListWebhooksResponseSchema,
@@ -10,14 +8,16 @@ import {
   type UpdateWebhookRequest,
   type WebhookService,
 } from "../gen/pilothouse/v1/webhook_pb.ts";
+import { judgeGrant } from "../identity/api-keys/grants.ts";
+import type { Work } from "../jobs/work.ts";
+import type { Call } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
-import type { ServiceImplementation } from "../registry.ts";
-import type { Work } from "../work/work.ts";
 import { endDeliveries } from "./closing.ts";
 import { createDeliveryMethods } from "./delivery-methods.ts";
 import { giveUpOpen } from "./delivery-settlement.ts";

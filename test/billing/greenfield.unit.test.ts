@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createGreenfield } from "../../src/processors/greenfield.ts";
-import { createSandbox } from "../../src/processors/sandbox/sandbox.ts";
-import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
-import { createMemoryStore } from "../../src/processors/sandbox/sandbox-store.ts";
+import { createGreenfield } from "../../src/billing/processors/greenfield.ts";
+import { createSandbox } from "../../src/billing/sandbox/sandbox.ts";
+import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
+import { createMemoryStore } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "../support/clock-at.ts";
 
 const { btcPay: transport } = createSandbox({

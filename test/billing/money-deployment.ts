@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createKey } from "../../src/api-keys/api-keys.ts";
+import { createKey } from "../../src/identity/api-keys/api-keys.ts";
 import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";

@@ -1,4 +1,4 @@
-import { addDecimals, compareDecimals } from "../../src/processors/decimal.ts";
+import { addDecimals, compareDecimals } from "../../src/billing/processors/decimal.ts";
 
 /** Tiers that are sold, the least first. */
 export const soldTiers = ["personal", "api_builder", "api_scale"] as const;

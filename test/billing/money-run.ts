@@ -1,12 +1,12 @@
 import { sql } from "kysely";
 import { expect } from "vitest";
 import { extendOrder, refundOrder } from "../../src/billing/order-operator.ts";
+import { addDecimals } from "../../src/billing/processors/decimal.ts";
 import { Tier } from "../../src/gen/pilothouse/v1/account_pb.ts";
 import { BillingInterval } from "../../src/gen/pilothouse/v1/billing_pb.ts";
 import { CryptoOrderStatus } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 import { tiers } from "../../src/limits/tiers.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
-import { addDecimals } from "../../src/processors/decimal.ts";
 import { createRandom, type Random } from "../e2e/support/random.ts";
 import { type Card, MoneyModel, type Order, soldTiers } from "./money-model.ts";
 import type { MoneyScene } from "./money-scene.ts";

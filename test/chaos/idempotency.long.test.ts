@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createKey } from "../../src/api-keys/api-keys.ts";
+import { createKey } from "../../src/identity/api-keys/api-keys.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { type OwnDatabase, startOwnDatabase } from "../support/database.ts";

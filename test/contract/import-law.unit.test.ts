@@ -12,12 +12,12 @@ const sound: Record<string, string> = {
   "src/sessions/service.ts":
     'import { database } from "../platform/postgres/database.ts"; export const sessions = database;',
   "src/agents/service.ts": 'import { sessions } from "../sessions/service.ts"; export const agents = sessions;',
-  "src/app.ts": 'export { agents } from "./agents/service.ts";',
-  "gateway/main.ts": 'import { agents } from "../src/app.ts"; console.log(agents);',
+  "src/app/app.ts": 'export { agents } from "../agents/service.ts";',
+  "gateway/main.ts": 'import { agents } from "../src/app/app.ts"; console.log(agents);',
   "workers/main.ts":
     'import { clock } from "../src/platform/clock.ts"; import type { Session } from "../src/gen/session_pb.ts"; export type S = Session; console.log(clock);',
-  "workers/slots/slot.ts": "export const slot = 1;",
-  "workers/session/session.ts": 'import { slot } from "../slots/slot.ts"; export const session = slot;',
+  "workers/isolation/slot.ts": "export const slot = 1;",
+  "workers/session/session.ts": 'import { slot } from "../isolation/slot.ts"; export const session = slot;',
   "src/agents/turn.ts":
     'export async function turn() { using _lease = await import("./service.ts").then(() => null); }',
   "tools/tool.ts": "export const tool = 1;",
@@ -64,14 +64,14 @@ const broken: [rule: string, path: string, text: string][] = [
   ["gateway-imports-src", "gateway/door.ts", 'import "../workers/main.ts";'],
   ["src-knows-no-transport", "src/sessions/store.ts", 'import "../../gateway/main.ts";'],
   ["src-knows-no-transport", "src/platform/log.ts", 'import "../../workers/main.ts";'],
-  ["workers-import-contract-and-platform", "workers/pool.ts", 'import type { agents } from "../src/app.ts";'],
+  ["workers-import-contract-and-platform", "workers/pool.ts", 'import type { agents } from "../src/app/app.ts";'],
   ["workers-hold-no-credentials", "workers/pool.ts", 'import "../src/platform/postgres/database.ts";'],
   ["workers-hold-no-credentials", "src/platform/clock.ts", 'import "pg"; export const clock = 1;'],
   ["platform-imports-no-feature", "src/platform/jobs.ts", 'import type { sessions } from "../sessions/service.ts";'],
   ["features-are-not-circular", "src/sessions/rules.ts", 'import type { agents } from "../agents/service.ts";'],
   [
     "rooms-of-a-worker-are-not-circular",
-    "workers/slots/pool.ts",
+    "workers/isolation/pool.ts",
     'import type { session } from "../session/session.ts";',
   ],
   ["modules-are-not-circular", "src/platform/clock.ts", 'import "./postgres/database.ts"; export const clock = 1;'],

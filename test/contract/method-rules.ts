@@ -1,8 +1,8 @@
 import { type DescField, type DescMethod, getOption, ScalarType } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { allScopes } from "../../src/api-keys/scopes.ts";
 import { http } from "../../src/gen/google/api/annotations_pb.ts";
 import { Idempotency, rules } from "../../src/gen/pilothouse/v1/options_pb.ts";
+import { allScopes } from "../../src/identity/api-keys/scopes.ts";
 import { isErrorSlug } from "../../src/platform/error-table.ts";
 import type { Contract } from "./contract-image.ts";
 import endpoints from "./endpoints.json" with { type: "json" };
@@ -158,7 +158,7 @@ function knownScopes(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { scope, public: isPublic, stepUp } = getOption(method, rules);
     if (isPublic) return (scope !== "" || stepUp) && "is public and asks for a scope or a step-up";
-    return scope !== "" && !allScopes.includes(scope) && `scope ${scope} is not in src/api-keys/scopes.ts`;
+    return scope !== "" && !allScopes.includes(scope) && `scope ${scope} is not in src/identity/api-keys/scopes.ts`;
   });
 }
 

@@ -21,7 +21,7 @@ const requestCount = 600;
 const requestsAfter = 100;
 /**
  * Needs an agent session that is kept, who holds control of it, a viewer that steers, an LLM, a mail of an incident,
- * a card, a price of a coin: test/control, test/agent-sessions, test/live, test/llm, test/status and test/billing try these.
+ * a card, a price of a coin: test/sessions/control, test/agents/sessions, test/live, test/agents/llm, test/status and test/billing try these.
  */
 const needsCompany =
   /AgentSession(Mode|Over|Back)?$|^(sendInput|sendMessage|cancelTurn|getTranscript|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseToken } from "../../src/api-keys/token.ts";
+import { parseToken } from "../../src/identity/api-keys/token.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
 import { CertificateAuthority, fleetTlsVariables } from "../support/certificates.ts";
 import { silentLog } from "../support/database.ts";

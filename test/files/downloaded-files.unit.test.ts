@@ -15,16 +15,16 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/file-name.ts";
+import { CdpSession } from "../../workers/cdp/cdp-session.ts";
 import { DownloadShelf } from "../../workers/files/download-shelf.ts";
 import { SessionFiles } from "../../workers/files/session-files.ts";
-import { EventFeed } from "../../workers/pages/event-feed.ts";
 import {
   artifactsDirectory,
   filesDirectory,
   makeSlotDirectories,
   type SlotDirectories,
-} from "../../workers/slots/slot-block.ts";
-import { CdpSession } from "../../workers/wire/cdp-session.ts";
+} from "../../workers/isolation/slot-block.ts";
+import { EventFeed } from "../../workers/pages/event-feed.ts";
 
 /** A uid that no slot has. */
 const uid = 199_999;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readProcess } from "../../workers/slots/processes.ts";
+import { readProcess } from "../../workers/isolation/processes.ts";
 import { randomFrom } from "./bytes.ts";
 import { casesOf, honestCases, mutate, slowToRelease } from "./cases.ts";
 import { send } from "./send.ts";

@@ -1,5 +1,5 @@
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { readProcess } from "../../workers/slots/processes.ts";
+import { readProcess } from "../../workers/isolation/processes.ts";
 import { type Case, http1 } from "./bytes.ts";
 import { honestHttp2 } from "./http2-cases.ts";
 import { send } from "./send.ts";

@@ -1,7 +1,7 @@
 // A worker that is going to be killed: launches a browser in each runtime, says so, and waits. Its argument is where the
 // files of its browsers lie.
-import { launchBrowser } from "../../workers/slots/browser-process.ts";
-import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { launchBrowser } from "../../workers/isolation/browser-process.ts";
+import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { executables, keepingLog, runtimes } from "./world.ts";
 
 /** A browser's own, its renderer's, and that of the graphics. */

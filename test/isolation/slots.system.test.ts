@@ -16,12 +16,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { diskUsage } from "../../workers/bounds/disk-usage.ts";
-import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
-import { confineCommand } from "../../workers/slots/confinement.ts";
-import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/slots/processes.ts";
-import type { Slot } from "../../workers/slots/slot.ts";
-import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
+import { confineCommand } from "../../workers/isolation/confinement.ts";
+import { diskUsage } from "../../workers/isolation/disk-usage.ts";
+import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/isolation/processes.ts";
+import type { Slot } from "../../workers/isolation/slot.ts";
+import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { playwrightOf } from "../support/playwright-of.ts";
 import { executables, isRoot, keepingLog, runtimes } from "./world.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chooseUidBase } from "../../workers/slots/uid-range.ts";
+import { chooseUidBase } from "../../workers/isolation/uid-range.ts";
 
 const machine = "         0          0 4294967295\n";
 const container = "         0     100000      65536\n";

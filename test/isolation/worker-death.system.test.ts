@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
-import { readProcess } from "../../workers/slots/processes.ts";
-import { SlotPool } from "../../workers/slots/slot-pool.ts";
+import { readProcess } from "../../workers/isolation/processes.ts";
+import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { executables, isRoot, keepingLog } from "./world.ts";
 
 interface Launched {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { type BrowserPaths, findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
-import type { Log } from "../../workers/log.ts";
+import type { Log } from "../../workers/base/log.ts";
 
 /** The browsers of this machine, as a worker would find them. */
 export const executables: BrowserPaths = findBrowsers({

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { passKey } from "../../src/api-keys/store.ts";
+import { passKey } from "../../src/identity/api-keys/store.ts";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
-import { admitPerson } from "../../src/view-links/one-viewer.ts";
-import { insertViewLink } from "../../src/view-links/store.ts";
-import { viewKeyBearers, viewKeyText } from "../../src/view-links/view-keys.ts";
+import { admitPerson } from "../../src/sessions/view-links/one-viewer.ts";
+import { insertViewLink } from "../../src/sessions/view-links/store.ts";
+import { viewKeyBearers, viewKeyText } from "../../src/sessions/view-links/view-keys.ts";
 import { type BearerScene, startBearerScene } from "../support/bearer-scene.ts";
 import { clockAt } from "../support/clock-at.ts";
 

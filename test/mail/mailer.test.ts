@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type App, createApp } from "../../src/app.ts";
+import { type App, createApp } from "../../src/app/app.ts";
 import type { Mail } from "../../src/mail/mail.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { createSharedDatabase, type EmptyDatabase, makeDataDirectory, silentLog } from "../support/database.ts";

@@ -17,14 +17,14 @@ import { compileRequestReader } from "../../gateway/rest/request-reader.ts";
 import { parseTemplate } from "../../gateway/rest/template.ts";
 import { event_type, subscribable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { SessionSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { HttpRoute } from "../../src/http-route.ts";
+import type { HttpRoute } from "../../src/kernel/http-route.ts";
+import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { findArchetype } from "../../src/platform/browsers/archetypes.ts";
 import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import { validate } from "../../src/platform/validation.ts";
-import type { ServedMethod, ServedService } from "../../src/registry.ts";
 import { allServices, builtServices, describeServices } from "../../tools/described-services.ts";
 
 interface Route {

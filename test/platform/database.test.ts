@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/app/migrations.ts";
 import { type Database, openDatabase, type Queryable, type Tx } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";

@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import type { BearerKind, Credential } from "../../src/identity/bearer-kind.ts";
 import { createBearers } from "../../src/identity/bearers.ts";
+import type { BearerKind, Credential } from "../../src/kernel/bearer-kind.ts";
 import { createTerms } from "../../src/legal/terms.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
@@ -11,7 +11,7 @@ import { createIds } from "../../src/platform/ids.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
 import { DatabaseAway } from "../../src/platform/postgres/database-away.ts";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
-import { createSessionRoutes } from "../../src/sessions/session-routes.ts";
+import { createSessionRoutes } from "../../src/sessions/commands/session-routes.ts";
 import type { Feed } from "../../src/status/feed.ts";
 import { createHistory } from "../../src/status/history.ts";
 import { silentLog } from "../support/database.ts";

@@ -3,7 +3,7 @@ import { networkInterfaces } from "node:os";
 import { Registry } from "prom-client";
 import { expect, onTestFinished, test } from "vitest";
 import { createInternalServer } from "../../src/platform/internal-server.ts";
-import { readWorkerConfig } from "../../workers/config.ts";
+import { readWorkerConfig } from "../../workers/base/config.ts";
 import { freePorts } from "../support/free-port.ts";
 
 async function startOn(host: string): Promise<number> {

@@ -1,5 +1,5 @@
 import { describe, test } from "vitest";
-import { urlGlob } from "../../workers/actions/url-glob.ts";
+import { urlGlob } from "../../workers/driver/actions/url-glob.ts";
 import { expectLinear } from "../support/growth.ts";
 import { expectLinearInText, expectLinearRequest, requestInputs, textReaders } from "../support/linear-inputs.ts";
 import { oneOfEach } from "../support/one-of-each.ts";

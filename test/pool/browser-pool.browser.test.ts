@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
-import { type Device, plainDevice } from "../../workers/device/device.ts";
+import { probeRuntimes } from "../../workers/base/runtimes.ts";
+import { SlotPool } from "../../workers/isolation/slot-pool.ts";
+import { type Device, plainDevice } from "../../workers/pages/device/device.ts";
 import { BrowserPool, type Readiness } from "../../workers/pool/browser-pool.ts";
 import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
-import { probeRuntimes } from "../../workers/runtimes.ts";
-import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
 
 describe("a pool of browsers", () => {

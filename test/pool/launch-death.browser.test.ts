@@ -1,11 +1,11 @@
 import { ChildProcess } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { plainDevice } from "../../workers/device/device.ts";
+import { launchBrowser } from "../../workers/isolation/browser-process.ts";
+import type { Slot } from "../../workers/isolation/slot.ts";
+import { SlotPool } from "../../workers/isolation/slot-pool.ts";
+import { plainDevice } from "../../workers/pages/device/device.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
-import { launchBrowser } from "../../workers/slots/browser-process.ts";
-import type { Slot } from "../../workers/slots/slot.ts";
-import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog } from "../isolation/world.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
 import { runtimes } from "../support/runtimes.ts";

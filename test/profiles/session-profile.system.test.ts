@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { launchBrowser } from "../../workers/isolation/browser-process.ts";
+import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { packProfile } from "../../workers/profiles/profile-files.ts";
 import { ProfileShelf } from "../../workers/profiles/profile-shelf.ts";
 import { SessionProfile } from "../../workers/profiles/session-profile.ts";
-import { launchBrowser } from "../../workers/slots/browser-process.ts";
-import { SlotPool } from "../../workers/slots/slot-pool.ts";
 import { executables, keepingLog } from "../isolation/world.ts";
 import { descendantsOf } from "../support/process-list.ts";
 

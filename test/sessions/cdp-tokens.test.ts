@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
-import { cdpTokenBearers, cdpTokenText, insertCdpToken } from "../../src/sessions/cdp-tokens.ts";
+import { cdpTokenBearers, cdpTokenText, insertCdpToken } from "../../src/sessions/cdp/cdp-tokens.ts";
 import { type BearerScene, startBearerScene } from "../support/bearer-scene.ts";
 import { clockAt } from "../support/clock-at.ts";
 

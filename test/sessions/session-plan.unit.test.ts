@@ -2,8 +2,8 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { CreateSessionRequestSchema, OnChallenge } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { tiers } from "../../src/limits/tiers.ts";
-import { assertNavigable } from "../../src/sessions/page-address.ts";
-import { planSession } from "../../src/sessions/session-plan.ts";
+import { assertNavigable } from "../../src/sessions/commands/page-address.ts";
+import { planSession } from "../../src/sessions/launch/session-plan.ts";
 import { endings, isEnded, transitions } from "../../src/sessions/session-states.ts";
 
 type Request = MessageInitShape<typeof CreateSessionRequestSchema>;

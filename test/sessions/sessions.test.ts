@@ -2,7 +2,6 @@ import { PassThrough } from "node:stream";
 import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { converse } from "../../gateway/policies/conversation.ts";
-import type { Call } from "../../src/call.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import {
   CaptureRequestSchema,
@@ -21,10 +20,11 @@ import {
   SessionStatus,
   WatchSessionRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { makeAttempt } from "../../src/idempotency/attempt.ts";
+import { makeAttempt } from "../../src/jobs/idempotency/attempt.ts";
+import type { Call } from "../../src/kernel/call.ts";
+import { serve } from "../../src/kernel/registry.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { validate } from "../../src/platform/validation.ts";
-import { serve } from "../../src/registry.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const blank = create(CreateSessionRequestSchema, {});

@@ -3,7 +3,6 @@ import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
 import { afterAll, beforeAll, onTestFinished, test } from "vitest";
-import type { Call } from "../../src/call.ts";
 import { CreateProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import {
   CreateSessionRequestSchema,
@@ -11,6 +10,7 @@ import {
   GetSessionStateRequestSchema,
   NavigateRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Call } from "../../src/kernel/call.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { createProfileService } from "../../src/profiles/service.ts";

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createApp } from "../../src/app.ts";
+import { createApp } from "../../src/app/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { makeDataDirectory, silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";

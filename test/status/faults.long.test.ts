@@ -1,7 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
 import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
-import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { LiveKitServer } from "../support/livekit-server.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
 import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
-import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
 import { silentLog } from "../support/database.ts";
 import { Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";

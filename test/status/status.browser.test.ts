@@ -4,7 +4,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { StatusService } from "../../src/gen/pilothouse/v1/status_pb.ts";
-import { httpRouteOf } from "../../src/http-route.ts";
+import { httpRouteOf } from "../../src/kernel/http-route.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import type { ComponentName, Health } from "../../src/status/components.ts";

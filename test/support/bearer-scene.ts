@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createKey } from "../../src/api-keys/api-keys.ts";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { BearerKind } from "../../src/identity/bearer-kind.ts";
+import { createKey } from "../../src/identity/api-keys/api-keys.ts";
 import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
+import type { BearerKind } from "../../src/kernel/bearer-kind.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";

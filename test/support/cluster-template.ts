@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import type { TestProject } from "vitest/node";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/app/migrations.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
 import { inject } from "vitest";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/app/migrations.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";

@@ -15,7 +15,7 @@ import { expect } from "vitest";
 import { WebSocket } from "ws";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { rules } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import { httpRouteOf } from "../../src/http-route.ts";
+import { httpRouteOf } from "../../src/kernel/http-route.ts";
 import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
 
 /** The doors of a gateway. Bidirectional methods have WebSocket for REST, and none by Connect over HTTP/1.1. */

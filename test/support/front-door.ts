@@ -1,6 +1,6 @@
 import { Gateway } from "../../gateway/gateway.ts";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createKey } from "../../src/api-keys/api-keys.ts";
+import { createKey } from "../../src/identity/api-keys/api-keys.ts";
 import { freePorts } from "./free-port.ts";
 import { type Rest, restClient } from "./rest.ts";
 import { type SessionsApp, type SessionsAppOptions, startSessionsApp } from "./sessions-app.ts";

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { readProcess } from "../../workers/slots/processes.ts";
-import { findScratch } from "../../workers/slots/scratch.ts";
-import { blockSize } from "../../workers/slots/uid-range.ts";
+import { readProcess } from "../../workers/isolation/processes.ts";
+import { findScratch } from "../../workers/isolation/scratch.ts";
+import { blockSize } from "../../workers/isolation/uid-range.ts";
 import { descendantsOf, isStillThere, type ListedProcess, listProcesses, openFilesOf } from "./process-list.ts";
 
 /** Where workers of root keep the locks of their blocks of slots, and the first uid of the first block. */

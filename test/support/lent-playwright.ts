@@ -2,9 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright-core";
 import { type LendRequest, LendRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
-import { LendDesk } from "../../workers/lend/lend-desk.ts";
+import { LendDesk } from "../../workers/cdp-proxy/lend-desk.ts";
+import type { BrowserProcess } from "../../workers/isolation/browser-process.ts";
 import { EventFeed } from "../../workers/pages/event-feed.ts";
-import type { BrowserProcess } from "../../workers/slots/browser-process.ts";
 
 /** Playwright on a browser that we have launched, as a customer has it: by the desk that lends it, rules and all. */
 export async function lentPlaywright({ wire, version, targets }: BrowserProcess): Promise<BrowserContext> {

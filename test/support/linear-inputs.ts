@@ -7,8 +7,9 @@ import {
 import { isKnown } from "../../gateway/pages/pages.ts";
 import { blockListOf, createPeers } from "../../gateway/peer.ts";
 import { formParser } from "../../gateway/rest/form-body.ts";
-import { keyPrefix, parseToken } from "../../src/api-keys/token.ts";
+import { fillText, namesIn } from "../../src/agents/recipes/placeholders.ts";
 import { TokenRequestSchema } from "../../src/gen/pilothouse/v1/oauth_pb.ts";
+import { keyPrefix, parseToken } from "../../src/identity/api-keys/token.ts";
 import { readBearer } from "../../src/identity/bearers.ts";
 import { closeArchetypes } from "../../src/platform/browsers/archetypes.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
@@ -17,10 +18,9 @@ import { readCursor } from "../../src/platform/list-page.ts";
 import { normaliseHost, parseTarget } from "../../src/platform/outgoing/address-rules.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { validate } from "../../src/platform/validation.ts";
-import { fillText, namesIn } from "../../src/recipes/placeholders.ts";
 import { builtServices } from "../../tools/described-services.ts";
-import { urlGlob } from "../../workers/actions/url-glob.ts";
-import { checkFrameOf } from "../../workers/harness/vendors.ts";
+import { checkFrameOf } from "../../workers/bot-checks/vendors.ts";
+import { urlGlob } from "../../workers/driver/actions/url-glob.ts";
 import { expectLinear } from "./growth.ts";
 
 const resolvePeer = createPeers(blockListOf(["0.0.0.0/0"]), () => "");

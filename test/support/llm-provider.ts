@@ -40,7 +40,7 @@ const unknownModel = /^unknown/;
  * A server that speaks the wire protocols of Anthropic (`/v1/messages`), OpenAI (`/v1/responses`, `/v1/chat/completions`) and
  * Google (`/v1beta/models/...`, `/v1/models/...`). A script says what its models answer. It refuses what those refuse: a key it does not know,
  * fields that the protocol lacks, results of tools that nobody called, images and contexts that are too large. Their own
- * clients hold dialogues with it in test/llm/provider.unit.test.ts.
+ * clients hold dialogues with it in test/agents/llm/provider.unit.test.ts.
  */
 export class LlmProvider implements AsyncDisposable {
   readonly #server = createServer((request, response) => {

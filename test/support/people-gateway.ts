@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { DescMethod, JsonValue } from "@bufbuild/protobuf";
 import { Gateway } from "../../gateway/gateway.ts";
-import { type App, type AppOptions, createApp } from "../../src/app.ts";
+import { type App, type AppOptions, createApp } from "../../src/app/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { admin } from "./admin.ts";
 import { createSharedDatabase, makeDataDirectory, silentLog } from "./database.ts";

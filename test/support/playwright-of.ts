@@ -1,7 +1,7 @@
 import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright-core";
-import type { BrowserProcess } from "../../workers/slots/browser-process.ts";
-import type { WireMessage } from "../../workers/wire/wire-message.ts";
-import type { WireUser } from "../../workers/wire/wire-user.ts";
+import type { WireMessage } from "../../workers/cdp/wire-message.ts";
+import type { WireUser } from "../../workers/cdp/wire-user.ts";
+import type { BrowserProcess } from "../../workers/isolation/browser-process.ts";
 
 /** Playwright on a browser that we have launched, as one more user of its pipe: its default context. */
 export async function playwrightOf({ wire, targets }: BrowserProcess): Promise<BrowserContext> {

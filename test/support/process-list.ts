@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { networkNamespaceOf, type ProcessEntry, readProcess } from "../../workers/slots/processes.ts";
+import { networkNamespaceOf, type ProcessEntry, readProcess } from "../../workers/isolation/processes.ts";
 
 /** A process with what tells whose it is. */
 export interface ListedProcess extends ProcessEntry {

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { createSandbox, type Sandbox } from "../../src/processors/sandbox/sandbox.ts";
-import { sandboxKey, sandboxStore } from "../../src/processors/sandbox/sandbox-btcpay.ts";
-import { createMemoryStore, type Thing } from "../../src/processors/sandbox/sandbox-store.ts";
-import type { ProcessorRequest } from "../../src/processors/transport.ts";
+import type { ProcessorRequest } from "../../src/billing/processors/transport.ts";
+import { createSandbox, type Sandbox } from "../../src/billing/sandbox/sandbox.ts";
+import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
+import { createMemoryStore, type Thing } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "./clock-at.ts";
 
 /** A notice that a processor would send. */

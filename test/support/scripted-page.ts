@@ -1,7 +1,7 @@
+import { CdpSession } from "../../workers/cdp/cdp-session.ts";
 import { Changes } from "../../workers/pages/changes.ts";
 import { SessionPage } from "../../workers/pages/session-page.ts";
 import { Tab } from "../../workers/pages/tab.ts";
-import { CdpSession } from "../../workers/wire/cdp-session.ts";
 
 /** Never settles. */
 export const never = <Value>(): Promise<Value> => Promise.withResolvers<Value>().promise;

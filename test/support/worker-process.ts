@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import type { App } from "../../src/app.ts";
+import type { App } from "../../src/app/app.ts";
 import { recordLog } from "./logs.ts";
 
 /** Milliseconds in which a worker that is told to end has ended; its own limit is 9 s. */

@@ -46,17 +46,17 @@ import {
 } from "../../src/platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
-import { planSession } from "../../src/sessions/session-plan.ts";
-import { BoundsWatchdog } from "../../workers/bounds/bounds-watchdog.ts";
-import type { Log } from "../../workers/log.ts";
+import { planSession } from "../../src/sessions/launch/session-plan.ts";
+import type { Log } from "../../workers/base/log.ts";
+import type { Placement } from "../../workers/base/placement.ts";
+import type { Happening } from "../../workers/base/reports.ts";
+import { probeRuntimes } from "../../workers/base/runtimes.ts";
+import { BoundsWatchdog } from "../../workers/isolation/bounds-watchdog.ts";
+import { type SessionBounds, sessionBounds } from "../../workers/isolation/session-bounds.ts";
+import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
-import type { Placement } from "../../workers/reports/placement.ts";
-import type { Happening } from "../../workers/reports/reports.ts";
-import { probeRuntimes } from "../../workers/runtimes.ts";
 import { WorkerServer } from "../../workers/server.ts";
 import { SessionTable } from "../../workers/session/session-table.ts";
-import { type SessionBounds, sessionBounds } from "../../workers/slots/session-bounds.ts";
-import { SlotPool } from "../../workers/slots/slot-pool.ts";
 
 /** How long any call of a test may take. */
 const callMs = 90_000;

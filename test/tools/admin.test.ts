@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keyBearers } from "../../src/api-keys/key-bearer.ts";
+import { keyBearers } from "../../src/identity/api-keys/key-bearer.ts";
 import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";

@@ -4,14 +4,14 @@ import { expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog } from "../../src/events/event-log.ts";
 import { ApiKeyRevokedEventSchema } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
+import { createWork } from "../../src/jobs/work.ts";
+import { createWorkRunner } from "../../src/jobs/work-runner.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import { deliveryWork } from "../../src/webhooks/delivery-queue.ts";
 import { insertEndpoint } from "../../src/webhooks/endpoint-store.ts";
 import { createFanOut, createLaterFanOut } from "../../src/webhooks/fan-out.ts";
-import { createWork } from "../../src/work/work.ts";
-import { createWorkRunner } from "../../src/work/work-runner.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);

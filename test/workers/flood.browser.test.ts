@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { pipeBounds, pipeTotals } from "../../workers/cdp/pipe-bounds.ts";
 import { consoleBounds } from "../../workers/pages/console-tap.ts";
-import { pipeBounds, pipeTotals } from "../../workers/wire/pipe-bounds.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";

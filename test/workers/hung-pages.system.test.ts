@@ -11,22 +11,22 @@ import {
   WaitRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
-import { Aftermath } from "../../workers/actions/aftermath.ts";
-import { navigate } from "../../workers/actions/navigate.ts";
-import type { Scene } from "../../workers/actions/scene.ts";
-import { snapshotDom } from "../../workers/capture/dom-snapshot.ts";
-import { whileShown } from "../../workers/capture/shown-element.ts";
-import { callPage, mainFrame } from "../../workers/elements/page-world.ts";
-import { persist } from "../../workers/elements/reach.ts";
-import { RefBook } from "../../workers/elements/ref-book.ts";
+import { PageHarness } from "../../workers/bot-checks/page-harness.ts";
+import { Aftermath } from "../../workers/driver/actions/aftermath.ts";
+import { navigate } from "../../workers/driver/actions/navigate.ts";
+import type { Scene } from "../../workers/driver/actions/scene.ts";
+import { snapshotDom } from "../../workers/driver/capture/dom-snapshot.ts";
+import { whileShown } from "../../workers/driver/capture/shown-element.ts";
+import { callPage, mainFrame } from "../../workers/driver/elements/page-world.ts";
+import { persist } from "../../workers/driver/elements/reach.ts";
+import { RefBook } from "../../workers/driver/elements/ref-book.ts";
+import { lookAt } from "../../workers/driver/observe/look.ts";
+import { takeModelPicture } from "../../workers/driver/observe/model-picture.ts";
+import { type ObserveScene, settle } from "../../workers/driver/observe/observe.ts";
 import { ChooserDesk, type ChooserDeskParts } from "../../workers/files/chooser-desk.ts";
-import { PageHarness } from "../../workers/harness/page-harness.ts";
 import { InputLane } from "../../workers/input/input-lane.ts";
 import { inputOf } from "../../workers/input/page-input.ts";
 import { SelectDesk } from "../../workers/input/select-desk.ts";
-import { lookAt } from "../../workers/observe/look.ts";
-import { takeModelPicture } from "../../workers/observe/model-picture.ts";
-import { type ObserveScene, settle } from "../../workers/observe/observe.ts";
 import { ConsoleTap, consoleBounds } from "../../workers/pages/console-tap.ts";
 import type { EventFeed } from "../../workers/pages/event-feed.ts";
 import { PageBook, type PageBrowser, type PageListener } from "../../workers/pages/page-book.ts";
@@ -131,31 +131,31 @@ function watch(look: (nth: number) => object | undefined, onChange: () => void =
 
 /** By file and name of a duration, what is over after it. */
 const rows: Readonly<Record<string, Begin>> = {
-  "actions/aftermath.ts busyMs": () => {
+  "driver/actions/aftermath.ts busyMs": () => {
     const { pages, scene } = open();
     return new Aftermath(pages, scene.sessionPage).settle(scene.progress, undefined);
   },
-  "actions/aftermath.ts openMs": () => {
+  "driver/actions/aftermath.ts openMs": () => {
     const { pages, scene, tab } = open();
     const aftermath = new Aftermath(pages, scene.sessionPage);
     tab.windows += 1;
     return aftermath.settle(scene.progress, "Title");
   },
-  "actions/navigate.ts hungMs": (onOver) => navigateHung(open({ "Page.stopLoading": () => ({}) }).scene, onOver),
-  "actions/navigate.ts probeMs": (onOver) => {
+  "driver/actions/navigate.ts hungMs": (onOver) => navigateHung(open({ "Page.stopLoading": () => ({}) }).scene, onOver),
+  "driver/actions/navigate.ts probeMs": (onOver) => {
     const { scene, sessionPage } = open({ "Page.stopLoading": () => ({}) });
     sessionPage.isSuspect = true;
     navigateHung(scene, onOver);
   },
-  "capture/dom-snapshot.ts frameMs": () => {
+  "driver/capture/dom-snapshot.ts frameMs": () => {
     const run = ({ returnByValue, arguments: [, options] }: PageCall) => {
       const html = `${options?.value.token}0;`;
       return returnByValue ? { html, length: html.length, isWhole: false } : undefined;
     };
     return snapshotDom(open(inPage({ run })).scene);
   },
-  "capture/shown-element.ts elementMs": () => whileShown(open().scene, aim, never),
-  "elements/reach.ts sliceMs": (onOver) => {
+  "driver/capture/shown-element.ts elementMs": () => whileShown(open().scene, aim, never),
+  "driver/elements/reach.ts sliceMs": (onOver) => {
     const onAttempt = atCall(2, onOver);
     void persist(open().scene, async (ms) => {
       onAttempt();
@@ -172,18 +172,18 @@ const rows: Readonly<Record<string, Begin>> = {
       "Runtime.callFunctionOn": () => read.shift(),
     });
   },
-  "harness/page-harness.ts lookMs": () => {
+  "bot-checks/page-harness.ts lookMs": () => {
     const { harness, commit } = watch(() => undefined);
     commit("1");
     return harness.verdict();
   },
-  "harness/page-harness.ts loadingMs": (onOver) => {
+  "bot-checks/page-harness.ts loadingMs": (onOver) => {
     watch((nth) => {
       if (nth === 3) onOver();
       return { isLoading: true };
     }).commit("1");
   },
-  "harness/page-harness.ts vendorMs": (onOver) => {
+  "bot-checks/page-harness.ts vendorMs": (onOver) => {
     const { session } = watch((nth) => {
       if (nth === 4) onOver();
       return {};
@@ -191,13 +191,13 @@ const rows: Readonly<Record<string, Begin>> = {
     const request = { url: "https://challenges.cloudflare.com/turnstile/v0/api.js" };
     session.emit("Network.requestWillBeSent", { requestId: "1", loaderId: "2", type: "Script", request });
   },
-  "harness/page-harness.ts silentMs": (onOver) => {
+  "bot-checks/page-harness.ts silentMs": (onOver) => {
     watch((nth) => {
       if (nth === 3) onOver();
       return nth === 1 ? { isCloudflare: true } : undefined;
     }).commit("1");
   },
-  "harness/page-harness.ts patienceMs": (onOver) => {
+  "bot-checks/page-harness.ts patienceMs": (onOver) => {
     const page = watch(
       (nth) => (nth === 1 ? { isCloudflare: true } : { isLoading: true }),
       () => (page.harness.sighting ? page.commit("2") : onOver()),
@@ -231,19 +231,19 @@ const rows: Readonly<Record<string, Begin>> = {
     });
     new SelectDesk(answering(onOver)).touched(sessionPage);
   },
-  "observe/look.ts frameMs": () => {
+  "driver/observe/look.ts frameMs": () => {
     const frames = [{ line: 0, indent: 0, ref: { epoch: 1, number: 1 }, clip: { x: 0, y: 0, width: 9, height: 9 } }];
     const look = () => ({ lines: ["- iframe"], frames, epoch: 1, doubtful: 0 });
     const { scene } = open(inPage({ look }));
     const wish = { isWhole: true, find: "", room: 1_000, timeMs: 100, mask: undefined };
     return lookAt(scene, mainFrame(scene), scene.refs, wish);
   },
-  "observe/model-picture.ts coverMs": async () => {
+  "driver/observe/model-picture.ts coverMs": async () => {
     const { scene } = open(inPage({ title: () => "" }));
     await callPage(scene, mainFrame(scene), "title");
     return takeModelPicture(scene);
   },
-  "observe/observe.ts settleMs": () => settle(open().scene),
+  "driver/observe/observe.ts settleMs": () => settle(open().scene),
   "pages/console-tap.ts windowMs": (onOver) => {
     const { session, tab } = open({ "Runtime.enable": atCall(2, onOver) });
     const tap = new ConsoleTap({ publish: () => undefined } as unknown as EventFeed);

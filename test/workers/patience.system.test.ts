@@ -24,8 +24,9 @@ import { tiers } from "../../src/limits/tiers.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
-import { planSession } from "../../src/sessions/session-plan.ts";
-import { plainDevice } from "../../workers/device/device.ts";
+import { planSession } from "../../src/sessions/launch/session-plan.ts";
+import type { WireUser } from "../../workers/cdp/wire-user.ts";
+import { LentClient } from "../../workers/cdp-proxy/lent-client.ts";
 import { forwardRequest } from "../../workers/egress/forward.ts";
 import { ProxiedWay } from "../../workers/egress/proxied-way.ts";
 import { checkProxy } from "../../workers/egress/proxy-check.ts";
@@ -33,25 +34,24 @@ import { admitThroughProxy, type EgressGuard } from "../../workers/egress/resolv
 import { connectTarget } from "../../workers/egress/tunnel.ts";
 import { Upstream } from "../../workers/egress/upstream.ts";
 import { FleetLink, type FleetLinkOptions, type WorkerFate } from "../../workers/fleet/fleet-link.ts";
-import { LentClient } from "../../workers/lend/lent-client.ts";
+import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
+import type { Slot } from "../../workers/isolation/slot.ts";
+import { type PlaceOptions, SlotPlace } from "../../workers/isolation/slot-place.ts";
 import { LiveKitSignal, type SignalListener } from "../../workers/live/livekit-signal.ts";
 import { Publication, type PublicationParts } from "../../workers/live/publication.ts";
+import { plainDevice } from "../../workers/pages/device/device.ts";
 import { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { ProfileShelf } from "../../workers/profiles/profile-shelf.ts";
 import { SessionProfile, type SessionProfileOptions } from "../../workers/profiles/session-profile.ts";
 import { WorkerServer } from "../../workers/server.ts";
 import { SessionTable, type SessionTableOptions } from "../../workers/session/session-table.ts";
-import { type BrowserProcess, launchBrowser } from "../../workers/slots/browser-process.ts";
-import type { Slot } from "../../workers/slots/slot.ts";
-import { type PlaceOptions, SlotPlace } from "../../workers/slots/slot-place.ts";
-import type { WireUser } from "../../workers/wire/wire-user.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { never, scriptPage, scriptSession } from "../support/scripted-page.ts";
 
 vi.mock("node:timers/promises", () => import("../support/faked-time.ts"));
 vi.mock("node:fs/promises", { spy: true });
-vi.mock("../../workers/slots/browser-process.ts", { spy: true });
+vi.mock("../../workers/isolation/browser-process.ts", { spy: true });
 
 /** Stands for the worker that the entry point starts. */
 const startWorker = vi.hoisted(() => vi.fn());
@@ -145,7 +145,7 @@ const rows: Readonly<Record<string, Begin>> = {
     await vi.waitUntil(() => link.isRegistered);
     await link.handOver({ pending: async () => [placement] } as unknown as ProfileShelf);
   },
-  "lend/lent-client.ts pauseMs": (onOver) => {
+  "cdp-proxy/lent-client.ts pauseMs": (onOver) => {
     const user = { send: onOver } as unknown as WireUser;
     new LentClient(user, { isHeld: () => false } as ConstructorParameters<typeof LentClient>[1]);
     const members = Buffer.from('"params":{"sessionId":"S","waitingForDebugger":true}');
@@ -235,7 +235,7 @@ test("a slot logs processes that outlive SIGKILL", async () => {
   const complaints = vi.fn();
   const log = { ...silent, error: complaints };
   const place = new SlotPlace(0, { block, isolation: "flags", sandbox: "off", log } as unknown as PlaceOptions);
-  await expectToTake("workers/slots/slot-place.ts killMs", () => place.kill());
+  await expectToTake("workers/isolation/slot-place.ts killMs", () => place.kill());
   expect(complaints.mock.calls[0]?.[0]).toEqual({ slot: 0, pids: [child.pid] });
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { Wire } from "../../workers/wire/wire.ts";
+import { Wire } from "../../workers/cdp/wire.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import type { HostileDriver } from "../support/hostile-runner.ts";
 import { workerDriver } from "../support/worker-driver.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/app/migrations.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { copyDatabase, isMigrated } from "../../src/platform/postgres/copy-database.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";

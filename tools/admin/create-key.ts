@@ -1,6 +1,6 @@
 import { ensureAccount } from "../../src/accounts/store.ts";
-import { createKey as makeKey } from "../../src/api-keys/api-keys.ts";
-import { allScopes } from "../../src/api-keys/scopes.ts";
+import { createKey as makeKey } from "../../src/identity/api-keys/api-keys.ts";
+import { allScopes } from "../../src/identity/api-keys/scopes.ts";
 import { tiers } from "../../src/limits/tiers.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import { type AdminCommand, type Given, nameList } from "./command.ts";

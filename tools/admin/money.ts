@@ -6,10 +6,10 @@ import {
   returnPayment,
 } from "../../src/billing/order-operator.ts";
 import { listOrders } from "../../src/billing/order-store.ts";
+import { createWork } from "../../src/jobs/work.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
-import { createWork } from "../../src/work/work.ts";
 import type { AdminCommand } from "./command.ts";
 import { accountOf, asOperator, type Operator } from "./operator.ts";
 

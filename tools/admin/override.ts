@@ -1,4 +1,4 @@
-import type { Override } from "../../src/accounts/entitlement.ts";
+import type { Override } from "../../src/kernel/entitlement.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { numberLimits } from "../../src/limits/limits.ts";
 import { bucketNames } from "../../src/limits/tiers.ts";

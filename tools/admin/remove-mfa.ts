@@ -1,6 +1,6 @@
 import { listMemberships } from "../../src/accounts/memberships.ts";
 import { canonicalEmail, findUser, findUserByEmail, type UserRow } from "../../src/accounts/users.ts";
-import { orderRemoval } from "../../src/mfa/store.ts";
+import { orderRemoval } from "../../src/auth/mfa/store.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Queryable } from "../../src/platform/postgres/database.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";

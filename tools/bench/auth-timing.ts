@@ -27,7 +27,7 @@ const questions = [
 
 /** What answers at once for an address of nobody. */
 const withoutDecoy = {
-  file: "src/passwords/passwords.ts",
+  file: "src/auth/passwords/passwords.ts",
   from: "decoy ??= ",
   to: "if (!kept) return false;\n      decoy ??= ",
 };

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { type BrowserRuntime, findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { dataDirectory } from "../../src/platform/data-directory.ts";
-import { browserFlags } from "../../workers/slots/browser-flags.ts";
+import { browserFlags } from "../../workers/isolation/browser-flags.ts";
 
 /** A browser does not start as root with a sandbox; in a slot it has another uid, and one. */
 const isRoot = process.getuid?.() === 0;

@@ -1,7 +1,7 @@
 import { chromium, type Page } from "playwright-core";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { type Service, startService } from "../../test/support/service.ts";
-import { serializeDocument } from "../../workers/capture/dom-script.ts";
+import { serializeDocument } from "../../workers/injected/dom-script.ts";
 import { type Bench, boundVerdict, type Row, ratioVerdict, type Scale } from "./bench.ts";
 import { browserPath, sandboxFlags } from "./browsers.ts";
 import { Client } from "./client.ts";

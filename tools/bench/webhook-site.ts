@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { insertAccount } from "../../src/accounts/store.ts";
-import { createKey } from "../../src/api-keys/api-keys.ts";
+import { createKey } from "../../src/identity/api-keys/api-keys.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";

@@ -13,7 +13,7 @@ import {
 } from "../../src/platform/outgoing/address-rules.ts";
 import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
 import { pinnedLookup, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../base/log.ts";
 import { DirectWay } from "./direct-way.ts";
 import { forwardRequest, maxHeaderBytes } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorOf } from "./journal.ts";

@@ -1,10 +1,10 @@
 import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
+import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
 import type { DialogDesk } from "../pages/dialog-desk.ts";
 import { CommandProgress } from "../pages/progress.ts";
 import type { QuestionDesk } from "../pages/question-desk.ts";
 import type { Tab } from "../pages/tab.ts";
-import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import { type FileChooser, type FileInput, giveFiles, giveNothing, inputOfChooser, readInput } from "./file-input.ts";
 import type { SessionFiles } from "./session-files.ts";
 

@@ -5,8 +5,8 @@ import { type LiveDownload, LiveDownloadSchema } from "../../src/gen/pilothouse/
 import { type Download, DownloadSchema, SessionDownloadEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { cleanFileName } from "../../src/platform/file-name.ts";
+import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
 import type { EventFeed } from "../pages/event-feed.ts";
-import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import { type Coming, fileBounds } from "./file-bounds.ts";
 import type { SessionFiles } from "./session-files.ts";
 

@@ -1,8 +1,8 @@
 import { fail, failFields } from "../../src/platform/errors.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
 import { ownWorld } from "../pages/own-world.ts";
 import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
 
 /** How much is kept of the types of files that an input is for. */
 const acceptLength = 1_000;

@@ -17,8 +17,8 @@ import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { FileSource, type SessionFile, SessionFileSchema } from "../../src/gen/pilothouse/v1/file_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/file-name.ts";
-import type { Slot } from "../slots/slot.ts";
-import { filesDirectory } from "../slots/slot-block.ts";
+import type { Slot } from "../isolation/slot.ts";
+import { filesDirectory } from "../isolation/slot-block.ts";
 import { type Coming, fileBounds, inMebibytes } from "./file-bounds.ts";
 import type { ComingFile } from "./file-transfer.ts";
 

@@ -11,7 +11,7 @@ import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../base/log.ts";
 import type { ProfileShelf } from "../profiles/profile-shelf.ts";
 import type { SessionTable } from "../session/session-table.ts";
 import type { ControlCaller, ControlMethod } from "./control-caller.ts";

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { ControlService, ReportRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
-import type { Reports } from "../reports/reports.ts";
+import type { Reports } from "../base/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
 
 /** How often it is looked for reports, in milliseconds. */

@@ -1,4 +1,4 @@
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
 import { isModifier, type Key, type Modifier, modifierKeys } from "./keys.ts";
 
 /** How the protocol says what is held. */

@@ -1,4 +1,4 @@
-import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
+import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
 
 /** A place in the viewport. */
 export interface Point {

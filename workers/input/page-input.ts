@@ -1,4 +1,4 @@
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
 import { InputTally } from "./input-tally.ts";
 import { Keyboard } from "./keyboard.ts";
 import { Mouse } from "./mouse.ts";

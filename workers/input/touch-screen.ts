@@ -1,4 +1,4 @@
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { Point } from "./mouse.ts";
 
 /** What fingers do, as the protocol names it. */

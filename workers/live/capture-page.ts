@@ -1,7 +1,7 @@
-import type { HiddenPage } from "../slots/hidden-page.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
-import type { Targets } from "../wire/targets.ts";
-import { type CaptureControl, captureScript } from "./capture-script.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
+import type { Targets } from "../cdp/targets.ts";
+import { type CaptureControl, captureScript } from "../injected/capture-script.ts";
+import type { HiddenPage } from "../isolation/hidden-page.ts";
 
 /** The browser that has our extension. */
 export interface CaptureBrowser {

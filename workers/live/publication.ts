@@ -5,11 +5,11 @@ import { raceSignal, within } from "../../src/platform/deadline.ts";
 import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 import type { MediaServer } from "../egress/media-server.ts";
 import type { Relay } from "../egress/relay.ts";
+import type { ShownTab } from "../injected/capture-script.ts";
+import type { HiddenPage } from "../isolation/hidden-page.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Tab } from "../pages/tab.ts";
-import type { HiddenPage } from "../slots/hidden-page.ts";
 import { type CaptureBrowser, CapturePage } from "./capture-page.ts";
-import type { ShownTab } from "./capture-script.ts";
 import { LiveKitSignal } from "./livekit-signal.ts";
 
 /** Milliseconds for which a session is published that nobody watches: who reloads its page finds it. */

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type LiveFrame, LiveFrameSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
-import { readImageSize } from "../capture/image-size.ts";
+import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
+import { readImageSize } from "../driver/capture/image-size.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Tab } from "../pages/tab.ts";
-import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 
 /** Milliseconds from one frame to the next, at the least: 15 a second. */
 const frameGap = 66;

@@ -1,5 +1,5 @@
 import { SessionConsoleEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { CdpSession, LoggedValue } from "../wire/cdp-session.ts";
+import type { CdpSession, LoggedValue } from "../cdp/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { Tab } from "./tab.ts";
 

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { type Dialog, DialogSchema, SessionDialogEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
+import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { QuestionDesk } from "./question-desk.ts";
 import { shownAddress } from "./shown-text.ts";

@@ -1,7 +1,7 @@
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
-import type { OwnTarget, TargetListener, Targets } from "../wire/targets.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
+import type { OwnTarget, TargetListener, Targets } from "../cdp/targets.ts";
 import { Changes } from "./changes.ts";
 import type { Progress } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";

@@ -1,4 +1,4 @@
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { Progress } from "./progress.ts";
 
 /** An element of a document, held in a world that is not the page's. */

@@ -1,6 +1,6 @@
 import { fail } from "../../src/platform/errors.ts";
+import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
 import { blockedHeader } from "../egress/refusal-page.ts";
-import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
 import type { Changes } from "./changes.ts";
 import type { Progress } from "./progress.ts";
 

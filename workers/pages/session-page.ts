@@ -1,5 +1,5 @@
 import { within } from "../../src/platform/deadline.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { PageTraffic } from "./page-traffic.ts";
 import { shownAddress, shownText } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";

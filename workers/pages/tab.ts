@@ -1,7 +1,7 @@
 import { within } from "../../src/platform/deadline.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
-import type { CdpSession, WireEvents } from "../wire/cdp-session.ts";
-import type { OwnTarget } from "../wire/targets.ts";
+import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
+import type { OwnTarget } from "../cdp/targets.ts";
 import type { Changes } from "./changes.ts";
 import { PageTraffic } from "./page-traffic.ts";
 

@@ -1,12 +1,12 @@
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { type Device, plainDevice } from "../device/device.ts";
+import type { Log } from "../base/log.ts";
 import type { MediaServer } from "../egress/media-server.ts";
-import type { Log } from "../log.ts";
+import type { Slot } from "../isolation/slot.ts";
+import type { SlotPool } from "../isolation/slot-pool.ts";
+import { type Device, plainDevice } from "../pages/device/device.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import type { Slot } from "../slots/slot.ts";
-import type { SlotPool } from "../slots/slot-pool.ts";
 import { Demand } from "./demand.ts";
 import type { SessionBrowser } from "./session-browser.ts";
 import { WarmBrowser } from "./warm-browser.ts";

@@ -5,29 +5,29 @@ import {
   SessionPageOpenedEventSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
-import type { Device } from "../device/device.ts";
-import { wearDevice } from "../device/device-dresser.ts";
-import { createProcessSettings } from "../device/process-settings.ts";
+import { ChallengeWatch } from "../bot-checks/challenge-watch.ts";
+import { LendDesk } from "../cdp-proxy/lend-desk.ts";
 import type { MediaServer } from "../egress/media-server.ts";
 import type { Relay } from "../egress/relay.ts";
 import { ChooserDesk } from "../files/chooser-desk.ts";
 import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
-import { ChallengeWatch } from "../harness/challenge-watch.ts";
 import { SelectDesk } from "../input/select-desk.ts";
-import { LendDesk } from "../lend/lend-desk.ts";
+import type { BrowserProcess } from "../isolation/browser-process.ts";
+import type { Slot } from "../isolation/slot.ts";
+import { artifactsDirectory } from "../isolation/slot-block.ts";
 import { LiveDesk } from "../live/live-desk.ts";
 import { Publication } from "../live/publication.ts";
 import { ConsoleTap } from "../pages/console-tap.ts";
+import type { Device } from "../pages/device/device.ts";
+import { wearDevice } from "../pages/device/device-dresser.ts";
+import { createProcessSettings } from "../pages/device/process-settings.ts";
 import { DialogDesk } from "../pages/dialog-desk.ts";
 import { EventFeed } from "../pages/event-feed.ts";
 import { PageBook } from "../pages/page-book.ts";
 import { QuestionDesk } from "../pages/question-desk.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import type { BrowserProcess } from "../slots/browser-process.ts";
-import type { Slot } from "../slots/slot.ts";
-import { artifactsDirectory } from "../slots/slot-block.ts";
 
 /** How long a CDP client that hears of a dialog may take to answer it, before we do. */
 const clientDialogMs = 5_000;

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
-import type { Device } from "../device/device.ts";
 import type { MediaServer } from "../egress/media-server.ts";
+import { type BrowserProcess, beforeExit, launchBrowser } from "../isolation/browser-process.ts";
+import { probeRenderers } from "../isolation/confinement.ts";
+import type { Slot } from "../isolation/slot.ts";
+import type { Device } from "../pages/device/device.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
-import { type BrowserProcess, beforeExit, launchBrowser } from "../slots/browser-process.ts";
-import { probeRenderers } from "../slots/confinement.ts";
-import type { Slot } from "../slots/slot.ts";
 import { SessionBrowser } from "./session-browser.ts";
 
 /** How long a browser may take to show that it lives before a session has it; it takes 1 ms on a quiet machine. */

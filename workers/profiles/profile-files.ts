@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { pipeline as chain } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress, createZstdDecompress } from "node:zlib";
-import { confineCommand } from "../slots/confinement.ts";
+import { confineCommand } from "../isolation/confinement.ts";
 import { type ProfileManifest, readManifest, writeManifest } from "./profile-manifest.ts";
 import { guardTar } from "./tar-guard.ts";
 

@@ -1,4 +1,4 @@
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
 
 /** A cookie as the browser takes it. */
 export type Cookie = Awaited<ReturnType<typeof readCookies>>[number];

@@ -1,5 +1,5 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
-import { profileRecordOf } from "../slots/slot-block.ts";
+import { profileRecordOf } from "../isolation/slot-block.ts";
 import type { Cookie } from "./profile-manifest.ts";
 import type { UsedProfile } from "./profile-shelf.ts";
 

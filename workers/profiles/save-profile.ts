@@ -1,4 +1,4 @@
-import type { Log } from "../log.ts";
+import type { Log } from "../base/log.ts";
 import { type ProfileDirectory, packProfile } from "./profile-files.ts";
 import { type ProfileRecord, readRecord } from "./profile-record.ts";
 import { ProfileShelf } from "./profile-shelf.ts";

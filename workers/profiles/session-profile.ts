@@ -1,11 +1,11 @@
 import { rm } from "node:fs/promises";
 import { within } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { Log } from "../log.ts";
-import type { BrowserProcess } from "../slots/browser-process.ts";
-import type { Slot } from "../slots/slot.ts";
-import { profileDirectory, removeProfileRecord } from "../slots/slot-block.ts";
-import type { CdpSession } from "../wire/cdp-session.ts";
+import type { Log } from "../base/log.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
+import type { BrowserProcess } from "../isolation/browser-process.ts";
+import type { Slot } from "../isolation/slot.ts";
+import { profileDirectory, removeProfileRecord } from "../isolation/slot-block.ts";
 import { unpackProfile } from "./profile-files.ts";
 import { type Cookie, readCookies, setCookies } from "./profile-manifest.ts";
 import { type ProfileRecord, writeRecord } from "./profile-record.ts";

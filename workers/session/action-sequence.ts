@@ -1,9 +1,9 @@
 import type { InteractRequest, Observation, ObserveOptions } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { asFailure } from "../../src/platform/errors.ts";
-import { Aftermath } from "../actions/aftermath.ts";
-import { interact } from "../actions/interact.ts";
-import { activatePage, closePage, goInHistory, openPage, reload } from "../actions/page-control.ts";
-import { type ObserveScene, observe, settle } from "../observe/observe.ts";
+import { Aftermath } from "../driver/actions/aftermath.ts";
+import { interact } from "../driver/actions/interact.ts";
+import { activatePage, closePage, goInHistory, openPage, reload } from "../driver/actions/page-control.ts";
+import { type ObserveScene, observe, settle } from "../driver/observe/observe.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import { shownText } from "../pages/shown-text.ts";

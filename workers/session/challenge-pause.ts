@@ -1,8 +1,8 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { OnChallenge, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { ChallengeListener, SeenChallenge } from "../harness/challenge-watch.ts";
-import type { Happening } from "../reports/reports.ts";
+import type { Happening } from "../base/reports.ts";
+import type { ChallengeListener, SeenChallenge } from "../bot-checks/challenge-watch.ts";
 import type { CommandQueue } from "./command-queue.ts";
 import type { IdleClock } from "./idle-clock.ts";
 

@@ -2,17 +2,17 @@ import type { BrowserPlan, CommandContext, CreateCommand } from "../../src/gen/p
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
-import type { BoundsWatchdog } from "../bounds/bounds-watchdog.ts";
-import { makeDevice } from "../device/device.ts";
+import type { Log } from "../base/log.ts";
+import type { Placement } from "../base/placement.ts";
+import type { Happening } from "../base/reports.ts";
 import type { EgressChange } from "../egress/upstream-watch.ts";
-import type { Log } from "../log.ts";
+import type { BoundsWatchdog } from "../isolation/bounds-watchdog.ts";
+import { LaunchFailure } from "../isolation/browser-process.ts";
+import { makeDevice } from "../pages/device/device.ts";
 import type { BrowserPool, BrowserWish } from "../pool/browser-pool.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { ProfileShelf } from "../profiles/profile-shelf.ts";
 import { SessionProfile } from "../profiles/session-profile.ts";
-import type { Placement } from "../reports/placement.ts";
-import type { Happening } from "../reports/reports.ts";
-import { LaunchFailure } from "../slots/browser-process.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { Session } from "./session.ts";
 

@@ -11,13 +11,13 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
+import type { Happening } from "../base/reports.ts";
 import type { KeptFile, SessionFiles } from "../files/session-files.ts";
 import { InputIntake } from "../input/input-intake.ts";
 import { InputLane } from "../input/input-lane.ts";
 import { inputOf, releaseAll } from "../input/page-input.ts";
 import type { Arrival } from "../live/live-desk.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
-import type { Happening } from "../reports/reports.ts";
 import { VariableBook } from "../variables/variable-book.ts";
 import { ChallengePause } from "./challenge-pause.ts";
 import { CommandQueue } from "./command-queue.ts";

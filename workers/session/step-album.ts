@@ -1,6 +1,6 @@
 import { within } from "../../src/platform/deadline.ts";
-import type { Scene } from "../actions/scene.ts";
-import { takeModelPicture } from "../observe/model-picture.ts";
+import type { Scene } from "../driver/actions/scene.ts";
+import { takeModelPicture } from "../driver/observe/model-picture.ts";
 
 /** Bytes of pictures that a session keeps: some hundred of them. */
 const capacity = 8 * 2 ** 20;

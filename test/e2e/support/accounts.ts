@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { allScopes } from "../../../src/api-keys/scopes.ts";
-import { newSecret, parseToken, writeToken } from "../../../src/api-keys/token.ts";
+import { allScopes } from "../../../src/identity/api-keys/scopes.ts";
+import { newSecret, parseToken, writeToken } from "../../../src/identity/api-keys/token.ts";
 import { createIds } from "../../../src/platform/ids.ts";
 import { hashSecret } from "../../../src/platform/secrets/secrets.ts";
 import type { Service } from "../../support/service.ts";

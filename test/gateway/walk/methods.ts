@@ -1,9 +1,9 @@
 import { type DescMethod, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { protoCamelCase } from "@bufbuild/protobuf/reflect";
 import { requestExample } from "../../../gateway/openapi/examples.ts";
+import type { ServedMethod } from "../../../src/kernel/registry.ts";
 import type { FieldFault } from "../../../src/platform/errors.ts";
 import { compileReader } from "../../../src/platform/rest-json/reader.ts";
-import type { ServedMethod } from "../../../src/registry.ts";
 import { builtServices } from "../../../tools/described-services.ts";
 import type { DoorName } from "../../support/door-calls.ts";
 import { oneOfEach } from "../../support/one-of-each.ts";

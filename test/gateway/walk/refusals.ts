@@ -1,6 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { expect } from "vitest";
-import type { Override } from "../../../src/accounts/entitlement.ts";
 import { ApiKeyService } from "../../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../../src/gen/pilothouse/v1/auth_pb.ts";
 import { LegalService } from "../../../src/gen/pilothouse/v1/legal_pb.ts";
@@ -10,6 +9,7 @@ import { OAuthService } from "../../../src/gen/pilothouse/v1/oauth_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { TeamService } from "../../../src/gen/pilothouse/v1/team_pb.ts";
+import type { Override } from "../../../src/kernel/entitlement.ts";
 import { createArrangements } from "../../../src/limits/arrangements.ts";
 import type { ErrorSlug } from "../../../src/platform/error-table.ts";
 import { strangeKey } from "../../e2e/support/accounts.ts";

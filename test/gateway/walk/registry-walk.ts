@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allScopes } from "../../../src/api-keys/scopes.ts";
 import { MfaService } from "../../../src/gen/pilothouse/v1/mfa_pb.ts";
+import { allScopes } from "../../../src/identity/api-keys/scopes.ts";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { strangeKey } from "../../e2e/support/accounts.ts";
 import { authenticatorOf } from "../../support/authenticator.ts";

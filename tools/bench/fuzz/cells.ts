@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { longestBody, longestFrame, longestMessage } from "../../../gateway/message-size.ts";
-import type { ServedMethod } from "../../../src/registry.ts";
+import type { ServedMethod } from "../../../src/kernel/registry.ts";
 import { builtServices } from "../../described-services.ts";
 import { connectCall, type Doors, grpcCall, type Sent } from "./doors.ts";
 import { binaryFieldShapes, binaryShapes, heads, jsonFieldShapes, jsonShapes, queries, type Shape } from "./shapes.ts";

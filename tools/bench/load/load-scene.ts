@@ -8,7 +8,7 @@ import { Footprint } from "../../../test/support/leftovers.ts";
 import { descendantsOf, type ListedProcess } from "../../../test/support/process-list.ts";
 import { type Rest, restClient } from "../../../test/support/rest.ts";
 import { type Service, startService } from "../../../test/support/service.ts";
-import { homeOf } from "../../../workers/slots/processes.ts";
+import { homeOf } from "../../../workers/isolation/processes.ts";
 
 /** Milliseconds in which all that has ended has gone. */
 const goneWithin = 45_000;

@@ -1,0 +1,113 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { listMemberships } from "../accounts/memberships.ts";
+import { findAccount, renameAccount } from "../accounts/store.ts";
+import { findUser, renameUser, type UserRow } from "../accounts/users.ts";
+import {
+  type AccountService,
+  type EmailPreferences,
+  EmailPreferencesSchema,
+  type UpdateEmailPreferencesRequest,
+  type UpdateMeRequest,
+} from "../gen/pilothouse/v1/account_pb.ts";
+import type { Call, LegalTerms, Principal } from "../kernel/call.ts";
+import type { ServiceImplementation } from "../kernel/registry.ts";
+import { type KeptPreferences, keepPreferences, readPreferences } from "../mail/preferences.ts";
+import { fail, failFields } from "../platform/errors.ts";
+import { toMeMessage } from "./me-message.ts";
+import { type QuotaParts, readQuotas } from "./quotas.ts";
+
+export interface AccountServiceParts extends QuotaParts {
+  readonly legal: LegalTerms;
+}
+
+const forbidden = (detail: string) => fail("forbidden", {}, { detail });
+
+/** Reads what an update changes: what its mask names. */
+function readChanges({ updateMask, name, accountName }: UpdateMeRequest, { userId, role }: Principal) {
+  const paths = new Set(updateMask?.paths);
+  if (paths.has("name") && userId === undefined) throw forbidden("the key is no user's, and so has no name to change");
+  if (paths.has("account_name") && role === "member") throw forbidden("a member does not name the account");
+  if (paths.has("name") && name === undefined) throw failFields("validation-failed", { name: "cannot be cleared" });
+  if (paths.has("account_name") && accountName === undefined)
+    throw failFields("validation-failed", { account_name: "cannot be cleared" });
+  return {
+    ...(userId !== undefined && name !== undefined && paths.has("name") && { user: { id: userId, name } }),
+    ...(accountName !== undefined && paths.has("account_name") && { accountName }),
+    changed: [...paths],
+  };
+}
+
+function toPreferencesMessage({ email }: UserRow, kept: KeptPreferences): EmailPreferences {
+  return create(EmailPreferencesSchema, {
+    email,
+    productUpdates: kept.product_updates,
+    usageAlerts: kept.usage_alerts,
+    webhookFailures: kept.webhook_failures,
+    teamActivity: kept.team_activity,
+    ...(kept.updated_at && { updatedAt: timestampFromDate(kept.updated_at) }),
+  });
+}
+
+/** Makes the implementation of AccountService. */
+export function createAccountService(parts: AccountServiceParts): ServiceImplementation<typeof AccountService> {
+  const { db, clock, legal } = parts;
+
+  async function getMe({ principal }: Pick<Call, "principal">) {
+    const { accountId, userId } = principal;
+    const account = await findAccount(db, accountId);
+    const [quotas, user, memberships, outstanding] = await Promise.all([
+      readQuotas(parts, account),
+      userId === undefined ? undefined : findUser(db, userId),
+      // To which other accounts its maker belongs is no program's business.
+      principal.kind === "login" ? listMemberships(db, principal.userId) : [],
+      legal.outstanding(accountId),
+    ]);
+    return toMeMessage({ principal, account, quotas, user, memberships, outstanding, now: clock.now() });
+  }
+
+  /** The user whose mails are meant. Throws `not-found`. */
+  async function userOf({ userId }: Principal): Promise<UserRow> {
+    const user = userId === undefined ? undefined : await findUser(db, userId);
+    if (!user) throw fail("not-found", {}, { detail: "the key is no user's, and so gets no mails" });
+    return user;
+  }
+
+  async function updatePreferences(call: Call, request: UpdateEmailPreferencesRequest) {
+    const user = await userOf(call.principal);
+    const at = new Date(clock.now());
+    return db.transaction(async (tx) => {
+      const before = await readPreferences(tx, user.id);
+      const preferences = {
+        product_updates: request.productUpdates ?? before.product_updates,
+        usage_alerts: request.usageAlerts ?? before.usage_alerts,
+        webhook_failures: request.webhookFailures ?? before.webhook_failures,
+        team_activity: request.teamActivity ?? before.team_activity,
+      };
+      await keepPreferences(tx, user.id, preferences, at);
+      call.audit(tx, { subject: user.id, data: preferences });
+      return toPreferencesMessage(user, { ...preferences, updated_at: at });
+    });
+  }
+
+  return {
+    getMe,
+    async updateMe(call, request) {
+      const { user, accountName, changed } = readChanges(request, call.principal);
+      const { accountId } = call.principal;
+      if (changed.length === 0) call.markUnchanged();
+      else
+        await db.transaction(async (tx) => {
+          if (user) await renameUser(tx, user.id, user.name);
+          if (accountName !== undefined) await renameAccount(tx, accountId, accountName);
+          call.audit(tx, { subject: accountId, data: { changed } });
+        });
+      return getMe(call);
+    },
+    async getEmailPreferences({ principal }) {
+      const user = await userOf(principal);
+      return toPreferencesMessage(user, await readPreferences(db, user.id));
+    },
+    updateEmailPreferences: updatePreferences,
+  };
+}

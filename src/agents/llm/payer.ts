@@ -1,0 +1,105 @@
+import { monthAt } from "../../limits/month.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Config } from "../../platform/config.ts";
+import { fail, failFields } from "../../platform/errors.ts";
+import type { Queryable } from "../../platform/postgres/database.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import { openLlmKey } from "./credentials.ts";
+import { capOf } from "./llm-message.ts";
+import { defaultModels, type LlmCredential } from "./models.ts";
+import { capReached } from "./spending.ts";
+import { findLlmKey, type LlmKeyRow, readSettings, readSpending } from "./store.ts";
+import type { StoredProvider } from "./tables.ts";
+
+/** What a turn is paid with, and what it runs on. */
+export interface Payer {
+  readonly source: "header" | "byok" | "bundled";
+  readonly provider: StoredProvider;
+  /** As the provider names it. */
+  readonly model: string;
+}
+
+export interface PayerParts {
+  readonly sealer: Sealer;
+  readonly clock: Clock;
+  readonly config: Pick<Config, "bundledLlm">;
+}
+
+const perCent = 10_000;
+
+/** A model's name may begin with that of its provider: `anthropic/claude-haiku-4-5`. */
+function readModel(name: string | undefined): { provider?: StoredProvider; model?: string } {
+  const [, provider, model] = /^(anthropic|openai|google)\/(.+)$/.exec(name ?? "") ?? [];
+  if (provider === undefined || model === undefined) return name === undefined ? {} : { model: name };
+  return { provider: provider as StoredProvider, model };
+}
+
+/** Returns the provider whose keys begin as a key does. Compatible providers have stored settings, which come first. */
+function providerByPrefix(apiKey: string): StoredProvider | undefined {
+  if (apiKey.startsWith("sk-ant-")) return "anthropic";
+  if (apiKey.startsWith("sk-")) return "openai";
+  return apiKey.startsWith("AIza") ? "google" : undefined;
+}
+
+/** The model of who names one, of who stored one beside the key, or the provider's small one. */
+function modelOf(provider: StoredProvider, ...named: readonly (string | null | undefined)[]): string {
+  const model = named.find((name) => typeof name === "string") ?? defaultModels[provider];
+  if (model === undefined || model === null)
+    throw failFields("bad-request", { model: "is needed: the service knows no model of this provider" });
+  return model;
+}
+
+/** Decides what the next turn is paid with. Throws what the interface says of an account that has nothing. */
+export async function choosePayer(
+  db: Queryable,
+  { clock, config }: PayerParts,
+  { accountId, named, header }: { accountId: string; named: string | undefined; header: string | undefined },
+): Promise<Payer> {
+  const wanted = readModel(named);
+  const key = await findLlmKey(db, accountId);
+  if (header !== undefined) {
+    const provider = wanted.provider ?? key?.provider ?? providerByPrefix(header);
+    if (!provider)
+      throw failFields("bad-request", {
+        model: "must name the provider of the key in x-byok-llm-api-key, as anthropic/claude-haiku-4-5 does",
+      });
+    return { source: "header", provider, model: modelOf(provider, wanted.model, key?.model) };
+  }
+  if (key && isFor(key, wanted.provider)) {
+    const { provider } = key;
+    return { source: "byok", provider, model: modelOf(provider, wanted.model, key.model) };
+  }
+  const { bundledLlm: bundled } = config;
+  if (!bundled) throw fail("byok-llm-required", {}, { detail: "the account has no LLM key for this model" });
+  if (wanted.model !== undefined && wanted.model !== bundled.model)
+    throw fail("byok-llm-required", {}, { detail: `without a key of your own the model is ${bundled.model}` });
+  const settings = await readSettings(db, accountId);
+  if (!settings.consent) {
+    const detail =
+      "the account has no LLM key for this model and no consent to the bundled LLM: store a key, send one in x-byok-llm-api-key, or PATCH /v1/account/me/bundled-llm-settings with bundled_llm_consent true";
+    throw fail("bundled-llm-consent-required", {}, { detail });
+  }
+  const month = monthAt(clock.now());
+  const spent = await readSpending(db, accountId, month);
+  if (spent >= capOf(settings) * perCent) throw capReached(capOf(settings), month);
+  return { source: "bundled", provider: bundled.provider, model: bundled.model };
+}
+
+const isFor = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>
+  provider === undefined || provider === key.provider;
+
+/** Gives the credential of a turn that was begun; undefined when the account has none for it any more. */
+export async function credentialOf(
+  db: Queryable,
+  { sealer, config }: PayerParts,
+  { source, provider }: Payer,
+  accountId: string,
+  header: string | undefined,
+): Promise<LlmCredential | undefined> {
+  if (source === "bundled") return config.bundledLlm;
+  const key = await findLlmKey(db, accountId);
+  const isSame = key?.provider === provider;
+  if (source === "header")
+    return header === undefined ? undefined : { provider, apiKey: header, baseUrl: isSame ? key.base_url : null };
+  return isSame ? openLlmKey(sealer, key) : undefined;
+}

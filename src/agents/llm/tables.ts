@@ -1,0 +1,77 @@
+import type { Migrations } from "../../platform/postgres/schema.ts";
+
+/** Who offers an LLM. */
+export type StoredProvider = "anthropic" | "openai" | "google" | "openai_compatible";
+
+/** LLM keys of accounts. */
+export interface LlmKeysTable {
+  account_id: string;
+  provider: StoredProvider;
+  /** Sealed. */
+  api_key: Buffer;
+  /** The last characters of the key. */
+  key_suffix: string;
+  base_url: string | null;
+  model: string | null;
+  created_at: Date;
+  tested_at: Date | null;
+  test_ok: boolean | null;
+  last_used_at: Date | null;
+}
+
+/** What accounts have said of the bundled LLM; those without a row have said nothing. */
+interface LlmSettingsTable {
+  account_id: string;
+  consent: boolean;
+  /** Null: the default. */
+  monthly_cap_cents: number | null;
+  consented_at: Date | null;
+  updated_at: Date | null;
+}
+
+/** What the bundled LLM has cost accounts. */
+interface LlmSpendingTable {
+  account_id: string;
+  /** Its first day, UTC. */
+  month: string;
+  /** Millionths of a US dollar. */
+  spent: string;
+}
+
+declare module "../../platform/postgres/schema.ts" {
+  interface Schema {
+    llm_keys: LlmKeysTable;
+    llm_settings: LlmSettingsTable;
+    llm_spending: LlmSpendingTable;
+  }
+}
+
+export const llmMigrations: Migrations = {
+  "080-llm": [
+    `create table llm_keys (
+      account_id text primary key references accounts (id) on delete cascade,
+      provider text not null,
+      api_key bytea not null,
+      key_suffix text not null,
+      base_url text,
+      model text,
+      created_at timestamptz not null,
+      tested_at timestamptz,
+      test_ok boolean,
+      last_used_at timestamptz
+    )`,
+    `create table llm_settings (
+      account_id text primary key references accounts (id) on delete cascade,
+      consent boolean not null default false,
+      monthly_cap_cents integer,
+      consented_at timestamptz,
+      updated_at timestamptz
+    )`,
+    `create table llm_spending (
+      account_id text not null references accounts (id) on delete cascade,
+      month date not null,
+      spent bigint not null,
+      primary key (account_id, month)
+    )`,
+  ],
+};

@@ -1,0 +1,49 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { type CreateRecipeRequest, CreateRecipeRequestSchema } from "../../gen/pilothouse/v1/recipe_pb.ts";
+import type { FieldFault } from "../../platform/errors.ts";
+import { fileNameFault } from "../../platform/file-name.ts";
+import { domainFaults } from "../../platform/outgoing/domain-list.ts";
+import { compileWriter } from "../../platform/rest-json/writer.ts";
+import { addressFault } from "../../sessions/commands/page-address.ts";
+import { mapTexts, namesIn } from "./placeholders.ts";
+
+/** What a recipe does. */
+type RecipeContents = Pick<CreateRecipeRequest, "steps" | "startUrl">;
+
+const write = compileWriter(CreateRecipeRequestSchema);
+
+/** Writes what has places for parameters, as faults name it. */
+export function writeContents(request: CreateRecipeRequest): JsonValue {
+  const { start_url = null, steps = [] } = write(request);
+  return { ...(start_url !== null && { start_url }), steps };
+}
+
+/** What is wrong with addresses and names of files. What has places for parameters is looked at once they are filled. */
+export function findWordFaults({ startUrl, steps }: RecipeContents, isFilled = false): FieldFault[] {
+  const words = steps.flatMap(({ do: { case: kind, value } }, index) => {
+    const at = `steps[${index}].do`;
+    if (kind === "navigate") return { field: `${at}.url`, text: value.url, faultOf: addressFault };
+    if (kind === "capture") return { field: `${at}.file_name`, text: value.fileName, faultOf: fileNameFault };
+    return [];
+  });
+  if (startUrl !== undefined) words.unshift({ field: "start_url", text: startUrl, faultOf: addressFault });
+  return words.flatMap(({ field, text, faultOf }) => {
+    const message = !isFilled && namesIn(text).length > 0 ? undefined : faultOf(text);
+    return message === undefined ? [] : { field, message };
+  });
+}
+
+/** What is wrong with a new recipe that its fields do not say by themselves. */
+export function findFaults(request: CreateRecipeRequest): FieldFault[] {
+  const names = request.parameters.map(({ name }) => name);
+  const faults: FieldFault[] = names.flatMap((name, index) =>
+    names.indexOf(name) < index ? { field: `parameters[${index}].name`, message: "is the name of another one" } : [],
+  );
+  mapTexts(writeContents(request), (text, field) => {
+    const unknown = namesIn(text).find((name) => !names.includes(name));
+    if (unknown !== undefined) faults.push({ field, message: `has a place for ${unknown}, which is no parameter` });
+    if (field.endsWith(".ref")) faults.push({ field, message: "is good for one look only: name a selector" });
+    return text;
+  });
+  return [...faults, ...findWordFaults(request), ...domainFaults(request.allowedDomains)];
+}

@@ -1,0 +1,34 @@
+import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
+
+/** Recipes. None changes. */
+interface RecipesTable {
+  id: string;
+  account_id: string;
+  name: string;
+  description: string | null;
+  step_count: number;
+  /** All of it: the request that made it, in protobuf's own encoding. */
+  contents: Buffer;
+  created_at: Stamp;
+}
+
+declare module "../../platform/postgres/schema.ts" {
+  interface Schema {
+    recipes: RecipesTable;
+  }
+}
+
+export const recipeMigrations: Migrations = {
+  "086-recipes": [
+    `create table recipes (
+      id text primary key,
+      account_id text not null references accounts (id),
+      name text not null,
+      description text,
+      step_count integer not null,
+      contents bytea not null,
+      created_at timestamptz not null default now()
+    )`,
+    "create index recipes_account on recipes (account_id, id desc)",
+  ],
+};

@@ -1,0 +1,191 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import type { AgentSession, CreateAgentSessionRequest } from "../../gen/pilothouse/v1/agent_session_pb.ts";
+import type { Recipe } from "../../gen/pilothouse/v1/recipe_pb.ts";
+import { CreateSessionRequestSchema, OnChallenge } from "../../gen/pilothouse/v1/session_pb.ts";
+import type { Call } from "../../kernel/call.ts";
+import { defaultDevice } from "../../platform/browsers/archetypes.ts";
+import type { Bus } from "../../platform/bus.ts";
+import { Failure, fail, failFaults, failFields } from "../../platform/errors.ts";
+import { bothAllow, domainFaults } from "../../platform/outgoing/domain-list.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { SessionMaker } from "../../sessions/commands/session-caller.ts";
+import type { Controls } from "../../sessions/control/control.ts";
+import { defaultIdleTimeoutSeconds } from "../../sessions/launch/session-plan.ts";
+import type { Sessions } from "../../sessions/sessions.ts";
+import { planRecipe } from "../recipes/plan.ts";
+import { toAgentSessionMessage, toStoredLimits, toStoredMode } from "./agent-session-message.ts";
+import { type AgentSessionRow, insertAgentSession, type NewAgentSession } from "./store.ts";
+import { findVariableFaults, sealVariables } from "./variables.ts";
+
+/** The runtime of agent sessions: the only one that can be shown live over WebRTC. */
+const runtime = "chromium";
+
+/** A turn that runs a recipe, before it has begun. */
+export interface NewRecipeTurn {
+  readonly id: string;
+  readonly recipe: Recipe;
+}
+
+export interface CreationParts {
+  readonly db: Database;
+  readonly turns: {
+    /** Has an agent session run a recipe once it is committed. */
+    beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
+  };
+  readonly sessions: Sessions;
+  readonly controls: Controls;
+  readonly bus: Bus;
+  readonly sealer: Sealer;
+}
+
+/** What makes a browser, and so cannot be chosen for one that runs. */
+const browserFields = {
+  ...{ archetype: "archetype", profileId: "profile_id", proxy: "proxy", timeoutSeconds: "timeout_seconds" },
+  ...{ idleTimeoutSeconds: "idle_timeout_seconds", locale: "locale", timezone: "timezone", viewport: "viewport" },
+} as const satisfies Partial<Record<keyof CreateAgentSessionRequest, string>>;
+
+/** Generated clients send the documented defaults. */
+const defaults = { archetype: defaultDevice.archetype, idleTimeoutSeconds: defaultIdleTimeoutSeconds };
+
+/** Refuses what is no host's, and so would allow nothing. */
+function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
+  const faults = domainFaults(allowedDomains);
+  if (faults.length > 0) throw failFaults("validation-failed", faults);
+}
+
+/** Where a browser may go by what its request says, and by the recipe that it runs. */
+function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecipeTurn | undefined): readonly string[] {
+  const both = bothAllow(allowedDomains, turn?.recipe.allowedDomains ?? []);
+  if (both) return both;
+  throw failFields("validation-failed", { allowed_domains: "has nothing in common with that of the recipe" });
+}
+
+function assertNoBrowser(request: CreateAgentSessionRequest): void {
+  const chosen = Object.entries(browserFields).filter(([key]) => {
+    const value: unknown = Reflect.get(request, key);
+    return value !== undefined && value !== Reflect.get(defaults, key);
+  });
+  const faults = Object.fromEntries(chosen.map(([, name]) => [name, "makes a browser: leave it out with session_id"]));
+  if (request.allowedDomains.length > 0) faults.allowed_domains = "is of the browser: leave it out with session_id";
+  if (request.onChallenge > OnChallenge.PAUSE) faults.on_challenge = "makes a browser: leave it out with session_id";
+  if (Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
+}
+
+/** Makes what creates agent sessions. */
+export function createCreation({ db, turns, sessions, controls, bus, sealer }: CreationParts) {
+  /** The turn by which an agent session begins that has a recipe. */
+  async function planTurn(call: Call, request: CreateAgentSessionRequest): Promise<NewRecipeTurn | undefined> {
+    const { recipeId: id, recipeParameters: values } = request;
+    if (id !== undefined) {
+      const variables = Object.keys(request.variables);
+      const recipe = await planRecipe(db, { id, values, variables, accountId: call.principal.accountId });
+      return { id: call.ids.next("trn"), recipe };
+    }
+    if (Object.keys(values).length === 0) return undefined;
+    throw failFields("validation-failed", { recipe_parameters: "goes with recipe_id alone" });
+  }
+
+  async function insert(
+    tx: Tx,
+    call: Call,
+    request: CreateAgentSessionRequest,
+    session: Pick<NewAgentSession, "id" | "sessionId" | "ownsSession" | "allowedDomains">,
+    turn: NewRecipeTurn | undefined,
+  ): Promise<AgentSession> {
+    const { accountId } = call.principal;
+    const { mode, instructions, model, recipeId, labels, limits } = request;
+    const row = await insertAgentSession(tx, {
+      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, recipeId, labels },
+      limits: limits && toStoredLimits(limits),
+      variableNames: Object.keys(request.variables).sort(),
+      variables: sealVariables(sealer, accountId, request.variables),
+    });
+    if (turn) await turns.beginRecipe(tx, row, turn);
+    tx.afterCommit(() => bus.publish("session-changed", session.sessionId));
+    return toAgentSessionMessage({ ...row, turn_id: turn?.id ?? null });
+  }
+
+  /** Launches a browser session; the agent session is committed together with its becoming live. */
+  async function launch(call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> {
+    const id = call.ids.next("agt");
+    const turn = await planTurn(call, request);
+    const allowedDomains = domainsOf(request, turn);
+    const own = { id, ownsSession: true, allowedDomains };
+    let answer: AgentSession | undefined;
+    const maker: SessionMaker = {
+      ...{ principal: call.principal, signal: call.signal, deadline: call.deadline, requestId: call.requestId },
+      ...{ traceparent: call.traceparent, ids: call.ids, resumes: call.resumes },
+      charge: () => call.charge(),
+      audit: (tx, { subject, data }) => void call.audit(tx, { subject: id, data: { ...data, session_id: subject } }),
+      async commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer> {
+        let made: Answer | undefined;
+        answer = await call.commit(async (tx) => {
+          const outcome = await run(tx);
+          if (outcome instanceof Failure) return outcome;
+          made = outcome;
+          return insert(tx, call, request, { ...own, sessionId: sessionIdOf(outcome) }, turn);
+        });
+        if (!made) throw new Error("an agent session was committed without its session");
+        return made;
+      },
+    };
+    const browser = create(CreateSessionRequestSchema, { ...browserOf(request), runtime });
+    await sessions.launch(maker, browser, allowedDomains);
+    if (!answer) throw new Error("a session was launched and not committed");
+    return answer;
+  }
+
+  /** Puts an agent session on a browser session that runs. */
+  async function attach(call: Call, request: CreateAgentSessionRequest, sessionId: string): Promise<AgentSession> {
+    assertNoBrowser(request);
+    const id = call.ids.next("agt");
+    const turn = await planTurn(call, request);
+    if (domainsOf(request, turn).length > 0)
+      throw failFields("validation-failed", { recipe_id: "has allowed_domains, and so needs a browser of its own" });
+    return call.commit(async (tx) => {
+      const row = await controls.lock(tx, sessionId, call.principal.accountId);
+      if (row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
+      if (row.runtime !== runtime) {
+        const detail = `agents drive sessions of runtime ${runtime}, and this one's is ${row.runtime}`;
+        throw fail("driver-not-integrated", {}, { detail });
+      }
+      if (row.agent_session_id !== null) {
+        throw fail("conflict", {}, { detail: `the agent session ${row.agent_session_id} drives it already` });
+      }
+      call.audit(tx, { subject: id, data: { session_id: sessionId } });
+      return insert(tx, call, request, { id, sessionId, ownsSession: false, allowedDomains: [] }, turn);
+    });
+  }
+
+  return async (call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> => {
+    assertDomains(request);
+    const faults = findVariableFaults(request);
+    if (faults.length > 0) throw failFaults("validation-failed", faults);
+    const { sessionId } = request;
+    return sessionId === undefined ? launch(call, request) : attach(call, request, sessionId);
+  };
+}
+
+function browserOf(request: CreateAgentSessionRequest) {
+  const { archetype, profileId, proxy, timeoutSeconds, idleTimeoutSeconds } = request;
+  const { locale, timezone, viewport, labels, onChallenge } = request;
+  return {
+    ...{ labels, onChallenge },
+    ...(archetype !== undefined && { archetype }),
+    ...(profileId !== undefined && { profileId }),
+    ...(proxy && { proxy }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(idleTimeoutSeconds !== undefined && { idleTimeoutSeconds }),
+    ...(locale !== undefined && { locale }),
+    ...(timezone !== undefined && { timezone }),
+    ...(viewport && { viewport }),
+  };
+}
+
+/** What a launch commits is a session. */
+function sessionIdOf(session: Message): string {
+  const id: unknown = Reflect.get(session, "id");
+  if (typeof id !== "string") throw new Error("a launch has committed something else than a session");
+  return id;
+}

@@ -1,0 +1,142 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { EventLog } from "../../events/event-log.ts";
+import {
+  type AgentInputService,
+  type SendInputRequest,
+  SendInputResponseSchema,
+  type StreamInputRequest,
+  type StreamInputResponseSchema,
+} from "../../gen/pilothouse/v1/agent_input_pb.ts";
+import type { Call } from "../../kernel/call.ts";
+import type { Conversation, ServiceImplementation } from "../../kernel/registry.ts";
+import { BoundedQueue } from "../../platform/bounded-queue.ts";
+import { asFailure, failFields } from "../../platform/errors.ts";
+import { IdleMap } from "../../platform/idle-map.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { toProblem } from "../../platform/problem.ts";
+import type { InputTaken } from "../../sessions/commands/input-line.ts";
+import { callerOf } from "../../sessions/commands/session-caller.ts";
+import type { PersonInput } from "../../sessions/commands/session-commands.ts";
+import type { SignsOfLife } from "../../sessions/control/signs-of-life.ts";
+import { findControl } from "../../sessions/control/store.ts";
+import { toControlMessage } from "../../sessions/session-control.ts";
+import type { Sessions } from "../../sessions/sessions.ts";
+import { clientIdOf, findRunning } from "./agent-sessions.ts";
+
+export interface AgentInputParts {
+  readonly db: Database;
+  readonly sessions: Sessions;
+  readonly events: EventLog;
+  readonly signsOfLife: SignsOfLife;
+  readonly config: { readonly errorsBase: string };
+}
+
+type Answer = MessageInitShape<typeof StreamInputResponseSchema>;
+
+/** Milliseconds for which a gateway knows whose browser session an agent session has, when nobody asks. */
+const knownFor = 60_000;
+
+/** Answers that may wait for a client that does not read. */
+const ahead = 16;
+
+/** Makes the implementation of AgentInputService. */
+export function createAgentInputService(parts: AgentInputParts): ServiceImplementation<typeof AgentInputService> {
+  const { db, sessions, signsOfLife, events, config } = parts;
+  /** The browser sessions of agent sessions: they never change. */
+  const known = new IdleMap<string, { readonly sessionId: string; readonly accountId: string }>(knownFor);
+
+  /** Gives the browser session of an agent session that has not ended, mostly without asking the database. */
+  async function findSessionId(call: Call, id: string): Promise<string> {
+    const { accountId } = call.principal;
+    const found = known.get(id);
+    const isKnown = found?.accountId === accountId && (await sessions.agentOf(call, found.sessionId)) === id;
+    if (isKnown) return found.sessionId;
+    const { session_id: sessionId } = await findRunning(db, call, id);
+    known.set(id, { sessionId, accountId });
+    return sessionId;
+  }
+
+  async function send(call: Call, id: string, input: PersonInput) {
+    const sessionId = await findSessionId(call, id);
+    const answer = await sessions.sendInput(call, sessionId, input);
+    if (answer.dropped < input.events.length || input.events.length === 0) {
+      signsOfLife.note(sessionId, input.clientId, answer.accepted > 0);
+    }
+    return answer;
+  }
+
+  async function sendInput(call: Call, request: SendInputRequest) {
+    const { id, event, events: several, clientId: said, controlEpoch } = request;
+    const clientId = clientIdOf(call, said);
+    const input = { clientId, events: event ? [event] : several, ...epochOf(controlEpoch) };
+    const { accepted, dropped, reason } = await send(call, id, input);
+    return create(SendInputResponseSchema, { accepted, dropped, reason });
+  }
+
+  /** Tells who steers: at once, and at each change until the stream ends. */
+  async function pumpControl(call: Call, sessionId: string, outbox: BoundedQueue<Answer>, signal: AbortSignal) {
+    const { accountId } = call.principal;
+    const changes = await events.watch({ accountId, subject: sessionId, signal });
+    const row = await findControl(db, sessionId, accountId);
+    let epoch = row?.control_epoch;
+    if (row) await outbox.push({ control: toControlMessage(row) });
+    for await (const { type } of changes) {
+      const now = type === "session.control_changed" ? await findControl(db, sessionId, accountId) : undefined;
+      if (!now || now.control_epoch === epoch) continue;
+      epoch = now.control_epoch;
+      await outbox.push({ control: toControlMessage(now) });
+    }
+  }
+
+  async function streamInput(call: Call, first: StreamInputRequest): Promise<Conversation<StreamInputRequest, Answer>> {
+    const { agentSessionId: id } = first;
+    if (id === "") throw failFields("validation-failed", { agent_session_id: "is needed in the first message" });
+    const clientId = clientIdOf(call, first.clientId);
+    const sessionId = await findSessionId(call, id);
+    await call.joinSession(sessionId);
+    const outbox = new BoundedQueue<Answer>({ items: ahead });
+    let last: InputTaken = { sequence: 0, accepted: 0, dropped: 0 };
+    const line = sessions.openInput(callerOf(call), sessionId, clientId, {
+      async onTaken(taken) {
+        const hasInput = taken.accepted > last.accepted;
+        // What was neither accepted nor dropped is a heartbeat.
+        if (hasInput || taken.dropped === last.dropped) signsOfLife.note(sessionId, clientId, hasInput);
+        last = taken;
+        await outbox.push({ acknowledgement: taken });
+      },
+      async onFailed(thrown) {
+        await outbox.push({ error: toProblem(asFailure(thrown), config.errorsBase, call.requestId) });
+      },
+    });
+    return {
+      // biome-ignore lint/correctness/useYield: what is answered is told, several messages at a time.
+      async *answer({ agentSessionId, events: input, controlEpoch, sequence }) {
+        if (agentSessionId !== "" && agentSessionId !== id)
+          throw failFields("validation-failed", { agent_session_id: "is not that of the stream's first message" });
+        // It may have ended without its browser.
+        await findSessionId(call, id);
+        await line.send({ events: input, sequence, ...epochOf(controlEpoch) });
+      },
+      async *finish() {
+        await line.drained();
+        // The last one may still be on its way: it is told again.
+        yield { acknowledgement: last };
+      },
+      async *tell(signal) {
+        signal.addEventListener("abort", () => outbox.end(), { once: true });
+        pumpControl(call, sessionId, outbox, signal).catch(() => undefined);
+        try {
+          yield* outbox;
+        } finally {
+          await line.close();
+        }
+      },
+    };
+  }
+
+  return { sendInput, streamInput };
+}
+
+function epochOf(epoch: number | undefined): { controlEpoch?: bigint } {
+  return epoch === undefined ? {} : { controlEpoch: BigInt(epoch) };
+}

@@ -1,0 +1,72 @@
+import type { ColumnType, JSONColumnType } from "kysely";
+import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
+
+/** Whether a person may take control. */
+export type StoredAgentMode = "pair" | "agent";
+
+/** What one turn may take. */
+export interface StoredTurnLimits {
+  readonly steps: number;
+  readonly seconds: number;
+  readonly tokens: number;
+  /** US cents. */
+  readonly costCents?: number;
+}
+
+/** Agent sessions. One whose browser session has ended has ended with it. */
+export interface AgentSessionsTable {
+  id: string;
+  account_id: string;
+  session_id: string;
+  /** The browser session was made for it, and ends with it. */
+  owns_session: boolean;
+  mode: StoredAgentMode;
+  instructions: string | null;
+  model: string | null;
+  /** The recipe that its first turn runs; it may have been deleted. */
+  recipe_id: string | null;
+  labels: JSONColumnType<Record<string, string>, string, string>;
+  /** What a turn may take, as far as it was said. */
+  limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
+  /** The only hosts that its browser may reach; none for all. */
+  allowed_domains: JSONColumnType<string[], string, string>;
+  /** Names of its secrets. */
+  variable_names: JSONColumnType<string[], string, string>;
+  /** Secrets that its turns may type, sealed, until it has ended. */
+  variables: ColumnType<Buffer | null, Buffer | null, null>;
+  created_at: Stamp;
+  /** When it ended before its browser session. */
+  ended_at: ColumnType<Date | null, undefined, Date>;
+}
+
+export const agentSessionMigrations: Migrations = {
+  "058-agent-sessions": [
+    `create table agent_sessions (
+      id text primary key,
+      account_id text not null references accounts (id),
+      session_id text not null references sessions (id) on delete cascade,
+      owns_session boolean not null,
+      mode text not null,
+      instructions text,
+      model text,
+      labels jsonb not null,
+      created_at timestamptz not null default now(),
+      ended_at timestamptz
+    )`,
+    "create index agent_sessions_account on agent_sessions (account_id, id desc)",
+    "create index agent_sessions_session on agent_sessions (session_id)",
+  ],
+  "083-agent-limits": ["alter table agent_sessions add column limits jsonb"],
+  "088-agent-domains": ["alter table agent_sessions add column allowed_domains jsonb not null default '[]'"],
+  "090-agent-recipes": ["alter table agent_sessions add column recipe_id text"],
+  "092-agent-variables": [
+    "alter table agent_sessions add column variables bytea, add column variable_names jsonb not null default '[]'",
+    "create index agent_sessions_variables on agent_sessions (id) where variables is not null",
+  ],
+};
+
+declare module "../../platform/postgres/schema.ts" {
+  interface Schema {
+    agent_sessions: AgentSessionsTable;
+  }
+}

@@ -1,0 +1,45 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type SecretVariable, SecretVariableSchema } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  type CreateAgentSessionRequest,
+  CreateAgentSessionRequestSchema,
+} from "../../gen/pilothouse/v1/agent_session_pb.ts";
+import type { FieldFault } from "../../platform/errors.ts";
+import { domainFaults } from "../../platform/outgoing/domain-list.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+
+type Variables = CreateAgentSessionRequest["variables"];
+
+/** Characters of all values together: its worker looks for them in all that a session shows. */
+const mostCharacters = 16_384;
+
+const contextOf = (accountId: string) => ({ accountId, purpose: "agent-variables" });
+
+/** What is wrong with variables that their fields do not say by themselves. */
+export function findVariableFaults({ variables, recipeParameters }: CreateAgentSessionRequest): FieldFault[] {
+  const faults = Object.entries(variables).flatMap(([name, { domains }]) => {
+    const wrong = domainFaults(domains, `variables.${name}.domains`);
+    const isTaken = Object.hasOwn(recipeParameters, name);
+    return isTaken ? [...wrong, { field: `recipe_parameters.${name}`, message: "is among variables, too" }] : wrong;
+  });
+  const characters = Object.values(variables).reduce((sum, { value }) => sum + value.length, 0);
+  if (characters > mostCharacters)
+    faults.push({ field: "variables", message: `are longer than ${mostCharacters} characters together` });
+  return faults;
+}
+
+/** Seals variables: their values are shown to nobody any more. Null where there are none. */
+export function sealVariables(sealer: Sealer, accountId: string, variables: Variables): Buffer | null {
+  if (Object.keys(variables).length === 0) return null;
+  const plain = toBinary(CreateAgentSessionRequestSchema, create(CreateAgentSessionRequestSchema, { variables }));
+  return sealer.seal(plain, contextOf(accountId));
+}
+
+/** Opens variables for the worker, which alone types them. */
+export function openVariables(sealer: Sealer, accountId: string, sealed: Buffer | null): SecretVariable[] {
+  if (sealed === null) return [];
+  const { variables } = fromBinary(CreateAgentSessionRequestSchema, sealer.open(sealed, contextOf(accountId)));
+  return Object.entries(variables).map(([name, { value, domains }]) =>
+    create(SecretVariableSchema, { name, value, domains }),
+  );
+}

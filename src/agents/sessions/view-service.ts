@@ -1,0 +1,77 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import {
+  type AgentViewService,
+  type CreateMediaTokenRequest,
+  type GetGuiControlKeyRequest,
+  GuiControlKeySchema,
+  MediaTokenSchema,
+} from "../../gen/pilothouse/v1/agent_view_pb.ts";
+import { judgeGrant } from "../../identity/api-keys/grants.ts";
+import type { Call } from "../../kernel/call.ts";
+import type { ServiceImplementation } from "../../kernel/registry.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Ids } from "../../platform/ids.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { hashSecret } from "../../platform/secrets/secrets.ts";
+import type { RoomGuests } from "../../sessions/media/room-guests.ts";
+import { insertViewLink } from "../../sessions/view-links/store.ts";
+import { pageOf, scopesOfLink, viewKeyText } from "../../sessions/view-links/view-keys.ts";
+import { clientIdOf, findRunning } from "./agent-sessions.ts";
+
+export interface AgentViewParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly guests: RoomGuests;
+  readonly config: { readonly publicUrl: string };
+}
+
+/** Milliseconds in which the first viewer can join. */
+const opensFor = 300_000;
+
+/** Makes the implementation of AgentViewService. */
+export function createAgentViewService(parts: AgentViewParts): ServiceImplementation<typeof AgentViewService> {
+  const { db, clock, ids, guests, config } = parts;
+
+  async function createMediaToken(call: Call, { id, clientId }: CreateMediaTokenRequest) {
+    clientIdOf(call, clientId);
+    const { session_id: sessionId } = await findRunning(db, call, id);
+    const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
+    // The media server takes its tokens from every address.
+    await db.transaction((tx) => judgeGrant(tx, call.principal, { scopes: [guest.scope], addresses: [] }));
+    const { url, token, room, identity, joinsWithin } = await guests.invite(call, guest);
+    const expiresAt = timestampFromDate(new Date(clock.now() + joinsWithin));
+    return create(MediaTokenSchema, { url, token, room, identity, expiresAt });
+  }
+
+  async function getGuiControlKey(call: Call, { id, clientId: said }: GetGuiControlKeyRequest) {
+    const { principal } = call;
+    const clientId = clientIdOf(call, said);
+    const { session_id: sessionId, expires_at: sessionEnd } = await findRunning(db, call, id);
+    const token = { id: ids.next("vln"), secret: viewKeyText.newSecret() };
+    const opensUntil = new Date(clock.now() + opensFor);
+    await db.transaction(async (tx) => {
+      await judgeGrant(tx, principal, { scopes: scopesOfLink(true, true) });
+      await insertViewLink(tx, {
+        ...{ id: token.id, session_id: sessionId, control: true, name: clientId, expires_at: sessionEnd },
+        made_by: principal.kind === "key" ? principal.keyId : principal.loginId,
+        secret_hash: hashSecret(token.secret),
+        ...{ client_id: clientId, opens_until: opensUntil },
+      });
+      call.audit(tx, { subject: id, data: { link_id: token.id, client_id: clientId, session_id: sessionId } });
+    });
+    const key = viewKeyText.write(token);
+    return create(GuiControlKeySchema, {
+      key,
+      expiresAt: timestampFromDate(opensUntil),
+      controlUrl: `${config.publicUrl.replace(/^http/, "ws")}/v1/live`,
+      pageUrl: pageOf(config.publicUrl, key),
+    });
+  }
+
+  return {
+    createMediaToken,
+    getGuiControlKey,
+  };
+}

@@ -1,0 +1,179 @@
+import { randomUUID } from "node:crypto";
+import type { AssistantModelMessage, ModelMessage, ToolModelMessage } from "ai";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+
+/** A call of a tool that the model has made. */
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly input: unknown;
+}
+
+const contextOf = (accountId: string) => ({ accountId, purpose: "agent-message" });
+
+/** Seals a message: what a page says, and a person tells an agent, is read by the provider alone. */
+export function sealMessage(sealer: Sealer, accountId: string, message: ModelMessage): Buffer {
+  return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
+}
+
+/** Opens the messages of a conversation. */
+export function openMessages(
+  sealer: Sealer,
+  accountId: string,
+  sealed: readonly { readonly sealed: Buffer }[],
+): ModelMessage[] {
+  // The boundary at which JSON is read again that `sealMessage` has written.
+  return sealed.map((row) => JSON.parse(sealer.open(row.sealed, contextOf(accountId)).toString()) as ModelMessage);
+}
+
+const callsOf = ({ content }: AssistantModelMessage): ToolCall[] =>
+  typeof content === "string"
+    ? []
+    : content.flatMap((part) =>
+        part.type === "tool-call" ? { id: part.toolCallId, name: part.toolName, input: part.input } : [],
+      );
+
+const resultIdsOf = ({ content }: ToolModelMessage): string[] =>
+  content.flatMap((part) => (part.type === "tool-result" ? part.toolCallId : []));
+
+/** The calls of tools that have no result yet, in their order. */
+export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
+  const done = new Set(messages.flatMap((message) => (message.role === "tool" ? resultIdsOf(message) : [])));
+  return messages
+    .flatMap((message) => (message.role === "assistant" ? callsOf(message) : []))
+    .filter(({ id }) => !done.has(id));
+}
+
+/**
+ * Gives calls of an answer identifiers of their own where earlier ones had theirs: some providers number the calls of each
+ * answer anew, and one that had a result, or was begun, would be taken for the other.
+ */
+export function withOwnIds(answer: readonly ModelMessage[], earlier: readonly ModelMessage[]): ModelMessage[] {
+  const taken = new Set(
+    earlier.flatMap((message) => (message.role === "assistant" ? callsOf(message) : [])).map(({ id }) => id),
+  );
+  const own = new Map<string, string>();
+  const rename = (id: string): string => {
+    own.set(id, taken.has(id) ? randomUUID() : id);
+    taken.add(id);
+    return own.get(id) ?? id;
+  };
+  return answer.map((message) => {
+    if (message.role === "assistant" && typeof message.content !== "string") {
+      const content = message.content.map((part) =>
+        part.type === "tool-call" ? { ...part, toolCallId: rename(part.toolCallId) } : part,
+      );
+      return { ...message, content };
+    }
+    if (message.role !== "tool") return message;
+    const content = message.content.map((part) =>
+      part.type === "tool-result" ? { ...part, toolCallId: own.get(part.toolCallId) ?? part.toolCallId } : part,
+    );
+    return { ...message, content };
+  });
+}
+
+type Output = Extract<ToolModelMessage["content"][number], { readonly type: "tool-result" }>["output"];
+
+/** The text of a result; a picture stands beside it. */
+function textOfOutput(output: Output): string {
+  if (output.type === "text") return output.value;
+  if (output.type !== "content") return "";
+  return output.value.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+const textsOf = ({ role, content }: ModelMessage): string[] => {
+  if (typeof content === "string") return [content];
+  if (role !== "tool") return [];
+  return content.flatMap((part) => (part.type === "tool-result" ? textOfOutput(part.output) : []));
+};
+
+/** What the last look that has shown an element says that it is: its role and its name, and never its value. */
+export function elementOf(messages: readonly ModelMessage[], ref: string): string | undefined {
+  if (!/^s\d+e\d+$/.test(ref)) return undefined;
+  const line = new RegExp(`^ *[-*] (\\w+(?: "(?:[^"\\\\]|\\\\.)*")?) ref=${ref}\\b`, "m");
+  for (const message of messages.toReversed()) {
+    const element = textsOf(message).map((text) => line.exec(text)?.[1]);
+    const found = element.find((each) => each !== undefined);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Writes the result of a call, with a picture, a JPEG, where there is one. */
+export function resultMessage({ id, name }: ToolCall, text: string, picture?: Uint8Array): ToolModelMessage {
+  const data = picture && { type: "data" as const, data: Buffer.from(picture).toString("base64") };
+  const shown = data && { type: "file" as const, mediaType: "image/jpeg", data };
+  const output: Output = shown
+    ? { type: "content", value: [{ type: "text", text }, shown] }
+    : { type: "text", value: text };
+  return { role: "tool", content: [{ type: "tool-result", toolCallId: id, toolName: name, output }] };
+}
+
+/** Bytes of text that are a token, at least, and tokens that a picture of ours is, at most. */
+const bytesPerToken = 3;
+const tokensPerPicture = 2_000;
+
+/** How many tokens a model is sent, at most, in what has pictures as `data`. */
+export function tokensOf(sent: unknown): number {
+  let pictures = 0;
+  const text = JSON.stringify(sent, (key, value) => {
+    if (key !== "data" || typeof value !== "string") return value;
+    pictures += 1;
+    return "";
+  });
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken) + pictures * tokensPerPicture;
+}
+
+/** What begins a look at a page, wherever it stands. */
+export const lookMark = "<page ";
+
+/** What stands in place of a look that was folded away. */
+const folded = "<page folded: an older look, of which nothing holds any more>";
+
+/**
+ * Looks that the model still sees, at least. Ten more at a time are folded away, so that providers' caches hold meanwhile: five
+ * sixths of what long turns send is from there. Eleven looks of 24 KiB stay below 100,000 tokens.
+ */
+const kept = { least: 2, step: 10 };
+
+/** Makes what the model is sent: results of one answer stand together, and old looks are folded away. */
+export function toPrompt(messages: readonly ModelMessage[]): ModelMessage[] {
+  const merged: ModelMessage[] = [];
+  for (const message of messages) {
+    const last = merged.at(-1);
+    if (last?.role === "tool" && message.role === "tool")
+      merged[merged.length - 1] = { ...last, content: [...last.content, ...message.content] };
+    else merged.push(message);
+  }
+  const looks = merged.reduce((count, message) => count + looksOf(message), 0);
+  let foldable = Math.floor(Math.max(0, looks - kept.least) / kept.step) * kept.step;
+  return merged.map((message) => {
+    const here = looksOf(message);
+    if (here === 0 || foldable <= 0) return message;
+    foldable -= here;
+    return fold(message);
+  });
+}
+
+function looksOf(message: ModelMessage): number {
+  if (message.role === "user") return typeof message.content === "string" && message.content.includes(lookMark) ? 1 : 0;
+  if (message.role !== "tool") return 0;
+  return message.content.filter((part) => part.type === "tool-result" && hasLook(part.output)).length;
+}
+
+const hasLook = (output: Output): boolean => textOfOutput(output).includes(lookMark);
+
+const foldText = (text: string): string => text.slice(0, text.indexOf(lookMark)) + folded;
+
+function fold(message: ModelMessage): ModelMessage {
+  if (message.role === "user" && typeof message.content === "string")
+    return { ...message, content: foldText(message.content) };
+  if (message.role !== "tool") return message;
+  const content = message.content.map((part) =>
+    part.type === "tool-result" && hasLook(part.output)
+      ? { ...part, output: { type: "text" as const, value: foldText(textOfOutput(part.output)) } }
+      : part,
+  );
+  return { ...message, content };
+}

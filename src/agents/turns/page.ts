@@ -1,0 +1,144 @@
+import { create } from "@bufbuild/protobuf";
+import type { ListedFile } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  type InteractRequest,
+  InteractRequestSchema,
+  type InteractResponse,
+  NavigateRequestSchema,
+  type Observation,
+  ObserveOptionsSchema,
+  ObserveRequestSchema,
+  ObserveScope,
+  type SessionState,
+} from "../../gen/pilothouse/v1/session_pb.ts";
+import { type FieldFault, failFaults } from "../../platform/errors.ts";
+import { compileReader } from "../../platform/rest-json/reader.ts";
+import { ruleFaults } from "../../platform/validation.ts";
+import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
+import type { Sessions } from "../../sessions/sessions.ts";
+import { lookMark } from "./conversation.ts";
+
+/** The page of a session, for an agent: it is looked at, and acted upon. */
+export interface Page {
+  /** Shows the page in words, marked as what a page says: as it was seen, else as it is now. */
+  look(caller: SessionCaller, seen?: Observation): Promise<string>;
+  observe(caller: SessionCaller, wish: LookWish): Promise<Observation>;
+  navigate(caller: SessionCaller, url: string): Promise<Done>;
+  /** Does actions in the JSON of REST. Throws `validation-failed` for what is none. */
+  act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
+}
+
+/** What was done, in words. */
+export interface Done {
+  readonly outcome: string;
+  /** The page as it has come to rest; undefined where it could not be looked at. */
+  readonly seen: Observation | undefined;
+}
+
+/** How much of the page to show: what is in view, the whole, or what has a text. */
+export interface LookWish {
+  readonly isWhole?: boolean;
+  readonly find?: string;
+  /** With a picture of what is in view. */
+  readonly screenshot?: boolean;
+}
+
+/** Milliseconds that the first action may take with the rest of the page after it, and each one more. */
+const actionPatience = { first: 8_000, next: 1_000 };
+
+/** How much is told of what a session has besides: its other pages, the last files and the last dialogs; and of a text. */
+const most = { pages: 10, files: 20, dialogs: 3, text: 200 };
+
+const readInteract = compileReader(InteractRequestSchema, new Set());
+
+const asShown = create(ObserveOptionsSchema);
+
+/** Keeps what a page has written from looking like the end of it, or the beginning of another. In JSON it stays what it was. */
+export const defuse = (text: string): string => text.replace(/<(?=\/?page\b)/gi, "\\u003c");
+
+const short = (text: string): string => text.slice(0, most.text);
+
+/** What a session has besides the page that is shown, as far as there is any. */
+function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
+  const others = pages.filter(({ active }) => !active).slice(-most.pages);
+  const asked = dialogs.slice(-most.dialogs);
+  const underWay = downloads.filter(({ status }) => status !== "finished");
+  return {
+    ...(others.length > 0 && {
+      other_pages: others.map(({ id, url, title }) => ({ id, url: short(url), title: short(title) })),
+    }),
+    ...(asked.length > 0 && {
+      last_dialogs: asked.map(({ kind, message, answer }) => ({ kind, message: short(message), answer })),
+    }),
+    ...(underWay.length > 0 && { downloads: underWay.map(({ fileName, status }) => ({ name: fileName, status })) }),
+    ...(files.length > 0 && { files: files.flatMap(({ file }) => file?.name ?? []) }),
+  };
+}
+
+/** Makes the page of a session. */
+export function createPage(sessions: Sessions, sessionId: string): Page {
+  function observe(
+    caller: SessionCaller,
+    { isWhole = false, find, screenshot = false }: LookWish,
+  ): Promise<Observation> {
+    const scope = isWhole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
+    const request = { id: sessionId, scope, screenshot, ...(find !== undefined && { find }) };
+    return sessions.observe(caller, sessionId, create(ObserveRequestSchema, request));
+  }
+
+  return {
+    observe,
+    async look(caller, seen) {
+      const [shown, state, files] = await Promise.all([
+        seen ?? observe(caller, {}),
+        sessions.state(caller, sessionId),
+        sessions.files.list(caller, sessionId, { limit: most.files, before: 0n }),
+      ]);
+      const { pageId, url, title, viewport, scroll, height, truncated, snapshot } = shown;
+      const head = {
+        ...{ page_id: pageId, url: url.slice(0, 500), title: short(title) },
+        view: {
+          ...{ width: viewport?.width, height: viewport?.height },
+          top: Math.round(scroll?.y ?? 0),
+          of: Math.round(height),
+        },
+        ...(truncated && { truncated }),
+        ...besidesOf(state, files),
+      };
+      return `${lookMark}${defuse(JSON.stringify(head))}>\n${defuse(snapshot)}\n</page>`;
+    },
+    async navigate(caller, url) {
+      const request = create(NavigateRequestSchema, { id: sessionId, url, observe: asShown });
+      const { httpStatus, observation: seen } = await sessions.navigate(caller, sessionId, request);
+      return { outcome: httpStatus === undefined ? "done" : `done: HTTP status ${httpStatus}`, seen };
+    },
+    async act(caller, actions) {
+      const answer = await sessions.interact(caller, sessionId, readActions(sessionId, actions));
+      return { outcome: outcomeOf(answer, actions.length), seen: answer.observation };
+    },
+  };
+}
+
+/** Reads actions in the JSON of REST; what is wrong with one is told of its place among them. */
+function readActions(id: string, [action, ...next]: readonly unknown[]): InteractRequest {
+  const faults: FieldFault[] = [];
+  const patience = actionPatience.first + actionPatience.next * next.length;
+  // What the reader of a message makes is that message.
+  const request = readInteract({ id, action, next, timeout_ms: patience }, faults) as InteractRequest;
+  if (faults.length === 0) faults.push(...ruleFaults(InteractRequestSchema, request));
+  if (faults.length > 0) throw failFaults("validation-failed", faults.map(placeFault));
+  request.observe = asShown;
+  return request;
+}
+
+function placeFault({ field, ...fault }: FieldFault): FieldFault {
+  const [, index] = /^next\[(\d+)\]/.exec(field) ?? [];
+  const name = `actions[${index === undefined ? 0 : Number(index) + 1}]`;
+  return { ...fault, field: field.replace(/^(?:action\b|next\[\d+\])/, name) };
+}
+
+function outcomeOf({ done, stopped, opened }: InteractResponse, count: number): string {
+  const news = opened.length > 0 ? `, which has opened ${opened.join(", ")}` : "";
+  if (!stopped) return `done${news}`;
+  return defuse(`did ${done} of ${count}${news}; stopped before the next one: ${stopped.slug}: ${stopped.detail}`);
+}

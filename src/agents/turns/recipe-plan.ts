@@ -1,0 +1,88 @@
+import { create, fromBinary, type JsonObject, toBinary } from "@bufbuild/protobuf";
+import { type Recipe, RecipeSchema, type RecipeStep, RecipeStepSchema } from "../../gen/pilothouse/v1/recipe_pb.ts";
+import { compileWriter } from "../../platform/rest-json/writer.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import { defuse } from "./page.ts";
+import type { TurnRow } from "./store.ts";
+
+/** What a run does: the steps of its recipe, behind the address by which it begins. */
+export interface RecipePlan {
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly steps: readonly RecipeStep[];
+  /** The number of the first of them: people count the recipe's own from 1. */
+  readonly first: 0 | 1;
+}
+
+const contextOf = (accountId: string) => ({ accountId, purpose: "recipe-plan" });
+
+/** Seals a recipe whose places are filled: what fills them is nobody else's. */
+export function sealPlan(sealer: Sealer, accountId: string, recipe: Recipe): Buffer {
+  return sealer.seal(toBinary(RecipeSchema, recipe), contextOf(accountId));
+}
+
+/** Opens the plan of a turn that runs a recipe. */
+export function openPlan(sealer: Sealer, { account_id: accountId, recipe_plan: sealed }: TurnRow): RecipePlan {
+  if (!sealed) throw new Error("a turn runs a recipe without its plan");
+  const {
+    name,
+    description,
+    startUrl: url,
+    steps,
+  } = fromBinary(RecipeSchema, sealer.open(sealed, contextOf(accountId)));
+  if (url === undefined) return { name, description, steps, first: 1 };
+  const start = create(RecipeStepSchema, { do: { case: "navigate", value: { url } } });
+  return { name, description, steps: [start, ...steps], first: 0 };
+}
+
+const writeStep = compileWriter(RecipeStepSchema);
+
+/** What a step does, in the JSON of REST. */
+const toJson = (step: RecipeStep): JsonObject => Object(writeStep(step).do);
+
+/** The beginning of a text. Half a character is none: PostgreSQL takes no such text. */
+const cut = (text: string, length: number): string => text.slice(0, length).toWellFormed();
+
+/** What a step is shown with: never what it types. */
+export function shownOf(step: RecipeStep): JsonObject {
+  const { kind, action, condition, ...said } = toJson(step);
+  const fields = Object.entries(Object(action ?? condition ?? said));
+  const kept = fields.filter(([name, value]) => typeof value === "string" && (name !== "text" || kind !== "interact"));
+  return Object.fromEntries(kept.map(([name, value]) => [name, cut(String(value), 500)]));
+}
+
+/** Characters of a step that a model is told, and of the one that it is to mend. */
+const longest = { step: 200, failed: 4_000 };
+
+/** What a model is told that is to mend a step. */
+export function mendingNote(
+  { name, description, steps, first }: RecipePlan,
+  index: number,
+  why: string,
+  look: string,
+): string {
+  const line = (step: RecipeStep, at: number, length: number): string => {
+    const purpose = step.description === undefined ? "" : `  What is expected: ${cut(step.description, length)}`;
+    return `${at + first}. ${cut(JSON.stringify(toJson(step)), length)}${purpose}`;
+  };
+  const failed = steps[index];
+  const number = index + first;
+  // What has failed is told in words of the page, too.
+  const cause = defuse(JSON.stringify(why));
+  return `[The service tells you] A recipe is being carried out, ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
+Its steps:
+${steps.map((step, at) => line(step, at, longest.step)).join("\n")}
+
+Step ${number} has failed: ${cause}
+${failed ? line(failed, index, longest.failed) : ""}
+
+Mend it: do what this step was to do, and nothing of those that come after it. Then call resume_recipe with the number of the
+step that comes next: ${number + 1}, or ${number} to have it tried again. If it cannot be mended, call done and say why, which
+ends the recipe.
+The page is now:
+${look}`;
+}
+
+/** What a model reads afterwards of a recipe that was carried out. */
+export const doneNote = ({ name, steps }: RecipePlan): string =>
+  `[The service tells you] The recipe ${JSON.stringify(name)} was carried out, all ${steps.length} steps of it.`;

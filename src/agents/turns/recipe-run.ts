@@ -1,0 +1,191 @@
+import { create } from "@bufbuild/protobuf";
+import { addEntry } from "../../events/transcript.ts";
+import { TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
+import { FileSource } from "../../gen/pilothouse/v1/file_pb.ts";
+import type { RecipeStep } from "../../gen/pilothouse/v1/recipe_pb.ts";
+import {
+  CaptureRequestSchema,
+  InteractRequestSchema,
+  NavigateRequestSchema,
+  WaitRequestSchema,
+} from "../../gen/pilothouse/v1/session_pb.ts";
+import { sleep } from "../../platform/bounded-wait.ts";
+import { asFailure, Failure, restoreFailure } from "../../platform/errors.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import { toProblem } from "../../platform/problem.ts";
+import { collectCapture } from "../../sessions/commands/capture-file.ts";
+import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
+import type { Sessions } from "../../sessions/sessions.ts";
+import { sealMessage, type ToolCall } from "./conversation.ts";
+import { doneNote, mendingNote, openPlan, type RecipePlan, shownOf } from "./recipe-plan.ts";
+import { beginAction, hasWaitingMessages, insertMessage, readAgent, type TurnRow, updateTurn } from "./store.ts";
+import type { RecipeProgress } from "./tables.ts";
+import { answer, readFailure } from "./tool-call.ts";
+import { choosePayerColumns } from "./turn-columns.ts";
+import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
+import { startTurn, type TurnParts } from "./turn-question.ts";
+import type { Run } from "./turn-run.ts";
+
+/** Milliseconds before a step is tried again that was refused: it is known by then who steers, or what the session waits for. */
+const retryAfter = 200;
+
+const progressOf = (progress: RecipeProgress) => ({ recipe: JSON.stringify(progress) });
+
+/** Does what a step says. */
+async function doStep(sessions: Sessions, id: string, caller: SessionCaller, { do: what }: RecipeStep): Promise<void> {
+  if (what.case === undefined) return;
+  if (what.case === "capture") {
+    const { captureKind: kind, fileName: name, fullPage } = what.value;
+    const request = create(CaptureRequestSchema, { id, kind, fullPage });
+    const { data } = await collectCapture(sessions.capture(caller, id, request));
+    const announcedBytes = BigInt(data.length);
+    await sessions.files.put(caller, id, { name, announcedBytes, data: partsOf(data), source: FileSource.CAPTURE });
+    return;
+  }
+  const { $typeName: _typeName, $unknown: _unknown, ...said } = what.value;
+  const request = { ...said, id };
+  if (what.case === "navigate") await sessions.navigate(caller, id, create(NavigateRequestSchema, request));
+  if (what.case === "interact") await sessions.interact(caller, id, create(InteractRequestSchema, request));
+  if (what.case === "wait") await sessions.wait(caller, id, create(WaitRequestSchema, request));
+}
+
+async function* partsOf(data: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield data;
+}
+
+/** Does a step; asks once more what has become of it when the connection to its browser broke: by its identifier it is done once. */
+function doOnce(sessions: Sessions, id: string, caller: SessionCaller, step: RecipeStep): Promise<void> {
+  return doStep(sessions, id, caller, step).catch((error: unknown) => {
+    if (asFailure(error).extensions.worker_lost !== true) throw error;
+    return doStep(sessions, id, caller, step);
+  });
+}
+
+/** Whether a step was refused, before it reached the page, because a person steers or the session waits at a bot check. */
+function isRefused({ slug, extensions }: Failure): boolean {
+  if (slug !== "conflict" || extensions.in_doubt === true) return false;
+  return "holder_client_id" in extensions || "pause_reason" in extensions;
+}
+
+/** Takes the next step of a turn's recipe, and commits what came of it. */
+export async function takeRecipeStep(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  epoch: string,
+  progress: RecipeProgress,
+): Promise<TurnRow> {
+  const { sessions, ids, events, clock, config } = parts;
+  const plan = openPlan(parts.sealer, turn);
+  const step = plan.steps[progress.step];
+  if (!step) return run.write((tx, locked) => finishRecipe(parts, tx, locked, plan));
+  let stepId = "";
+  await run.write(async (tx, locked) => {
+    // One that has begun before is the same step: its session does it once.
+    stepId = await beginAction(tx, turn.id, `recipe:${progress.step}:${progress.attempt}`, ids.next("evt"));
+    return startTurn(parts, tx, locked, epoch);
+  });
+  const begunAt = performance.now();
+  const begun = doOnce(sessions, turn.session_id, run.caller(stepId), step);
+  const failure = await begun.then(() => undefined, readFailure(run));
+  const durationMs = Math.round(performance.now() - begunAt);
+  const workedBy = ({ worked_ms: before }: TurnRow) => ({ worked_ms: String(Number(before) + run.takeTime()) });
+  if (failure && isRefused(failure)) {
+    await sleep(retryAfter, run.signal);
+    run.signal.throwIfAborted();
+    const again = progressOf({ ...progress, attempt: progress.attempt + 1 });
+    return run.write((tx, locked) => updateTurn(tx, turn.id, { ...workedBy(locked), ...again }));
+  }
+  const note = failure && mendingNote(plan, progress.step, `${failure.slug}: ${failure.message}`, await lookAt(run));
+  return run.write(async (tx, locked) => {
+    const error = failure && toProblem(failure, config.errorsBase, turn.id);
+    const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
+    const value = {
+      ...{ name: step.do.case ?? "", arguments: shownOf(step), durationMs, ...(error && { error }) },
+      // The others are no steps of the session, which takes no picture before them.
+      ...((step.do.case === "navigate" || step.do.case === "interact") && { screenshotPath }),
+    };
+    const entry = { id: stepId, ...entryOf(locked), role: TranscriptRole.SYSTEM };
+    const content = { case: "action" as const, value };
+    await addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));
+    const worked = workedBy(locked);
+    if (!failure || note === undefined)
+      return updateTurn(tx, turn.id, { ...worked, ...progressOf({ ...progress, step: progress.step + 1 }) });
+    return handOver(parts, tx, await updateTurn(tx, turn.id, worked), { failure, note, progress, plan });
+  });
+}
+
+function lookAt(run: Run): Promise<string> {
+  return run.page.look(run.caller()).catch((error: unknown) => {
+    readFailure(run)(error);
+    return "It cannot be looked at.";
+  });
+}
+
+/** What has failed, and what a model is told of it. */
+interface Broken {
+  readonly failure: Failure;
+  readonly note: string;
+  readonly progress: RecipeProgress;
+  readonly plan: RecipePlan;
+}
+
+/** Has the model mend a step; ends the turn where the account has none. */
+async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken): Promise<TurnRow> {
+  const { failure, note, progress, plan } = broken;
+  const payer = turn.credential === "none" ? await findPayer(parts, tx, turn) : undefined;
+  if (payer instanceof Failure) {
+    const place = `step ${progress.step + plan.first} of the recipe: ${failure.message}`;
+    const detail = `${place}; no model can mend it: ${payer.message}`;
+    const told = restoreFailure(failure.slug, failure.extensions, { detail });
+    return endLockedTurn(parts, tx, turn, { status: "failed", reason: "recipe_step_failed", failure: told });
+  }
+  await say(parts, tx, turn, note);
+  return updateTurn(tx, turn.id, { ...progressOf({ ...progress, isBroken: true }), ...payer });
+}
+
+/** Who pays for the model that a turn needs only now; or why there is none. */
+async function findPayer(parts: TurnParts, tx: Tx, { account_id: accountId, agent_session_id: id }: TurnRow) {
+  const agent = await readAgent(tx, id);
+  return choosePayerColumns(tx, parts, agent, { accountId, header: undefined }).catch((error: unknown) => {
+    if (error instanceof Failure) return error;
+    throw error;
+  });
+}
+
+async function say({ sealer }: TurnParts, tx: Tx, turn: TurnRow, content: string): Promise<void> {
+  const sealed = sealMessage(sealer, turn.account_id, { role: "user", content });
+  await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+}
+
+/** Ends the turn with its recipe, unless something was said meanwhile, which the model answers. */
+async function finishRecipe(parts: TurnParts, tx: Tx, turn: TurnRow, plan: RecipePlan): Promise<TurnRow> {
+  await say(parts, tx, turn, doneNote(plan));
+  const through = await updateTurn(tx, turn.id, { recipe: null });
+  if (await hasWaitingMessages(tx, turn.agent_session_id)) return through;
+  return endLockedTurn(parts, tx, through, { status: "done" });
+}
+
+/** Carries out the model's call to go on with the recipe; what the same answer calls after it comes to nothing. */
+export function resumeRecipe(parts: TurnParts, run: Run, call: ToolCall, rest: readonly ToolCall[]): Promise<TurnRow> {
+  const next: unknown = Reflect.get(Object(call.input), "next_step");
+  return run.write(async (tx, turn) => {
+    const { recipe } = turn;
+    if (!recipe?.isBroken) return answer(parts, tx, turn, call, "failed: no recipe waits for you");
+    const { first, steps } = openPlan(parts.sealer, turn);
+    const step = Number(next) - first;
+    if (!Number.isInteger(step) || step < 0 || step > steps.length) {
+      const range = `${first} to ${first + steps.length}, which ends the recipe`;
+      return answer(parts, tx, turn, call, `failed: next_step must be a whole number from ${range}`);
+    }
+    await answer(
+      parts,
+      tx,
+      turn,
+      call,
+      "the recipe goes on; you hear of it when a step fails, or somebody says something",
+    );
+    for (const other of rest) await answer(parts, tx, turn, other, "not done: the recipe goes on");
+    return updateTurn(tx, turn.id, progressOf({ step, attempt: recipe.attempt + 1, isBroken: false }));
+  });
+}

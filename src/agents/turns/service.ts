@@ -1,0 +1,164 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { addEntry, readEntries } from "../../events/transcript.ts";
+import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
+import {
+  type AgentTurnService,
+  type GetTranscriptRequest,
+  GetTranscriptResponseSchema,
+  type SendAgentMessageRequest,
+  TranscriptRole,
+  type Turn,
+} from "../../gen/pilothouse/v1/agent_turn_pb.ts";
+import type { Call } from "../../kernel/call.ts";
+import type { ServiceImplementation } from "../../kernel/registry.ts";
+import { sleep } from "../../platform/bounded-wait.ts";
+import { type Failure, fail, failFields } from "../../platform/errors.ts";
+import { idPattern } from "../../platform/ids.ts";
+import { cutPage, readCursor } from "../../platform/list-page.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import { callerOf } from "../../sessions/commands/session-caller.ts";
+import { lockControl } from "../../sessions/control/store.ts";
+import type { Sessions } from "../../sessions/sessions.ts";
+import type { PayerParts } from "../llm/payer.ts";
+import { findAny, findRunning } from "../sessions/agent-sessions.ts";
+import { sealMessage } from "./conversation.ts";
+import {
+  findTurn,
+  hasAction,
+  insertTurn,
+  insertWaitingMessage,
+  lockRunningTurn,
+  lockTurn,
+  type TurnRow,
+  updateTurn,
+} from "./store.ts";
+import { choosePayerColumns, limitsOf } from "./turn-columns.ts";
+import { endLockedTurn, entryOf, ownerOf, type TurnEndParts } from "./turn-end.ts";
+import { toTurnMessage } from "./turn-message.ts";
+import type { Turns } from "./turns.ts";
+
+export interface TurnServiceParts extends TurnEndParts, PayerParts {
+  readonly turns: Turns;
+  readonly sessions: Sessions;
+  readonly config: TurnEndParts["config"] & PayerParts["config"];
+}
+
+const defaultPage = 20;
+
+const entryId = idPattern("evt");
+
+/** Milliseconds after which who waits for a turn looks at it, though nobody has told of it. */
+const lookEvery = 500;
+
+const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn of this id" });
+
+/** Throws where a result cannot be checked by a schema. What checks is loaded for those alone who want it. */
+async function assertSchema(schema: JsonObject): Promise<void> {
+  const { findSchemaFault } = await import("./output-schema.ts");
+  const fault = findSchemaFault(schema);
+  if (fault !== undefined) throw failFields("validation-failed", { output_schema: fault });
+}
+
+/** Makes the implementation of AgentTurnService. */
+export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
+  const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
+
+  /** Waits until a turn has ended, or the time is up, and gives it as it is then. */
+  async function follow(turn: Turn, milliseconds: number, signal: AbortSignal): Promise<Turn> {
+    const gaveUpAt = performance.now() + milliseconds;
+    for (;;) {
+      const news = new AbortController();
+      const unsubscribe = bus.subscribe("turn-changed", (id) => id === turn.turnId && news.abort());
+      try {
+        const row = await findTurn(db, turn.turnId);
+        const left = gaveUpAt - performance.now();
+        if (!row || row.ended_at !== null || left <= 0 || signal.aborted) return row ? toTurnMessage(row) : turn;
+        await sleep(Math.min(left, lookEvery), AbortSignal.any([signal, news.signal]));
+      } finally {
+        unsubscribe();
+      }
+    }
+  }
+
+  async function say(tx: Tx, turn: TurnRow, text: string): Promise<void> {
+    const sealed = sealMessage(sealer, turn.account_id, { role: "user", content: text });
+    await insertWaitingMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    const content = { case: "text" as const, value: { text } };
+    const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.USER, content };
+    await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
+  }
+
+  async function sendMessage(
+    call: Call,
+    { id, text, waitMs = 0, outputSchema }: SendAgentMessageRequest,
+  ): Promise<Turn> {
+    const { accountId } = call.principal;
+    const header = call.header("x-byok-llm-api-key");
+    const agent = await findRunning(db, call, id);
+    if (outputSchema) await assertSchema(outputSchema);
+    const turnId = call.ids.next("trn");
+    const turn = await call.commit(async (tx) => {
+      const choose = () => choosePayerColumns(tx, parts, agent, { accountId, header });
+      // Of two messages at once the second joins the turn of the first.
+      await lockControl(tx, agent.session_id, accountId);
+      const running = await lockRunningTurn(tx, id);
+      if (running) {
+        if (header !== undefined || outputSchema) {
+          const what = header === undefined ? "output_schema" : "the header";
+          const detail = `a turn runs: wait for its end, or leave ${what} out`;
+          throw fail("conflict", { running_turn_id: running.id }, { detail });
+        }
+        // One that runs a recipe needs a model from now on.
+        if (running.credential === "none") await updateTurn(tx, running.id, await choose());
+        await say(tx, running, text);
+        return toTurnMessage(running);
+      }
+      const payer = await choose();
+      const now = new Date(clock.now());
+      const row = await insertTurn(tx, {
+        ...{ id: turnId, agent_session_id: id, account_id: accountId, session_id: agent.session_id },
+        ...{ status: "queued", ...payer },
+        ...{
+          limits: limitsOf(agent),
+          created_at: now,
+          beat_at: header === undefined ? null : now,
+          output_schema: outputSchema && JSON.stringify(outputSchema),
+        },
+      });
+      await say(tx, row, text);
+      turns.begin(tx, row, header);
+      tx.afterCommit(() => bus.publish("session-changed", agent.session_id));
+      return toTurnMessage(row);
+    });
+    return waitMs === 0 ? turn : follow(turn, waitMs, call.signal);
+  }
+
+  async function readTranscript(call: Call, { id, limit = defaultPage, cursor }: GetTranscriptRequest) {
+    await findAny(db, call, id);
+    const after = readCursor(cursor, entryId);
+    const { rows, position } = cutPage(await readEntries(db, { agentSessionId: id, after, limit: limit + 1 }), limit);
+    return create(GetTranscriptResponseSchema, { data: [...rows], ...position });
+  }
+
+  return {
+    sendMessage,
+    async cancelTurn(call, { id, turnId }) {
+      await findRunning(db, call, id);
+      const turn = await findTurn(db, turnId, id);
+      if (!turn) throw noTurn();
+      return call.commit(async (tx) => {
+        const running = await lockTurn(tx, turnId);
+        const end = { status: "cancelled", reason: "cancelled" } as const;
+        return toTurnMessage(running ? await endLockedTurn(parts, tx, running, end) : turn);
+      });
+    },
+    getTranscript: readTranscript,
+    async getStepScreenshot(call, { id, stepId }) {
+      const agent = await findAny(db, call, id);
+      const isKnown = await hasAction(db, id, stepId);
+      const data = isKnown ? await sessions.stepPicture(callerOf(call), agent.session_id, stepId) : undefined;
+      if (!data) throw fail("not-found", {}, { detail: "no picture is kept of a step of this id" });
+      return create(HttpBodySchema, { contentType: "image/jpeg", data });
+    },
+  };
+}

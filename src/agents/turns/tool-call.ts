@@ -1,0 +1,241 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ModelMessage } from "ai";
+import { addEntry } from "../../events/transcript.ts";
+import { AgentSessionPersonNeededEventSchema, TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
+import { asFailure, Failure, fail, failFields } from "../../platform/errors.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import { toProblem } from "../../platform/problem.ts";
+import { elementOf, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
+import { type Done, defuse } from "./page.ts";
+import { beginAction, findTurn, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
+import { unknownIn } from "./tools.ts";
+import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
+import { noteMisfit, readOutput } from "./turn-output.ts";
+import type { TurnParts } from "./turn-question.ts";
+import type { Run } from "./turn-run.ts";
+
+/** Seconds for which a person is waited for. */
+const personWait = { usual: 600, longest: 3_600 };
+
+/** Characters of what a model says of itself that are kept, and of what it looks for. */
+const longestText = 32_768;
+const longestFind = 200;
+
+/** How many actions of a call are shown. No call does more. */
+const mostShown = 20;
+
+type Input = Readonly<Record<string, unknown>>;
+
+const inputOf = ({ input }: ToolCall): Input => (typeof input === "object" && input !== null ? { ...input } : {});
+
+function textOf(input: Input, name: string): string {
+  const value = input[name];
+  if (typeof value !== "string" || value === "") throw failFields("validation-failed", { [name]: "must be text" });
+  // What PostgreSQL does not store no model needs.
+  return value.replaceAll("\0", "").slice(0, longestText);
+}
+
+/** What a call asks of `act`. */
+function actionsOf({ actions }: Input): readonly unknown[] {
+  if (!Array.isArray(actions) || actions.length === 0)
+    throw failFields("validation-failed", { actions: "is required" });
+  const unknown = actions.map(unknownIn).find((name) => name !== undefined);
+  if (unknown !== undefined)
+    throw failFields("validation-failed", { [unknown]: "is not known: act by ref, or by x and y" });
+  return actions;
+}
+
+type Action = (run: Run, input: Input, stepId: string) => Promise<Done>;
+
+/** What is done with the page. */
+const actions: Readonly<Record<string, Action>> = {
+  async look({ page, caller }, input) {
+    const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
+    const wish = { isWhole: input.whole === true, screenshot: input.picture === true, ...find };
+    return { outcome: "done", seen: await page.observe(caller(), wish) };
+  },
+  navigate: async ({ page, caller }, input, stepId) => page.navigate(caller(stepId), textOf(input, "url")),
+  act: async ({ page, caller }, input, stepId) => page.act(caller(stepId), actionsOf(input)),
+};
+
+/** Carries out a call of a tool, and commits what came of it. */
+export async function doCall(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  messages: readonly ModelMessage[],
+  call: ToolCall,
+): Promise<TurnRow> {
+  try {
+    if (call.name === "done") return await finish(parts, turn.output_schema, run, call);
+    if (call.name === "ask_person") return await askPerson(parts, run, call);
+  } catch (error) {
+    const failure = asFailure(error);
+    if (failure.slug !== "validation-failed") throw error;
+    return run.write((tx, locked) => answer(parts, tx, locked, call, `failed: ${failure.message}`));
+  }
+  const action = actions[call.name];
+  if (!action) return run.write((tx, locked) => answer(parts, tx, locked, call, "failed: there is no such tool"));
+  const elementFor = (ref: string): string | undefined => elementOf(messages, ref);
+  return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
+}
+
+/** Tells the model what came of a call. */
+export async function answer(
+  parts: TurnParts,
+  tx: Tx,
+  turn: TurnRow,
+  call: ToolCall,
+  text: string,
+  picture?: Uint8Array,
+): Promise<TurnRow> {
+  const sealed = sealMessage(parts.sealer, turn.account_id, resultMessage(call, text, picture));
+  await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+  return turn;
+}
+
+/** Ends the turn, unless something was said meanwhile that the model has not read. */
+async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, call: ToolCall): Promise<TurnRow> {
+  const { text: said, result } = inputOf(call);
+  const text = textOf({ text: said }, "text");
+  const { output, misfit } = await readOutput(schema, result);
+  return run.write(async (tx, turn) => {
+    if (await hasWaitingMessages(tx, turn.agent_session_id))
+      return answer(parts, tx, turn, call, "not ended: the person has said something more, which comes next");
+    if (misfit !== undefined) {
+      await answer(parts, tx, turn, call, `not ended: ${defuse(misfit)}`);
+      return noteMisfit(parts, tx, turn, misfit);
+    }
+    await answer(parts, tx, turn, call, "ended");
+    return endLockedTurn(parts, tx, turn, { ...endOfAnswer(turn, text), ...(output && { output }) });
+  });
+}
+
+function askPerson(parts: TurnParts, run: Run, call: ToolCall): Promise<TurnRow> {
+  const { events, ids, clock } = parts;
+  const input = inputOf(call);
+  const instructions = textOf(input, "instructions");
+  const asked = Number(input.timeout_seconds ?? personWait.usual);
+  const seconds = asked > 0 ? Math.min(asked, personWait.longest) : personWait.usual;
+  return run.write(async (tx, turn) => {
+    const now = clock.now();
+    const until = now + seconds * 1_000;
+    const data = { agentSessionId: turn.agent_session_id, sessionId: turn.session_id, instructions };
+    const event = create(AgentSessionPersonNeededEventSchema, { ...data, timeoutAt: timestampFromMs(until) });
+    const owner = { accountId: turn.account_id, subject: turn.session_id };
+    await events.append(tx, owner, AgentSessionPersonNeededEventSchema, event);
+    const content = { case: "text" as const, value: { text: instructions } };
+    const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.AGENT, content };
+    await addEntry(tx, events, ownerOf(turn), entry, new Date(now));
+    const changes = { status: "waiting_for_person" as const, reason: "person_needed", waits_until: new Date(until) };
+    return updateTurn(tx, turn.id, changes);
+  });
+}
+
+async function act(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  call: ToolCall & { readonly action: Action; readonly shown: JsonObject },
+): Promise<TurnRow> {
+  const { ids, events, clock, config } = parts;
+  let stepId = "";
+  await run.write(async (tx, locked) => {
+    // One that has begun before is the same step: its session does it once.
+    stepId = await beginAction(tx, turn.id, call.id, ids.next("evt"));
+    return locked;
+  });
+  const begunAt = performance.now();
+  const tell = (tx: Tx, of: TurnRow, durationMs: number, failure: Failure | undefined) => {
+    const error = failure && toProblem(failure, config.errorsBase, turn.id);
+    const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
+    const value = {
+      ...{ name: call.name, arguments: call.shown, durationMs, ...(error && { error }) },
+      // A look is no step of the session, which takes no picture before it.
+      ...(call.name !== "look" && { screenshotPath }),
+    };
+    const entry = { id: stepId, ...entryOf(of), role: TranscriptRole.AGENT };
+    const content = { case: "action" as const, value };
+    return addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));
+  };
+  const took = (): number => Math.round(performance.now() - begunAt);
+  const done = await call.action(run, inputOf(call), stepId).catch(async (error: unknown) => {
+    const cut = await readCut(parts, turn, run, error);
+    if (cut) await parts.db.transaction((tx) => tell(tx, turn, took(), cut));
+    return readFailure(run)(error);
+  });
+  const durationMs = took();
+  const failure = done instanceof Failure ? done : undefined;
+  const { outcome, seen } = done instanceof Failure ? failed(done) : done;
+  const look = await run.page.look(run.caller(), seen).catch(async (error: unknown) => {
+    if (await readCut(parts, turn, run, error)) await parts.db.transaction((tx) => tell(tx, turn, durationMs, failure));
+    return `The page cannot be looked at: ${defuse(readFailure(run)(error).message)}`;
+  });
+  // A compatible provider would be sent the picture as text.
+  const picture = turn.provider === "openai_compatible" ? undefined : seen?.picture;
+  const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
+  const text = `${outcome}${size}\n${look}`;
+  return run.write(async (tx, locked) => {
+    await answer(parts, tx, locked, call, text, picture?.data);
+    await tell(tx, locked, durationMs, failure);
+    const worked = String(Number(locked.worked_ms) + run.takeTime());
+    return updateTurn(tx, turn.id, { worked_ms: worked });
+  });
+}
+
+/** What an action has failed with whose turn or session has ended under it: nobody else would tell that it had begun. */
+async function readCut({ db }: TurnParts, { id }: TurnRow, { signal }: Run, error: unknown) {
+  const failure = asFailure(error);
+  if (failure.slug === "session-destroyed") return failure;
+  // A turn that has not ended is gone on with by another gateway, which tells of this step.
+  if (!signal.aborted || (await findTurn(db, id))?.ended_at === null) return undefined;
+  const detail = "the turn has ended before the action had; whether it was carried out is not known";
+  return fail("driver-error", {}, { detail });
+}
+
+const failed = ({ slug, message }: Failure): Done => ({
+  ...{ outcome: `failed: ${slug}: ${defuse(message)}`, seen: undefined },
+});
+
+/** What an action fails with is for the model to read, but not what ends the turn. */
+export function readFailure({ signal }: Run) {
+  return (error: unknown): Failure => {
+    signal.throwIfAborted();
+    const failure = asFailure(error);
+    if (failure.slug === "session-destroyed") throw error;
+    return failure;
+  };
+}
+
+/** What a call is shown with: what its references were to, and never what it types. */
+function shown(call: ToolCall, elementFor: (ref: string) => string | undefined): JsonObject {
+  const { url, find, actions } = inputOf(call);
+  if (typeof url === "string") return { url: plain(url, 2_000) };
+  if (typeof find === "string") return { find: plain(find, longestFind) };
+  if (!Array.isArray(actions)) return {};
+  return {
+    actions: actions.slice(0, mostShown).map((action: unknown) => {
+      const fields = shownFields(action);
+      const element = fields.ref === undefined ? undefined : elementFor(fields.ref);
+      return { ...fields, ...(element !== undefined && { element }) };
+    }),
+  };
+}
+
+/** PostgreSQL stores no NUL. */
+const plain = (text: string, length: number): string => text.replaceAll("\0", "").slice(0, length);
+
+/** A key that makes a character is typed text. */
+const isShown = ([name, value]: [string, unknown]): boolean =>
+  (typeof value === "string" && name !== "text" && !(name === "key" && value.length === 1)) ||
+  typeof value === "number";
+
+const shownFields = (action: unknown): Record<string, string> =>
+  typeof action === "object" && action !== null
+    ? Object.fromEntries(
+        Object.entries(action)
+          .filter(isShown)
+          .map(([name, value]) => [name, plain(String(value), 500)]),
+      )
+    : {};

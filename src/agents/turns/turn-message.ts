@@ -1,0 +1,35 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Turn, TurnSchema, TurnStatus } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
+import { ProblemSchema } from "../../gen/pilothouse/v1/common_pb.ts";
+import type { TurnRow } from "./store.ts";
+import type { StoredTurnStatus } from "./tables.ts";
+
+const statuses: Readonly<Record<StoredTurnStatus, TurnStatus>> = {
+  queued: TurnStatus.QUEUED,
+  running: TurnStatus.RUNNING,
+  waiting_for_person: TurnStatus.WAITING_FOR_PERSON,
+  done: TurnStatus.DONE,
+  failed: TurnStatus.FAILED,
+  cancelled: TurnStatus.CANCELLED,
+  limit_reached: TurnStatus.LIMIT_REACHED,
+};
+
+const perCent = 10_000;
+
+/** What a turn has taken so far: its tokens, and its cost where that is known. */
+export const takenBy = ({ tokens, cost }: TurnRow) => ({
+  tokens: Number(tokens),
+  ...(cost !== null && { costCents: Math.ceil(Number(cost) / perCent) }),
+});
+
+/** Writes a turn as the interface has it. */
+export function toTurnMessage(row: TurnRow): Turn {
+  return create(TurnSchema, {
+    ...{ turnId: row.id, status: statuses[row.status], steps: row.steps, ...takenBy(row) },
+    ...(row.answer !== null && { text: row.answer }),
+    ...(row.output !== null && { output: row.output }),
+    ...(row.reason !== null && { reason: row.reason }),
+    // The boundary at which a problem is read again that the end of the turn has written.
+    ...(row.error !== null && { error: create(ProblemSchema, row.error as MessageInitShape<typeof ProblemSchema>) }),
+  });
+}

@@ -1,0 +1,195 @@
+import { create } from "@bufbuild/protobuf";
+import { addEntry } from "../../events/transcript.ts";
+import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
+import { sleep } from "../../platform/bounded-wait.ts";
+import { Failure, fail } from "../../platform/errors.ts";
+import type { BundledLlmConfig } from "../../platform/llm-config.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { Sessions } from "../../sessions/sessions.ts";
+import type { ModelFault } from "../llm/model-fault.ts";
+import { longestAnswer, type Models } from "../llm/models.ts";
+import { credentialOf } from "../llm/payer.ts";
+import { priceOf } from "../llm/prices.ts";
+import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
+import { noteUse } from "../llm/store.ts";
+import { openCalls, openMessages, sealMessage, tokensOf, toPrompt, withOwnIds } from "./conversation.ts";
+import type { ModelAnswer, Question } from "./model-step.ts";
+import {
+  hasWaitingMessages,
+  insertMessage,
+  readAgent,
+  readMessages,
+  type TurnRow,
+  takeWaitingMessages,
+  updateTurn,
+} from "./store.ts";
+import { recipeTools, rolePrompt, tools } from "./tools.ts";
+import { payerOf } from "./turn-columns.ts";
+import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
+import { noteMisfit } from "./turn-output.ts";
+import type { Run } from "./turn-run.ts";
+
+/** What turns are made of. */
+export interface TurnParts extends TurnEndParts {
+  readonly sealer: Sealer;
+  readonly sessions: Sessions;
+  readonly models: Models;
+  readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
+}
+
+/** Milliseconds for which a provider that is busy, or away, is asked again; the first pause, and the longest. */
+const patience = { whole: 60_000, first: 500, longest: 15_000 };
+
+/** What a failed question ends a turn with. */
+function endOf({ kind, message }: ModelFault): TurnEnd {
+  if (kind === "wrong_key") {
+    const detail = `the provider does not take the key: ${message}`;
+    return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
+  }
+  const isRefused = kind === "refused" || kind === "model_refused";
+  const reason = isRefused ? "provider_refused" : "provider_unavailable";
+  return { status: "failed", reason, modelFault: message };
+}
+
+const withoutCredential: TurnEnd = {
+  ...{ status: "failed", reason: "byok-llm-required" },
+  failure: fail("byok-llm-required", {}, { detail: "the LLM key that the turn ran on is gone" }),
+};
+
+/** Asks the model for the next step, and commits what it answers. */
+export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
+  const payer = payerOf(turn);
+  const credential = payer && (await credentialOf(parts.db, parts, payer, turn.account_id, run.header));
+  if (!credential) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, withoutCredential));
+  await begin(parts, run, epoch);
+  const sealed = await readMessages(parts.db, turn.agent_session_id);
+  const messages = toPrompt(openMessages(parts.sealer, turn.account_id, sealed));
+  const agent = await readAgent(parts.db, turn.agent_session_id);
+  const { instructions, variable_names: variables } = agent;
+  const { output_schema: outputSchema } = turn;
+  const question = {
+    credential,
+    model: turn.model,
+    instructions,
+    variables,
+    messages,
+    outputSchema,
+    hasRecipe: agent.recipe_id !== null,
+  };
+  const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
+    // The cap was reached by another turn.
+    if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted") return { over: error };
+    throw error;
+  });
+  if ("over" in asked) {
+    const end: TurnEnd = { status: "limit_reached", reason: "cost_cents", failure: asked.over };
+    return run.write((tx, locked) => endLockedTurn(parts, tx, locked, end));
+  }
+  return commit(parts, run, asked);
+}
+
+/** Has the model read what was said since its last step. */
+async function begin(parts: TurnParts, run: Run, epoch: string): Promise<void> {
+  await run.write(async (tx, turn) => {
+    await takeWaitingMessages(tx, turn.agent_session_id);
+    return startTurn(parts, tx, turn, epoch);
+  });
+}
+
+/** Says that a turn works, and tells of its first step. */
+export async function startTurn({ events }: TurnParts, tx: Tx, turn: TurnRow, epoch: string): Promise<TurnRow> {
+  if (turn.status === "queued") {
+    const data = { agentSessionId: turn.agent_session_id, turnId: turn.id };
+    const event = create(AgentSessionTurnStartedEventSchema, data);
+    const owner = { accountId: turn.account_id, subject: turn.session_id };
+    await events.append(tx, owner, AgentSessionTurnStartedEventSchema, event);
+  }
+  return updateTurn(tx, turn.id, { status: "running", reason: null, control_epoch: turn.control_epoch ?? epoch });
+}
+
+interface Asked {
+  readonly answer: ModelAnswer;
+  readonly reservation: Reservation | undefined;
+}
+
+/** Asks again while the provider is busy or away. */
+async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: Question): Promise<Asked> {
+  const { config, models } = parts;
+  // It loads what calls models: that takes a fifth of a second, for which no start is to wait.
+  const { askModel } = await import("./model-step.ts");
+  const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
+  // What is put aside is rather too much.
+  const input = tokensOf([rolePrompt, question.instructions, tools, recipeTools, question.messages]);
+  const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
+  const gaveUpAt = performance.now() + patience.whole;
+  for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
+    const reservation = most === undefined ? undefined : await putAside(parts, run, most);
+    const answer = await askModel(models, question, run.signal);
+    if (!("fault" in answer))
+      return { answer: { ...answer, messages: withOwnIds(answer.messages, question.messages) }, reservation };
+    // What had begun is charged for, and nobody says how much of it.
+    if (reservation && !answer.isCharged)
+      await run.write(async (tx, locked) => {
+        await settle(tx, reservation, 0);
+        return addCost(tx, locked, -reservation.amount);
+      });
+    const { kind, retryAfter = pause } = answer.fault;
+    const isHopeless = kind !== "busy" && kind !== "unreachable";
+    if (isHopeless || performance.now() + retryAfter > gaveUpAt) return { answer, reservation: undefined };
+    await sleep(retryAfter, run.signal);
+    run.signal.throwIfAborted();
+  }
+}
+
+/** Puts aside what a call of the bundled LLM may cost: of which nothing is heard any more has cost its turn that, too. */
+async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise<Reservation> {
+  const { promise, resolve } = Promise.withResolvers<Reservation>();
+  await run.write(async (tx, turn) => {
+    resolve(await reserve(tx, clock, turn.account_id, amount));
+    return addCost(tx, turn, amount);
+  });
+  return promise;
+}
+
+const addCost = (tx: Tx, { id, cost }: TurnRow, amount: number): Promise<TurnRow> =>
+  updateTurn(tx, id, { cost: String(Number(cost) + amount) });
+
+/** Commits an answer: what it calls is begun only then. */
+async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked): Promise<TurnRow> {
+  const { clock, config, sealer, events, ids } = parts;
+  if ("fault" in answer) return run.write((tx, turn) => endLockedTurn(parts, tx, turn, endOf(answer.fault)));
+  const { usage, messages, text } = answer;
+  const now = new Date(clock.now());
+  return run.write(async (tx, turn) => {
+    const payer = payerOf(turn);
+    const price = payer && priceOf(payer, config.bundledLlm, usage.input);
+    const cost = price && costOf(usage, price);
+    const { amount: aside } = reservation ?? { amount: 0 };
+    if (reservation && cost !== undefined) await settle(tx, reservation, cost);
+    if (turn.credential === "byok") noteUse(tx, turn.account_id, now);
+    for (const message of messages) {
+      const sealed = sealMessage(sealer, turn.account_id, message);
+      await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    }
+    const changed = await updateTurn(tx, turn.id, {
+      steps: turn.steps + 1,
+      tokens: String(Number(turn.tokens) + usage.input + usage.output),
+      cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost - aside),
+      worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
+    });
+    const isAnswer = openCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
+    const isLast = isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id));
+    if (isLast && !changed.output_schema) return endLockedTurn(parts, tx, changed, endOfAnswer(changed, text));
+    if (text !== "") {
+      const content = { case: "text" as const, value: { text } };
+      const entry = { id: ids.next("evt"), ...entryOf(changed), role: TranscriptRole.AGENT, content };
+      await addEntry(tx, events, ownerOf(turn), entry, now);
+    }
+    if (!isLast) return changed;
+    const content = "[The service tells you] Not ended: call done, with the result that was asked for.";
+    const sealed = sealMessage(sealer, turn.account_id, { role: "user", content });
+    await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    return noteMisfit(parts, tx, changed, "it has called nothing");
+  });
+}

@@ -1,0 +1,192 @@
+import { findEntitlement } from "../../accounts/store.ts";
+import { sleep } from "../../platform/bounded-wait.ts";
+import { asFailure } from "../../platform/errors.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
+import { type ControlRow, findControl } from "../../sessions/control/store.ts";
+import { isEnded } from "../../sessions/session-states.ts";
+import { openVariables } from "../sessions/variables.ts";
+import { openCalls, openMessages, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
+import { createPage, type Page } from "./page.ts";
+import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
+import { findTurn, insertMessage, lockTurn, readAgent, readMessages, type TurnRow, updateTurn } from "./store.ts";
+import { doCall } from "./tool-call.ts";
+import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
+import { takenBy } from "./turn-message.ts";
+import { askInTurn, type TurnParts } from "./turn-question.ts";
+
+/** The turn has ended, or is another gateway's. */
+class TurnOver extends Error {}
+
+/** Milliseconds after which a turn that waits for a person looks whether one has come and gone. */
+const lookEvery = 500;
+
+/** What one run of a turn has; another gateway's run begins where its last commit was. */
+export interface Run {
+  readonly signal: AbortSignal;
+  /** The key of the header, of a turn that is paid with it. */
+  readonly header: string | undefined;
+  readonly page: Page;
+  /** On whose behalf the page is acted upon. */
+  caller(stepId?: string): SessionCaller;
+  /** Runs a transaction on the turn, which is locked and has not ended. */
+  write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
+  /** Milliseconds of work since it was last asked. */
+  takeTime(): number;
+}
+
+/** Runs turns: what each does next is read from its rows, so that any gateway can go on with any turn. */
+export function createTurnRunner(parts: TurnParts) {
+  const { db, bus, sealer } = parts;
+
+  async function makeRun(turn: TurnRow, signal: AbortSignal, header: string | undefined): Promise<Run> {
+    const principal = { accountId: turn.account_id, ...(await findEntitlement(db, turn.account_id)) };
+    const agent = await readAgent(db, turn.agent_session_id);
+    const variables = openVariables(sealer, turn.account_id, agent.variables);
+    let mark = performance.now();
+    return {
+      ...{ signal, header, page: createPage(parts.sessions, turn.session_id) },
+      caller: (stepId) => ({
+        ...{ principal, signal, deadline: Number.POSITIVE_INFINITY, requestId: turn.id, traceparent: "", variables },
+        ...(stepId !== undefined && { stepId }),
+      }),
+      write: (run) =>
+        db.transaction(async (tx) => {
+          const locked = await lockTurn(tx, turn.id);
+          if (!locked) throw new TurnOver("the turn has ended");
+          return run(tx, locked);
+        }),
+      takeTime() {
+        const took = performance.now() - mark;
+        mark += took;
+        return Math.round(took);
+      },
+    };
+  }
+
+  const end = (run: Run, how: TurnEnd) => run.write((tx, turn) => endLockedTurn(parts, tx, turn, how));
+
+  /** Tells the model of calls that came to nothing. */
+  async function closeCalls(tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): Promise<void> {
+    for (const call of calls) await addMessage(tx, turn, resultMessage(call, text));
+  }
+
+  async function addMessage(tx: Tx, turn: TurnRow, message: Parameters<typeof sealMessage>[2]): Promise<void> {
+    const sealed = sealMessage(sealer, turn.account_id, message);
+    await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+  }
+
+  async function readAll(turn: TurnRow) {
+    return openMessages(sealer, turn.account_id, await readMessages(db, turn.agent_session_id));
+  }
+
+  /** Waits while a person holds control, or is to solve a bot check. */
+  async function waitForPerson(turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
+    if (turn.status !== "waiting_for_person") {
+      const calls = openCalls(await readAll(turn));
+      return run.write(async (tx) => {
+        await closeCalls(tx, turn, calls, "not done, or not to its end: a person has taken over");
+        return updateTurn(tx, turn.id, { status: "waiting_for_person", reason });
+      });
+    }
+    await sleep(lookEvery, run.signal);
+    run.takeTime();
+    run.signal.throwIfAborted();
+    return findTurn(db, turn.id);
+  }
+
+  /** Goes on after a person. An `ask_person` that waited has its answer; everything else that was under way is closed. */
+  async function goOn(turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
+    const calls = openCalls(await readAll(turn));
+    const look = await run.page.look(run.caller());
+    run.takeTime();
+    return run.write(async (tx) => {
+      const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
+      await closeCalls(tx, turn, calls, text);
+      await addMessage(tx, turn, {
+        role: "user",
+        content: `[The service tells you] ${note} The page is now:\n${look}`,
+      });
+      const changes = { status: "running" as const, reason: null, waits_until: null, control_epoch: epoch };
+      return updateTurn(tx, turn.id, changes);
+    });
+  }
+
+  /** What stands between a turn and its next step, if anything does. */
+  async function besidePerson(turn: TurnRow, run: Run, control: ControlRow): Promise<TurnRow | undefined | "go on"> {
+    const { control_holder: holder, control_epoch: epoch } = control;
+    if (holder !== null) return waitForPerson(turn, run, "takeover");
+    if (control.status === "paused") return waitForPerson(turn, run, "challenge");
+    if (turn.control_epoch !== null && turn.control_epoch !== epoch)
+      return goOn(turn, run, epoch, "A person had control, and has handed it back.");
+    if (turn.waits_until !== null) {
+      if (parts.clock.now() >= turn.waits_until.getTime()) return goOn(turn, run, epoch, "No person has come in time.");
+      return waitForPerson(turn, run, "person_needed");
+    }
+    if (turn.status === "waiting_for_person") return goOn(turn, run, epoch, "What a person was needed for is over.");
+    return "go on";
+  }
+
+  /** Takes one step, and gives the turn as it is then. */
+  async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
+    const control = await findControl(db, turn.session_id, turn.account_id);
+    if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));
+    const beside = await besidePerson(turn, run, control);
+    if (beside !== "go on") return beside;
+    const messages = await readAll(turn);
+    const [call, ...rest] = openCalls(messages);
+    if (call?.name === "resume_recipe") return resumeRecipe(parts, run, call, rest);
+    if (call) return doCall(parts, turn, run, messages, call);
+    const limit = limitReached(turn);
+    const { recipe } = turn;
+    // It takes time, and no step and no token of a model.
+    if (recipe && !recipe.isBroken && limit !== "seconds")
+      return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
+    if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
+    return askInTurn(parts, turn, run, control.control_epoch);
+  }
+
+  return async (turnId: string, signal: AbortSignal, header?: string): Promise<void> => {
+    const over = new AbortController();
+    const unsubscribe = bus.subscribe("turn-changed", (id) => {
+      if (id !== turnId) return;
+      const look = async () => {
+        if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver("the turn has ended"));
+      };
+      // Whatever is not seen now is seen at the next step.
+      look().catch(() => undefined);
+    });
+    try {
+      let turn = await findTurn(db, turnId);
+      if (!turn) return;
+      const run = await makeRun(turn, AbortSignal.any([signal, over.signal]), header);
+      while (turn && turn.ended_at === null) {
+        run.signal.throwIfAborted();
+        turn = await step(turn, run).catch((error: unknown) => {
+          // The session has ended meanwhile, which the next look at it tells.
+          if (asFailure(error).slug !== "session-destroyed") throw error;
+          return findTurn(db, turnId);
+        });
+      }
+    } catch (error) {
+      if (!(error instanceof TurnOver) && !over.signal.aborted) throw error;
+    } finally {
+      unsubscribe();
+    }
+  };
+}
+
+/** How a turn ends whose browser session has. */
+export function endOfSession(reason: string | null | undefined): TurnEnd {
+  const isOrderly = reason === "destroyed" || reason === null || reason === undefined;
+  return { status: isOrderly ? "cancelled" : "failed", reason: isOrderly ? "session_ended" : reason };
+}
+
+function limitReached(turn: TurnRow): string | undefined {
+  const { limits, steps, worked_ms: worked } = turn;
+  const { tokens, costCents = 0 } = takenBy(turn);
+  if (Number(worked) >= limits.seconds * 1_000) return "seconds";
+  if (steps >= limits.steps) return "steps";
+  if (tokens >= limits.tokens) return "tokens";
+  return limits.costCents !== undefined && costCents >= limits.costCents ? "cost_cents" : undefined;
+}

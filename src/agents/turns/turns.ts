@@ -1,0 +1,126 @@
+import { addEntry } from "../../events/transcript.ts";
+import { TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
+import type { Work } from "../../jobs/work.ts";
+import { defineWork, type WorkKind } from "../../kernel/work-kind.ts";
+import { fail } from "../../platform/errors.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import type { RepeatedWork } from "../../platform/repeated-job.ts";
+import type { NewRecipeTurn } from "../sessions/creation.ts";
+import type { AgentSessionRow } from "../sessions/store.ts";
+import { sealPlan } from "./recipe-plan.ts";
+import { beatTurns, findLostTurns, findOrphans, insertTurn, type TurnRow } from "./store.ts";
+import type { RecipeProgress } from "./tables.ts";
+import { limitsOf } from "./turn-columns.ts";
+import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
+import type { TurnParts } from "./turn-question.ts";
+import { createTurnRunner, endOfSession } from "./turn-run.ts";
+
+export interface TurnsParts extends TurnParts {
+  readonly work: Work;
+  readonly log: Log;
+}
+
+/** The turns of all agents. */
+export interface Turns {
+  readonly work: WorkKind<TurnJob>;
+  readonly jobs: readonly RepeatedWork[];
+  /** Has a turn begin once it is committed: in this gateway alone where its request has brought the key. */
+  begin(tx: Tx, turn: TurnRow, header: string | undefined): void;
+  /** Has an agent session run a recipe once it is committed. */
+  beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
+}
+
+interface TurnJob {
+  readonly turnId: string;
+}
+
+/** Milliseconds. A day is the longest that a turn may work, and it may wait for people between. */
+const longest = 7 * 86_400_000;
+
+/** Milliseconds between two attempts of what has failed by a fault of ours: what was committed is not done again. */
+const schedule = [500, 2_000, 10_000];
+
+/** Milliseconds. A gateway that has the key of a turn says that it is alive; when it is not, nobody has the key. */
+const beat = { every: 2_000, lost: 8_000 };
+
+/** Milliseconds between two looks for turns that nobody works on any more. */
+const sweepEvery = 1_000;
+
+const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
+
+const failed: TurnEnd = { status: "failed", reason: "internal", failure: fail("internal") };
+
+const keyLost: TurnEnd = {
+  ...{ status: "failed", reason: "byok-llm-required" },
+  failure: fail("byok-llm-required", {}, { detail: "the gateway that had the key of the request is gone" }),
+};
+
+/** Makes what runs turns. */
+export function createTurns(parts: TurnsParts): Turns {
+  const { db, clock, log } = parts;
+  const run = createTurnRunner(parts);
+
+  const work = defineWork<TurnJob>({
+    ...{ kind: "agent_turn", width: 1, schedule, timeout: longest },
+    async run({ data, attempt }, signal) {
+      try {
+        await run(data.turnId, signal);
+      } catch (error) {
+        if (signal.aborted || attempt <= schedule.length) throw error;
+        log.error({ err: error, turn_id: data.turnId }, "a turn has failed");
+        await endTurn(parts, data.turnId, failed);
+      }
+    },
+  });
+
+  /** The key is in no row, and so in no job. */
+  async function runHere(turnId: string, header: string): Promise<void> {
+    const sign = () => void beatTurns(db, [turnId], new Date(clock.now())).catch(() => undefined);
+    const end = clock.every(beat.every, sign);
+    try {
+      await run(turnId, new AbortController().signal, header);
+    } catch (error) {
+      log.error({ err: error, turn_id: turnId }, "a turn has failed");
+      await endTurn(parts, turnId, failed).catch(() => undefined);
+    } finally {
+      end();
+    }
+  }
+
+  function begin(tx: Tx, turn: TurnRow, header: string | undefined): void {
+    const { id: turnId } = turn;
+    if (header !== undefined) tx.afterCommit(() => void runHere(turnId, header));
+    else parts.work.enqueue(tx, work, { lane: turn.agent_session_id, owner: turn.account_id, data: { turnId } });
+  }
+
+  return {
+    work,
+    begin,
+    async beginRecipe(tx, agent, { id, recipe }) {
+      const { account_id: accountId, session_id } = agent;
+      const now = new Date(clock.now());
+      const row = await insertTurn(tx, {
+        ...{ id, agent_session_id: agent.id, account_id: accountId, session_id, status: "queued", created_at: now },
+        ...{ credential: "none", provider: "", model: "", limits: limitsOf(agent) },
+        ...{ recipe: JSON.stringify(firstStep), recipe_plan: sealPlan(parts.sealer, accountId, recipe) },
+      });
+      const content = { case: "text" as const, value: { text: `The recipe ${JSON.stringify(recipe.name)} is run.` } };
+      const entry = { id: parts.ids.next("evt"), ...entryOf(row), role: TranscriptRole.SYSTEM, content };
+      await addEntry(tx, parts.events, ownerOf(row), entry, now);
+      begin(tx, row, undefined);
+    },
+    jobs: [
+      {
+        async run() {
+          const lost = await findLostTurns(db, new Date(clock.now() - beat.lost));
+          for (const id of lost) await endTurn(parts, id, keyLost);
+          for (const { id, ended_reason: reason } of await findOrphans(db))
+            await endTurn(parts, id, endOfSession(reason));
+        },
+        every: sweepEvery,
+        complaint: "turns that nobody works on cannot be ended at the moment",
+      },
+    ],
+  };
+}

@@ -1,0 +1,281 @@
+import { join } from "node:path";
+import type { Registry } from "prom-client";
+import { createModels, type Models } from "../agents/llm/models.ts";
+import { createTurns, type Turns } from "../agents/turns/turns.ts";
+import { createAuditLog } from "../audit/audit-log.ts";
+import { createLogins, type Logins } from "../auth/logins/logins.ts";
+import { type CountTry, createNetworkBrakes } from "../auth/logins/network-brakes.ts";
+import { createPasswordProof, type ProvePassword } from "../auth/passwords/password-proof.ts";
+import { createPasswords, type Passwords } from "../auth/passwords/passwords.ts";
+import { createProcessors, type Processors } from "../billing/processors.ts";
+import { createEventLog, type EventLog } from "../events/event-log.ts";
+import { createChannels } from "../fleet/channels.ts";
+import type { Fleet } from "../fleet/fleet.ts";
+import { type ApiKeys, createApiKeys } from "../identity/api-keys/api-keys.ts";
+import { ensureDeveloperKey } from "../identity/api-keys/developer-key.ts";
+import { type Bearers, createBearers } from "../identity/bearers.ts";
+import { type Brakes, createBrakes } from "../identity/throttle.ts";
+import { createGatewayLock } from "../jobs/gateway-lock.ts";
+import { createIdempotency, type Idempotency } from "../jobs/idempotency/idempotency.ts";
+import { createWork, type Work } from "../jobs/work.ts";
+import { createWorkRunner } from "../jobs/work-runner.ts";
+import type { AuditLog } from "../kernel/call.ts";
+import type { ServedService } from "../kernel/registry.ts";
+import { createTerms, type Terms } from "../legal/terms.ts";
+import { type Arrangements, createArrangements } from "../limits/arrangements.ts";
+import { type Buckets, createBuckets } from "../limits/buckets.ts";
+import { createLimits, type Limits } from "../limits/limits.ts";
+import { createRedisBuckets } from "../limits/redis-buckets.ts";
+import { createRedisSeats } from "../limits/redis-seats.ts";
+import { createSeats, type Seats } from "../limits/seats.ts";
+import { createMailer, type Mailer } from "../mail/mailer.ts";
+import { type Bus, createLocalBus } from "../platform/bus.ts";
+import { type Clock, systemClock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
+import { createIds, type Ids, randomText } from "../platform/ids.ts";
+import { createLifetime, type Part } from "../platform/lifetime.ts";
+import { createLog, type Log } from "../platform/log.ts";
+import { createMetrics } from "../platform/metrics.ts";
+import type { Resolve } from "../platform/outgoing/target-resolution.ts";
+import type { Database, DatabaseTarget } from "../platform/postgres/database.ts";
+import { createDatabaseServer, databaseTarget, openStorage } from "../platform/postgres/storage.ts";
+import { createRedis } from "../platform/redis/redis.ts";
+import { createRedisBus } from "../platform/redis/redis-bus.ts";
+import { createRepeatedJob } from "../platform/repeated-job.ts";
+import { createSealer, type Sealer } from "../platform/secrets/secrets-sealer.ts";
+import { createProfiles, type Profiles } from "../profiles/profiles.ts";
+import { createSessionRoutes } from "../sessions/commands/session-routes.ts";
+import { type Controls, createControls } from "../sessions/control/control.ts";
+import { createSignsOfLife, type SignsOfLife } from "../sessions/control/signs-of-life.ts";
+import { createRoomGuests, type RoomGuests } from "../sessions/media/room-guests.ts";
+import { createSessionMetrics } from "../sessions/session-metrics.ts";
+import { createSessionQuota } from "../sessions/session-quota.ts";
+import { createSessions, type Sessions } from "../sessions/sessions.ts";
+import { createStatus, type Status } from "../status/status.ts";
+import { createSender, type Sender } from "../webhooks/sender.ts";
+import { createSessionFleet, workerProgramOf } from "./control-plane.ts";
+import { features } from "./features.ts";
+import { migrations } from "./migrations.ts";
+
+/** What features are made of: everything that more than one of them uses, built once per process. */
+export interface AppParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly metrics: Registry;
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly buckets: Buckets;
+  readonly seats: Seats;
+  readonly sealer: Sealer;
+  readonly events: EventLog;
+  readonly limits: Limits;
+  readonly arrangements: Arrangements;
+  readonly processors: Processors;
+  readonly apiKeys: ApiKeys;
+  readonly bearers: Bearers;
+  readonly idempotency: Idempotency;
+  readonly work: Work;
+  readonly mailer: Mailer;
+  readonly sender: Sender;
+  readonly models: Models;
+  readonly turns: Turns;
+  readonly brakes: Brakes;
+  readonly passwords: Passwords;
+  readonly provePassword: ProvePassword;
+  readonly logins: Logins;
+  readonly countTry: CountTry;
+  readonly sessions: Sessions;
+  readonly controls: Controls;
+  readonly signsOfLife: SignsOfLife;
+  readonly guests: RoomGuests;
+  readonly profiles: Profiles;
+  readonly audit: AuditLog;
+  readonly legal: Terms;
+  readonly status: Status;
+}
+
+/** The service as a whole, without its transports. */
+export interface App extends AppParts {
+  /** The services of all features: what is not among them answers `not-found`. */
+  readonly services: readonly ServedService[];
+  /** The workers, where this process keeps them itself. */
+  readonly fleet: Fleet | undefined;
+  /** Key of the developer account: in embedded mode, once the app has started. */
+  readonly developerKey: string | undefined;
+  /** Says whether PostgreSQL answers. */
+  isReady(): Promise<boolean>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** What tests and tools put in place of the real thing. */
+export interface AppOptions {
+  readonly clock?: Partial<Clock>;
+  readonly log?: Log;
+  /**
+   * `gateway` leaves the database server, the migrations and the workers to the other processes of the service. `all` does
+   * everything in one process: for tests and tools.
+   */
+  readonly half?: "all" | "gateway";
+  /** Reaches the other processes of a service on one machine. */
+  readonly bus?: Bus | undefined;
+  /** Stands in the address of the outbox; another one at each start without it. */
+  readonly linkSecret?: string | undefined;
+  /** Replaces the database of the configuration: embedded mode over a server that runs already. */
+  readonly database?: DatabaseTarget | undefined;
+  /** Resolves the names of webhooks' addresses. */
+  readonly resolve?: Resolve;
+  /** Program of the embedded worker; null starts none. */
+  readonly workerProgram?: string | null;
+  /** What the embedded worker may see of it. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Called when the process must end: another gateway has taken the database. */
+  readonly onFatal?: () => void;
+  /** Milliseconds between two samplings of the status. */
+  readonly statusEvery?: number;
+  /** `host:port` of private addresses that pages may reach all the same: those of our own demo. */
+  readonly egressAllow?: readonly string[];
+}
+
+function endProcess(): void {
+  process.kill(process.pid, "SIGTERM");
+}
+
+/** What gateways share beside PostgreSQL: by Redis, or in the memory of a lone one. */
+function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry, localBus: Bus) {
+  const own = { bus: localBus, buckets: createBuckets(), seats: createSeats(), parts: [] };
+  if (redisUrl === undefined) return own;
+  const redis = createRedis({ url: redisUrl, log, registry });
+  const bus = createRedisBus(redis);
+  // Who serves no requests takes no share of the buckets.
+  if (role === "jobs") return { ...own, bus, parts: [redis] };
+  const seats = createRedisSeats({ redis, clock, log });
+  return { bus, buckets: createRedisBuckets({ redis }), seats, parts: [redis, seats] };
+}
+
+/** What people sign up, log in and prove who they are with. */
+function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "metrics">) {
+  const brakes = createBrakes(parts);
+  const countTry = createNetworkBrakes({ ...parts, brakes });
+  const passwords = createPasswords(parts.metrics);
+  const provePassword = createPasswordProof({ brakes, countTry, passwords });
+  return { brakes, countTry, passwords, provePassword, logins: createLogins(parts) };
+}
+
+/** Builds the app of a gateway; nothing is started yet. */
+export function createApp(config: Config, options: AppOptions = {}): App {
+  const { log = createLog(config.logLevel), env = process.env, egressAllow = [], half = "all" } = options;
+  const { bus: localBus = createLocalBus(), linkSecret = randomText(32) } = options;
+  const clock: Clock = { ...systemClock, ...options.clock };
+  const ids = createIds(clock);
+  const metrics = createMetrics();
+  const shared = createSharedState(config, clock, log, metrics, localBus);
+  const { bus, buckets, seats } = shared;
+  const { database, onFatal = endProcess } = options;
+  const target = database ?? databaseTarget(config);
+  const readying = half === "all" ? "migrate" : "await";
+  const storage = openStorage(target, log, migrations, { readying });
+  const { db } = storage;
+  const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
+  const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
+  const events = createEventLog({ db, bus, ids, clock, log });
+  const apiKeys = createApiKeys({ db, bus, clock, log });
+  const bearers = createBearers({
+    kinds: features.flatMap(({ bearers }) => bearers?.(db) ?? []),
+    bus,
+    clock,
+    log,
+    registry: metrics,
+  });
+  const limits = createLimits(clock);
+  const idempotency = createIdempotency({ db, ids, sealer, clock, log });
+  const work = createWork({ bus, clock });
+  const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });
+  const models = createModels({ config, ...(options.resolve && { resolve: options.resolve }) });
+  const mailer = createMailer({ config, db, clock, ids, sealer, work, linkSecret });
+  const people = createPeople({ db, bus, ids, clock, metrics });
+  const status = createStatus(
+    { ...{ config, db, bus, clock, ids, log, metrics, sealer, work, mailer }, brakes: people.brakes },
+    options.statusEvery,
+  );
+  const sessionRoutes = createSessionRoutes({ db, bus, clock });
+  const sessionMetrics = createSessionMetrics(metrics);
+  // A worker of our own is behind a socket beside us.
+  const channels = createChannels(config.embedded ? undefined : config.fleetTls);
+  const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
+  const { workerProgram: program = workerProgramOf(config) } = options;
+  const isWhole = half === "all";
+  const server = isWhole ? createDatabaseServer({ config, log, onFatal, database }) : {};
+  const fleetParts = { config, db, bus, ids, clock, log, metrics, events, sessionMetrics, env, uses: profiles.uses };
+  const fleet = isWhole ? createSessionFleet({ ...fleetParts, workerProgram: program ?? undefined }) : undefined;
+  const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
+  const sessions = createSessions({
+    ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
+    ...{ launches: status.sources.tally("sessions"), channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
+  });
+  let developerKey: string | undefined;
+  const firstKey: Part = {
+    async start() {
+      if (config.embedded) developerKey = await ensureDeveloperKey(db, ids, config.dataDir);
+    },
+  };
+  const audit = createAuditLog({ db, ids });
+  const signsOfLife = createSignsOfLife({ db, clock, log });
+  const guests = createRoomGuests({ sessions, bearers, ids, config });
+  const turns = createTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, work });
+  const connections: Part = { stop: () => channels.close() };
+  const parts: AppParts = {
+    ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
+    ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, turns, profiles, sessions, ...people },
+    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife, guests },
+    ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
+    ...{ processors: createProcessors({ config, db, clock }), status },
+  };
+  const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
+  // What a process that only serves leaves to others.
+  const doing = config.role === "api" ? [] : created;
+  const kinds = doing.flatMap(({ works = [] }) => works);
+  const gatewayLock = createGatewayLock(target, log);
+  const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds, gateway: gatewayLock.gateway });
+  const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
+  const jobs = repeated.map((work) => createRepeatedJob(work, parts));
+  const lifetime = createLifetime(
+    [
+      server,
+      storage.part,
+      ...shared.parts,
+      firstKey,
+      sealer,
+      bearers,
+      apiKeys,
+      idempotency,
+      sessionRoutes,
+      signsOfLife,
+      guests,
+      events,
+      connections,
+      fleet ?? {},
+      mailer,
+      sender,
+      models,
+      gatewayLock,
+      workRunner,
+      ...doing.flatMap(({ background = [] }) => background),
+      ...jobs,
+      status,
+    ],
+    log,
+  );
+  return {
+    ...parts,
+    services: created.flatMap(({ served = [] }) => served),
+    fleet,
+    get developerKey() {
+      return developerKey;
+    },
+    isReady: storage.isReady,
+    ...lifetime,
+  };
+}

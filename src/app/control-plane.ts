@@ -1,0 +1,75 @@
+import type { Registry } from "prom-client";
+import { createEventLog, type EventLog } from "../events/event-log.ts";
+import { bundledWorkerProgram, createFleet, type Fleet, type FleetParts } from "../fleet/fleet.ts";
+import type { Bus } from "../platform/bus.ts";
+import { systemClock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
+import { createIds } from "../platform/ids.ts";
+import { createLifetime, type Part } from "../platform/lifetime.ts";
+import type { Log } from "../platform/log.ts";
+import { databaseTarget, openStorage } from "../platform/postgres/storage.ts";
+import { createProfileMetrics } from "../profiles/profile-metrics.ts";
+import { createProfileUses, type ProfileUses } from "../profiles/profile-uses.ts";
+import { createSessionKeeper } from "../sessions/session-keeper.ts";
+import { createSessionMetrics, type SessionMetrics } from "../sessions/session-metrics.ts";
+import { migrations } from "./migrations.ts";
+
+/** Dependencies of the fleet and of what ends its sessions. */
+export interface SessionFleetParts extends Omit<FleetParts, "keeper"> {
+  readonly events: EventLog;
+  readonly uses: ProfileUses;
+  readonly sessionMetrics: SessionMetrics;
+}
+
+/** Creates the fleet with what ends its sessions. */
+export function createSessionFleet({ uses, ...parts }: SessionFleetParts): Fleet {
+  return createFleet({ ...parts, keeper: createSessionKeeper({ ...parts, profiles: { uses } }) });
+}
+
+/** Returns the program of the worker that a service on one machine starts. */
+export const workerProgramOf = ({ embedded }: Config): string | undefined =>
+  embedded ? bundledWorkerProgram : undefined;
+
+/**
+ * Registers workers, renews and sweeps leases, ends sessions by time, and migrates the database. No client decides how long
+ * any of it takes, so leases are renewed in time.
+ */
+export interface ControlPlane {
+  readonly fleet: Fleet;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Says whether PostgreSQL answers. */
+  isReady(): Promise<boolean>;
+}
+
+/** Connections to PostgreSQL: heartbeats and sweeps are short. */
+const poolSize = 10;
+
+export interface ControlPlaneOptions {
+  readonly config: Config;
+  readonly log: Log;
+  readonly metrics: Registry;
+  readonly bus: Bus;
+  /** Is started before the bus is used. */
+  readonly busPart?: Part;
+}
+
+/** Creates the control plane. */
+export function createControlPlane({ config, log, metrics, bus, busPart = {} }: ControlPlaneOptions): ControlPlane {
+  const clock = systemClock;
+  const ids = createIds(clock);
+  const storage = openStorage(databaseTarget(config), log, migrations, { readying: "migrate", poolSize });
+  const { db } = storage;
+  const base = { config, db, bus, ids, clock, log, metrics };
+  const events = createEventLog(base);
+  const uses = createProfileUses({ ...base, events, metrics: createProfileMetrics(metrics) });
+  const fleet = createSessionFleet({
+    ...{ ...base, events, uses, sessionMetrics: createSessionMetrics(metrics) },
+    ...{ workerProgram: workerProgramOf(config), env: process.env },
+  });
+  return {
+    fleet,
+    ...createLifetime([storage.part, busPart, fleet], log),
+    isReady: storage.isReady,
+  };
+}

@@ -1,0 +1,81 @@
+import { groundMigrations } from "../accounts/ground.ts";
+import { peopleMigrations } from "../accounts/tables.ts";
+import { llmMigrations } from "../agents/llm/tables.ts";
+import { recipeMigrations } from "../agents/recipes/tables.ts";
+import { agentSessionMigrations } from "../agents/sessions/tables.ts";
+import { turnMigrations } from "../agents/turns/tables.ts";
+import { auditMigrations } from "../audit/tables.ts";
+import { loginMigrations } from "../auth/logins/tables.ts";
+import { mfaMigrations } from "../auth/mfa/tables.ts";
+import { oauthMigrations } from "../auth/oauth/tables.ts";
+import { authMigrations } from "../auth/tables.ts";
+import { orderMigrations } from "../billing/order-tables.ts";
+import { sandboxMigrations } from "../billing/sandbox/sandbox-store.ts";
+import { billingMigrations } from "../billing/tables.ts";
+import { deletionMigrations } from "../deletion/tables.ts";
+import { eventMigrations } from "../events/tables.ts";
+import { transcriptMigrations } from "../events/transcript-tables.ts";
+import { fleetMigrations } from "../fleet/tables.ts";
+import { keyMigrations } from "../identity/api-keys/tables.ts";
+import { brakeMigrations } from "../identity/throttle-tables.ts";
+import { idempotencyMigrations } from "../jobs/idempotency/tables.ts";
+import { workMigrations } from "../jobs/tables.ts";
+import { legalMigrations } from "../legal/tables.ts";
+import { limitsMigrations } from "../limits/tables.ts";
+import { mailMigrations } from "../mail/tables.ts";
+import { appNowMigrations } from "../platform/postgres/app-now.ts";
+import type { Migrations } from "../platform/postgres/schema.ts";
+import { profileMigrations } from "../profiles/tables.ts";
+import { sessionMigrations } from "../sessions/tables.ts";
+import { viewLinkMigrations } from "../sessions/view-links/tables.ts";
+import { statusMigrations } from "../status/tables.ts";
+import { teamMigrations } from "../teams/tables.ts";
+import { webhookMigrations } from "../webhooks/tables.ts";
+
+/** The migrations of all folders that have tables, apart from what the features do: the control process runs them alone. */
+const lists: readonly Migrations[] = [
+  groundMigrations,
+  peopleMigrations,
+  agentSessionMigrations,
+  turnMigrations,
+  keyMigrations,
+  auditMigrations,
+  authMigrations,
+  orderMigrations,
+  billingMigrations,
+  brakeMigrations,
+  deletionMigrations,
+  eventMigrations,
+  fleetMigrations,
+  idempotencyMigrations,
+  legalMigrations,
+  limitsMigrations,
+  llmMigrations,
+  loginMigrations,
+  mailMigrations,
+  mfaMigrations,
+  oauthMigrations,
+  appNowMigrations,
+  sandboxMigrations,
+  profileMigrations,
+  recipeMigrations,
+  sessionMigrations,
+  statusMigrations,
+  teamMigrations,
+  transcriptMigrations,
+  viewLinkMigrations,
+  webhookMigrations,
+  workMigrations,
+];
+
+/** The statements of all migrations, by name. */
+export const migrations: Migrations = collect();
+
+function collect(): Migrations {
+  const all: Record<string, readonly string[]> = {};
+  for (const [name, statements] of lists.flatMap((list) => Object.entries(list))) {
+    if (all[name]) throw new Error(`two folders have a migration ${name}`);
+    all[name] = statements;
+  }
+  return all;
+}

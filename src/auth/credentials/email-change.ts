@@ -1,0 +1,122 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { listMemberships } from "../../accounts/memberships.ts";
+import {
+  canonicalEmail,
+  findUserByEmail,
+  findUserOfLogin,
+  moveUser,
+  type UserRow,
+  updatePassword,
+} from "../../accounts/users.ts";
+import { userActor } from "../../audit/audit-log.ts";
+import {
+  type ConfirmEmailChangeRequest,
+  type EmailChanged,
+  EmailChangedSchema,
+  EmailChangeRequestedSchema,
+  type RequestEmailChangeRequest,
+  type UndoEmailChangeRequest,
+} from "../../gen/pilothouse/v1/credentials_pb.ts";
+import type { Brakes } from "../../identity/throttle.ts";
+import { type AuditLog, type Call, loginOf } from "../../kernel/call.ts";
+import type { Mailer } from "../../mail/mailer.ts";
+import type { Bus } from "../../platform/bus.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { fail, failFields } from "../../platform/errors.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+import { revokeInvitesTo } from "../../teams/invite-store.ts";
+import { clientOf } from "../logins/client.ts";
+import type { Logins } from "../logins/logins.ts";
+import { dropAllMailTokens, dropMailTokens, makeMailToken, useMailToken, validFor } from "../mail-tokens.ts";
+import { createAuthMails } from "../mails.ts";
+import type { ProvePassword } from "../passwords/password-proof.ts";
+
+export interface EmailChangeParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly brakes: Brakes;
+  readonly provePassword: ProvePassword;
+  readonly logins: Logins;
+  readonly mailer: Mailer;
+  readonly audit: AuditLog;
+}
+
+/** Mails an hour that a user causes, and that an address gets. */
+const mostMails = 5;
+
+/** Makes the methods by which people change their address. */
+export function createEmailChange(parts: EmailChangeParts) {
+  const { db, bus, clock, brakes, provePassword, logins, mailer, audit } = parts;
+  const mails = createAuthMails(mailer);
+
+  /** Gives a user an address whose mailbox it has shown to have; gives the user as it was. */
+  async function move(
+    tx: Tx,
+    call: Call,
+    { userId, email, action }: { userId: string; email: string; action: string },
+  ) {
+    const before = await moveUser(tx, userId, email);
+    if (!before) throw fail("email-already-registered", {}, { detail: "the address belongs to another user by now" });
+    await revokeInvitesTo(tx, before.email, new Date(clock.now()));
+    const data = { before: before.email, email };
+    for (const { accountId } of await listMemberships(tx, userId))
+      audit.record(tx, { accountId, actor: userActor(before), action, subject: userId, data, call });
+    // Bearers of the user bear its address.
+    tx.afterCommit(() => bus.publish("bearer-changed", userId));
+    return before;
+  }
+
+  const toMessage = (userId: string, email: string): EmailChanged =>
+    create(EmailChangedSchema, { userId, email, changedAt: timestampFromDate(new Date(clock.now())) });
+
+  /** Sends a mail in any case, so that neither the answer nor its time tells whether the address has a user. */
+  async function mailTo(tx: Tx, user: UserRow, email: string, loginId: string): Promise<void> {
+    const taken = await findUserByEmail(tx, email, clock.now());
+    const token = await makeMailToken(tx, "email-change", { userId: user.id, email, loginId }, clock.now());
+    const mail = taken?.email_verified_at ? mails.emailTaken(taken) : mails.emailChange({ ...user, email }, token);
+    await mailer.send(tx, mail);
+  }
+
+  return {
+    async requestEmailChange(call: Call, request: RequestEmailChangeRequest) {
+      const { loginId, ...login } = loginOf(call);
+      const email = canonicalEmail(request.email);
+      const user = await findUserOfLogin(db, login);
+      if (email === user.email) throw failFields("validation-failed", { email: "is your address already" });
+      await provePassword({ user, email: user.email, password: request.password, client: clientOf(call) });
+      for (const name of [`email-change by ${user.id}`, `email-change to ${email}`])
+        await brakes.take([{ name, limit: mostMails }], "changes of an address were asked for");
+      await db.transaction(async (tx) => {
+        call.audit(tx, { subject: user.id, data: { email } });
+        await mailTo(tx, user, email, loginId);
+      });
+      return create(EmailChangeRequestedSchema, { email, validSeconds: validFor["email-change"] / 1_000 });
+    },
+
+    confirmEmailChange: (call: Call, { token }: ConfirmEmailChangeRequest): Promise<EmailChanged> =>
+      db.transaction(async (tx) => {
+        const now = clock.now();
+        const { userId, email, loginId } = await useMailToken(tx, "email-change", token, now);
+        const before = await move(tx, call, { userId, email, action: "user.change_email" });
+        await dropMailTokens(tx, userId);
+        await logins.end(tx, { userId, ...(loginId && { except: loginId }) });
+        const undo = await makeMailToken(tx, "undo-email-change", { userId, email: before.email }, now);
+        await mailer.send(tx, mails.emailChanged(before, email, undo));
+        return toMessage(userId, email);
+      }),
+
+    undoEmailChange: (call: Call, { token }: UndoEmailChangeRequest): Promise<EmailChanged> =>
+      db.transaction(async (tx) => {
+        const { userId, email } = await useMailToken(tx, "undo-email-change", token, clock.now());
+        const before = await move(tx, call, { userId, email, action: "user.undo_email_change" });
+        await updatePassword(tx, userId, null);
+        await dropAllMailTokens(tx, userId);
+        await logins.end(tx, { userId });
+        const reset = await makeMailToken(tx, "password-reset", { userId, email }, clock.now());
+        await mailer.send(tx, mails.emailRestored({ ...before, email }, reset));
+        return toMessage(userId, email);
+      }),
+  };
+}

@@ -1,0 +1,9 @@
+import { CredentialsService } from "../../gen/pilothouse/v1/credentials_pb.ts";
+import { defineService } from "../../kernel/feature.ts";
+import { type CredentialsServiceParts, createCredentialsService } from "./service.ts";
+
+/** What people log in with, and how they change it. */
+export const credentials = defineService({
+  service: CredentialsService,
+  create: (parts: CredentialsServiceParts) => ({ methods: createCredentialsService(parts) }),
+});

@@ -1,0 +1,65 @@
+import { listMemberships } from "../../accounts/memberships.ts";
+import { findUser, type UserRow } from "../../accounts/users.ts";
+import type { AuditLog } from "../../kernel/call.ts";
+import type { Mailer } from "../../mail/mailer.ts";
+import type { Bus } from "../../platform/bus.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { RepeatedWork } from "../../platform/repeated-job.ts";
+import { factorMail } from "./mails.ts";
+import { removeFactor, takeDueRemovals, tellRemovals } from "./store.ts";
+
+/** Milliseconds between the mail and the removal: whoever still has the factor can prevent it by a step-up. */
+const notice = 86_400_000;
+
+/** Milliseconds between two looks for removals that are to be told of, or are due. */
+const every = 5_000;
+
+export interface RemovalParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly mailer: Mailer;
+  readonly audit: AuditLog;
+}
+
+/** Removes the second factor of a user, and tells of it; false when there is none. */
+export async function removeWithMail(
+  { bus, mailer }: Pick<RemovalParts, "bus" | "mailer">,
+  tx: Tx,
+  user: UserRow,
+): Promise<boolean> {
+  if (!(await removeFactor(tx, user.id))) return false;
+  tx.afterCommit(() => bus.publish("bearer-changed", user.id));
+  await mailer.send(tx, factorMail("removed", user));
+  return true;
+}
+
+/** Makes the job that does what the operator has ordered: it tells users by mail, and removes their factors a day later. */
+export function removalJob(parts: RemovalParts): RepeatedWork {
+  const { db, clock, mailer, audit } = parts;
+
+  async function tell(tx: Tx, userId: string): Promise<void> {
+    const user = await findUser(tx, userId);
+    if (user) await mailer.send(tx, factorMail("removing", user));
+  }
+
+  async function remove(tx: Tx, userId: string): Promise<void> {
+    const user = await findUser(tx, userId);
+    if (!user || !(await removeWithMail(parts, tx, user))) return;
+    for (const { accountId } of await listMemberships(tx, userId))
+      audit.record(tx, { accountId, actor: { kind: "service" }, action: "totp.delete", subject: userId });
+  }
+
+  return {
+    async run() {
+      const now = clock.now();
+      await db.transaction(async (tx) => {
+        for (const userId of await tellRemovals(tx, new Date(now + notice))) await tell(tx, userId);
+        for (const userId of await takeDueRemovals(tx, new Date(now))) await remove(tx, userId);
+      });
+    },
+    every,
+    complaint: "lost second factors cannot be removed at the moment",
+  };
+}

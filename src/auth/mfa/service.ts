@@ -1,0 +1,150 @@
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { findUserOfLogin, type UserRow } from "../../accounts/users.ts";
+import {
+  type ConfirmTotpRequest,
+  ConfirmTotpResponseSchema,
+  type EnrolTotpRequest,
+  type MfaService,
+  type StepUpRequest,
+  StepUpResponseSchema,
+  TotpEnrolmentSchema,
+} from "../../gen/pilothouse/v1/mfa_pb.ts";
+import type { Brakes } from "../../identity/throttle.ts";
+import { type Call, loginOf, steppedUpFor } from "../../kernel/call.ts";
+import type { ServiceImplementation } from "../../kernel/registry.ts";
+import type { Mailer } from "../../mail/mailer.ts";
+import type { Bus } from "../../platform/bus.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { type Failure, fail } from "../../platform/errors.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import { clientOf } from "../logins/client.ts";
+import type { Logins } from "../logins/logins.ts";
+import type { ProvePassword } from "../passwords/password-proof.ts";
+import { factorMail } from "./mails.ts";
+import { removeWithMail } from "./removal.ts";
+import {
+  beginEnrolment,
+  cancelRemoval,
+  countRecoveryCodes,
+  endEnrolment,
+  replaceRecoveryCodes,
+  takeCounter,
+  useRecoveryCode,
+} from "./store.ts";
+import { counterOfCode, describeSeed, hashRecoveryCode, newRecoveryCodes, newSeed } from "./totp.ts";
+
+/** Milliseconds for which an enrolment that has begun waits for a code. */
+const enrolmentWaits = 600_000;
+
+/** Codes that a user may try in an hour. */
+const mostTries = 10;
+
+export interface MfaServiceParts {
+  readonly db: Database;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly sealer: Sealer;
+  readonly brakes: Brakes;
+  readonly provePassword: ProvePassword;
+  readonly logins: Logins;
+  readonly mailer: Mailer;
+}
+
+const wrongCode = (): Failure => fail("invalid-credentials", {}, { detail: "the code is wrong, or was used before" });
+const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
+
+/** Makes the implementation of MfaService. */
+export function createMfaService(parts: MfaServiceParts): ServiceImplementation<typeof MfaService> {
+  const { db, bus, clock, sealer, brakes, provePassword, logins, mailer } = parts;
+  const contextOf = (userId: string) => ({ accountId: userId, purpose: "totp" });
+
+  /** Runs a try at a code; it counts unless it succeeds. */
+  async function tryCode<T>({ id }: UserRow, run: (tx: Tx) => Promise<T>): Promise<T> {
+    const counted = await brakes.take([{ name: `totp ${id}`, limit: mostTries }], "codes were tried for this user");
+    const result = await db.transaction(run);
+    await brakes.giveBack(counted);
+    return result;
+  }
+
+  /** Takes a code of the app, or a recovery code. */
+  async function take(tx: Tx, user: UserRow, sealed: Buffer, code: string): Promise<void> {
+    const seed = sealer.open(sealed, contextOf(user.id));
+    if (code.includes("-")) {
+      if (!(await useRecoveryCode(tx, user.id, hashRecoveryCode(seed, code)))) throw wrongCode();
+      await mailer.send(tx, factorMail("recovered", user));
+      return;
+    }
+    const counter = counterOfCode(seed, code, clock.now());
+    if (counter === undefined || !(await takeCounter(tx, user.id, counter))) throw wrongCode();
+  }
+
+  return {
+    async stepUp(call: Call, { code }: StepUpRequest) {
+      const login = loginOf(call);
+      const user = await findUserOfLogin(db, login);
+      const { totp_seed: sealed, totp_enrolled_at: enrolledAt } = user;
+      if (!sealed || !enrolledAt) throw conflict("the user has no second factor");
+      const now = clock.now();
+      return tryCode(user, async (tx) => {
+        await take(tx, user, sealed, code);
+        // It is not lost.
+        await cancelRemoval(tx, user.id);
+        await logins.stepUp(tx, login, new Date(now));
+        call.audit(tx, { subject: login.loginId, data: { recovery_code: code.includes("-") } });
+        const recoveryCodesLeft = await countRecoveryCodes(tx, user.id);
+        return create(StepUpResponseSchema, { expiresAt: timestampFromMs(now + steppedUpFor), recoveryCodesLeft });
+      });
+    },
+
+    async enrolTotp(call: Call, { password }: EnrolTotpRequest) {
+      const user = await findUserOfLogin(db, loginOf(call));
+      await provePassword({ user, email: user.email, password, client: clientOf(call) });
+      const seed = newSeed();
+      const now = clock.now();
+      await db.transaction(async (tx) => {
+        const sealed = sealer.seal(seed, contextOf(user.id));
+        if (!(await beginEnrolment(tx, user.id, sealed, new Date(now)))) throw conflict("the user has a second factor");
+        call.audit(tx, { subject: user.id });
+      });
+      const { secret, url } = describeSeed(seed, user.email);
+      return create(TotpEnrolmentSchema, { secret, otpauthUrl: url, expiresAt: timestampFromMs(now + enrolmentWaits) });
+    },
+
+    async confirmTotp(call: Call, { code }: ConfirmTotpRequest) {
+      const login = loginOf(call);
+      const user = await findUserOfLogin(db, login);
+      const { totp_seed: sealed, totp_begun_at: begunAt } = user;
+      const now = clock.now();
+      const nothingBegun = () => conflict("no enrolment was begun within 10 minutes");
+      if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentWaits)
+        throw nothingBegun();
+      return tryCode(user, async (tx) => {
+        const seed = sealer.open(sealed, contextOf(user.id));
+        const counter = counterOfCode(seed, code, now);
+        if (counter === undefined) throw wrongCode();
+        if (!(await endEnrolment(tx, { userId: user.id, seed: sealed, counter }, new Date(now)))) throw nothingBegun();
+        const recoveryCodes = newRecoveryCodes();
+        const hashes = recoveryCodes.map((each) => hashRecoveryCode(seed, each));
+        await replaceRecoveryCodes(tx, user.id, hashes);
+        await logins.stepUp(tx, login, new Date(now));
+        // All logins of the user are asked for the factor from now on.
+        tx.afterCommit(() => bus.publish("bearer-changed", user.id));
+        call.audit(tx, { subject: user.id });
+        await mailer.send(tx, factorMail("enrolled", user));
+        return create(ConfirmTotpResponseSchema, { recoveryCodes, enrolledAt: timestampFromMs(now) });
+      });
+    },
+
+    async removeTotp(call: Call) {
+      const user = await findUserOfLogin(db, loginOf(call));
+      await db.transaction(async (tx) => {
+        if (!(await removeWithMail(parts, tx, user)))
+          throw fail("not-found", {}, { detail: "the user has no second factor" });
+        call.audit(tx, { subject: user.id });
+      });
+      return create(EmptySchema);
+    },
+  };
+}

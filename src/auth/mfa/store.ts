@@ -1,0 +1,114 @@
+import type { Queryable, Tx } from "../../platform/postgres/database.ts";
+
+/** Keeps the sealed seed of an enrolment that begins; false when the user has a second factor already. */
+export async function beginEnrolment(tx: Tx, userId: string, seed: Buffer, at: Date): Promise<boolean> {
+  const row = await tx.sql
+    .updateTable("users")
+    .set({ totp_seed: seed, totp_begun_at: at, totp_counter: null })
+    .where("id", "=", userId)
+    .where("totp_enrolled_at", "is", null)
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Ends an enrolment with the code of a time step; false when another has done so, or has begun anew. */
+export async function endEnrolment(
+  tx: Tx,
+  enrolment: { readonly userId: string; readonly seed: Buffer; readonly counter: number },
+  at: Date,
+): Promise<boolean> {
+  const row = await tx.sql
+    .updateTable("users")
+    .set({ totp_enrolled_at: at, totp_counter: String(enrolment.counter) })
+    .where("id", "=", enrolment.userId)
+    .where("totp_enrolled_at", "is", null)
+    .where("totp_seed", "=", enrolment.seed)
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Takes the code of a time step; false when that one, or a later one, was taken. Of many at once one is. */
+export async function takeCounter(tx: Tx, userId: string, counter: number): Promise<boolean> {
+  const row = await tx.sql
+    .updateTable("users")
+    .set({ totp_counter: String(counter) })
+    .where("id", "=", userId)
+    .where("totp_enrolled_at", "is not", null)
+    .where("totp_counter", "<", String(counter))
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Has the second factor of a user removed in a while; false when there is none. */
+export async function orderRemoval(tx: Tx, userId: string): Promise<boolean> {
+  const user = tx.sql.selectFrom("users").select("id").where("id", "=", userId).forUpdate();
+  const enrolled = await user.where("totp_enrolled_at", "is not", null).executeTakeFirst();
+  if (!enrolled) return false;
+  await tx.sql
+    .insertInto("factor_removals")
+    .values({ user_id: userId, due_at: null })
+    .onConflict((conflict) => conflict.column("user_id").doNothing())
+    .execute();
+  return true;
+}
+
+/** Forgets that the second factor of a user was to be removed. */
+export async function cancelRemoval(tx: Tx, userId: string): Promise<void> {
+  await tx.sql.deleteFrom("factor_removals").where("user_id", "=", userId).execute();
+}
+
+/** Says when removals are due that nobody was told of; gives their users. Of many at once one gateway gets each. */
+export async function tellRemovals(tx: Tx, dueAt: Date): Promise<string[]> {
+  const untold = tx.sql.updateTable("factor_removals").set({ due_at: dueAt }).where("due_at", "is", null);
+  return (await untold.returning("user_id").execute()).map(({ user_id }) => user_id);
+}
+
+/** Takes the removals that are due; gives their users. */
+export async function takeDueRemovals(tx: Tx, now: Date): Promise<string[]> {
+  const due = tx.sql.deleteFrom("factor_removals").where("due_at", "<=", now);
+  return (await due.returning("user_id").execute()).map(({ user_id }) => user_id);
+}
+
+/** Removes the second factor of a user; false when there is none. */
+export async function removeFactor(tx: Tx, userId: string): Promise<boolean> {
+  await tx.sql.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
+  await cancelRemoval(tx, userId);
+  const row = await tx.sql
+    .updateTable("users")
+    .set({ totp_seed: null, totp_begun_at: null, totp_enrolled_at: null, totp_counter: null })
+    .where("id", "=", userId)
+    .where("totp_enrolled_at", "is not", null)
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Keeps the recovery codes of a user in place of those before. */
+export async function replaceRecoveryCodes(tx: Tx, userId: string, hashes: readonly Buffer[]): Promise<void> {
+  await tx.sql.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
+  const rows = hashes.map((hash) => ({ user_id: userId, hash }));
+  await tx.sql.insertInto("recovery_codes").values(rows).execute();
+}
+
+/** Uses up a recovery code; false when there is none of this hash. Of many at once one does. */
+export async function useRecoveryCode(tx: Tx, userId: string, hash: Buffer): Promise<boolean> {
+  const { numDeletedRows } = await tx.sql
+    .deleteFrom("recovery_codes")
+    .where("user_id", "=", userId)
+    .where("hash", "=", hash)
+    .executeTakeFirstOrThrow();
+  return numDeletedRows > 0n;
+}
+
+/** Counts the recovery codes that a user has left. */
+export async function countRecoveryCodes(db: Queryable, userId: string): Promise<number> {
+  const { count } = await db.sql
+    .selectFrom("recovery_codes")
+    .select((of) => of.fn.countAll().as("count"))
+    .where("user_id", "=", userId)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}

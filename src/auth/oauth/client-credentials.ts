@@ -1,0 +1,30 @@
+import type { TokenRequest } from "../../gen/pilothouse/v1/oauth_pb.ts";
+import type { Call } from "../../kernel/call.ts";
+import { invalidClient, oauthError } from "./oauth-error.ts";
+
+/** Who asks for a token. */
+export interface ClientCredentials {
+  readonly id: string;
+  readonly secret: string;
+}
+
+const basic = /^Basic +(.*)$/i;
+
+/** Reads the client from the header (HTTP Basic) or the body; both at once are refused (RFC 6749, 2.3). */
+export function readClient(call: Pick<Call, "header">, { clientId, clientSecret }: TokenRequest): ClientCredentials {
+  const [, encoded] = basic.exec(call.header("authorization") ?? "") ?? [];
+  if (encoded === undefined) {
+    if (!clientId || !clientSecret) throw invalidClient();
+    return { id: clientId, secret: clientSecret };
+  }
+  const [first = "", ...rest] = Buffer.from(encoded, "base64").toString().split(":");
+  const id = decode(first);
+  if (clientSecret || (clientId && clientId !== id))
+    throw oauthError("invalid_request", "credentials stand in the header and in the body");
+  return { id, secret: decode(rest.join(":")) };
+}
+
+/** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */
+function decode(part: string): string {
+  return new URLSearchParams(`part=${part}`).get("part") ?? "";
+}

@@ -1,0 +1,39 @@
+import type { UserRow } from "../../accounts/users.ts";
+import type { Brakes } from "../../identity/throttle.ts";
+import { fail } from "../../platform/errors.ts";
+import type { Client } from "../logins/client.ts";
+import type { CountTry } from "../logins/network-brakes.ts";
+import type { Passwords } from "./passwords.ts";
+
+const tries = { strangers: 20, knownNetwork: 10, what: "passwords were tried for this address" };
+
+/** The same for known and unknown addresses. */
+const wrongPassword = "no user has this address and this password: try again, or reset the password";
+
+/** Whose password is shown, and by whom. */
+export interface PasswordClaim {
+  /** Nobody, where the address is unknown: it takes as long, and is refused. */
+  readonly user: Pick<UserRow, "id" | "password_hash"> | undefined;
+  /** The canonical address. */
+  readonly email: string;
+  readonly password: string;
+  readonly client: Client;
+}
+
+/** Has people show their password. Throws `invalid-credentials`, and `rate-limited` where it was tried too often. */
+export type ProvePassword = (claim: PasswordClaim) => Promise<void>;
+
+/** Makes what every method asks that needs a password: all of them count their tries together. */
+export function createPasswordProof(parts: {
+  readonly brakes: Brakes;
+  readonly countTry: CountTry;
+  readonly passwords: Passwords;
+}): ProvePassword {
+  const { brakes, countTry, passwords } = parts;
+  return async ({ user, email, password, client: { address, network } }) => {
+    const counted = await countTry({ kind: "password", email, userId: user?.id, network, ...tries });
+    if (!(await passwords.verify(user?.password_hash, password, address)))
+      throw fail("invalid-credentials", {}, { detail: wrongPassword });
+    await brakes.giveBack(counted);
+  };
+}

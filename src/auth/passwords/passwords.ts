@@ -1,0 +1,93 @@
+import { hash, verify } from "@node-rs/argon2";
+import { Counter, type Registry } from "prom-client";
+import { failFields } from "../../platform/errors.ts";
+import { randomText } from "../../platform/ids.ts";
+import { createQueueBounds } from "./queue-bounds.ts";
+import { createStrengthJudge } from "./strength.ts";
+
+/** argon2id with 19 MiB, two passes and one lane: the least that OWASP's cheat sheet on password storage takes; 7 ms. */
+const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+
+/** Hashes at once in a process: the other requests shall have a core, and no more than 76 MiB are taken. */
+const atOnce = 4;
+/** Those that wait for their turn: the last of them for about a second. */
+const mostWaiting = { all: 250, ofAddress: 50 };
+
+/** The score of zxcvbn from which a password stands against guesses at a stolen hash: more than 10^8 of them. */
+const leastScore = 3;
+
+/** Characters that are judged: the time that it takes grows faster than their number. */
+const mostJudged = 64;
+
+/** What zxcvbn warns of, in words. */
+const warnings: Readonly<Record<string, string>> = {
+  ...{ topTen: "it is one of the most common", topHundred: "it is one of the most common", common: "it is common" },
+  ...{ similarToCommon: "it is like a common one", wordByItself: "it is a single word", sequences: "it is a sequence" },
+  ...{ straightRow: "its keys are neighbours", keyPattern: "its keys are neighbours", dates: "it is a date" },
+  ...{ simpleRepeat: "it repeats itself", extendedRepeat: "it repeats itself", recentYears: "it is a year" },
+  userInputs: "it is like your e-mail address",
+};
+
+/** Hashes passwords, a few at a time. Beyond what may wait, in all and of a client address, it throws `rate-limited`. */
+export interface Passwords {
+  /** Throws `validation-failed` for a password that is guessed easily, by one who knows the e-mail address. */
+  assertStrong(password: string, email: string, clientAddress: string): Promise<void>;
+  hash(password: string, clientAddress: string): Promise<string>;
+  /** Compares a password. Without a hash that takes as long, and is false. */
+  verify(hash: string | null | undefined, password: string, clientAddress: string): Promise<boolean>;
+}
+
+/** Makes what hashes the passwords of a gateway. */
+export function createPasswords(registry: Registry): Passwords {
+  const hashes = new Counter({
+    name: "pilothouse_password_hashes_total",
+    help: "Passwords that were hashed, to be kept or to be compared.",
+    registers: [registry],
+  });
+  const waiting: (() => void)[] = [];
+  const enter = createQueueBounds({ ...mostWaiting, what: "compared" });
+  let running = 0;
+  let decoy: Promise<string> | undefined;
+
+  async function inTurn<T>(clientAddress: string, work: () => Promise<T>): Promise<T> {
+    if (running < atOnce) running += 1;
+    else {
+      const leave = enter(clientAddress);
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      leave();
+    }
+    hashes.inc();
+    try {
+      return await work();
+    } finally {
+      // Whose turn comes takes the place of this one.
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  }
+
+  /** Keyboards write the same character in several ways; NFKC has one (NIST SP 800-63B, 3.1.1.2). */
+  const canonical = (password: string): string => password.normalize("NFKC");
+
+  const judge = createStrengthJudge();
+
+  return {
+    async assertStrong(password, email, clientAddress) {
+      const known = [email, ...email.split(/[^a-z0-9]+/), "pilothouse"];
+      const question = { password: canonical(password).slice(0, mostJudged), known };
+      const { score, warning } = await judge(question, clientAddress);
+      if (score >= leastScore) return;
+      const reason = warnings[warning] === undefined ? "" : `, since ${warnings[warning]}`;
+      const detail = `is easily guessed${reason}: use four or more uncommon words, or a password manager`;
+      throw failFields("validation-failed", { password: detail });
+    },
+    hash: (password, clientAddress) => inTurn(clientAddress, () => hash(canonical(password), cost)),
+    async verify(kept, password, clientAddress) {
+      decoy ??= hash(randomText(40), cost);
+      const nobodys = await decoy;
+      const isRight = await inTurn(clientAddress, () => verify(kept ?? nobodys, canonical(password)));
+      return isRight && typeof kept === "string";
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { networkOf } from "../../platform/client-network.ts";
+import { fail } from "../../platform/errors.ts";
+
+interface QueueBoundsOptions {
+  /** How many may wait. */
+  readonly all: number;
+  /** How many of one client address may, so that no address fills the queue for the others. */
+  readonly ofAddress: number;
+  /** What is done with passwords, for the client: `compared`. */
+  readonly what: string;
+}
+
+/**
+ * Creates what counts the passwords that wait. It returns what is to be called when the wait is over, and throws
+ * `rate-limited` beyond what may wait.
+ */
+export function createQueueBounds({ all, ofAddress, what }: QueueBoundsOptions): (address: string) => () => void {
+  const byAddress = new Map<string, number>();
+  let waiting = 0;
+  return (address) => {
+    const owner = networkOf(address, { v4: 32, v6: 64 });
+    const own = byAddress.get(owner) ?? 0;
+    if (waiting >= all || own >= ofAddress) {
+      const whose = own >= ofAddress ? "of your address " : "";
+      const detail = `too many passwords ${whose}are being ${what} at the moment; wait 1 s`;
+      throw fail("rate-limited", { retry_after_seconds: 1 }, { detail, retryAfter: 1 });
+    }
+    waiting += 1;
+    byAddress.set(owner, own + 1);
+    return () => {
+      waiting -= 1;
+      const left = (byAddress.get(owner) ?? 0) - 1;
+      if (left > 0) byAddress.set(owner, left);
+      else byAddress.delete(owner);
+    };
+  };
+}

@@ -1,0 +1,66 @@
+import { create, fromJson, type JsonValue, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { sql } from "kysely";
+import {
+  AgentSessionTranscriptEntryAddedEventSchema,
+  type TranscriptEntry,
+  TranscriptEntrySchema,
+} from "../gen/pilothouse/v1/agent_turn_pb.ts";
+import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
+import type { EventLog } from "./event-log.ts";
+
+/** Whose transcript it is, and whose stream tells of it. */
+export interface TranscriptOwner {
+  readonly accountId: string;
+  readonly sessionId: string;
+  readonly agentSessionId: string;
+}
+
+/** What is to be added. */
+export type NewEntry = Pick<
+  MessageInitShape<typeof TranscriptEntrySchema>,
+  "id" | "turnId" | "role" | "content" | "tokens" | "costCents"
+> & {
+  readonly id: string;
+};
+
+/** Adds an entry to a transcript, and tells those who watch. */
+export async function addEntry(
+  tx: Tx,
+  events: EventLog,
+  { accountId, sessionId, agentSessionId }: TranscriptOwner,
+  { id, ...said }: NewEntry,
+  at: Date,
+): Promise<void> {
+  const entry = create(TranscriptEntrySchema, { id, ...said, createdAt: timestampFromDate(at) });
+  await tx.sql
+    .insertInto("transcript_entries")
+    .values({
+      ...{ id, agent_session_id: agentSessionId, turn_id: said.turnId ?? null, created_at: at },
+      entry: JSON.stringify(toJson(TranscriptEntrySchema, entry)),
+    })
+    .execute();
+  const event = create(AgentSessionTranscriptEntryAddedEventSchema, { agentSessionId, entry });
+  await events.append(tx, { accountId, subject: sessionId }, AgentSessionTranscriptEntryAddedEventSchema, event);
+}
+
+/** Reads entries after one, oldest first. */
+export async function readEntries(
+  db: Queryable,
+  query: { readonly agentSessionId: string; readonly after: string | undefined; readonly limit: number },
+): Promise<TranscriptEntry[]> {
+  const { agentSessionId, after, limit } = query;
+  let rows = db.sql.selectFrom("transcript_entries").select("entry").where("agent_session_id", "=", agentSessionId);
+  if (after !== undefined)
+    rows = rows.where("position", ">", sql<string>`(select position from transcript_entries where id = ${after})`);
+  const found = await rows.orderBy("position").limit(limit).execute();
+  // The boundary at which JSON is read again that `addEntry` has written.
+  return found.map(({ entry }) => fromJson(TranscriptEntrySchema, entry as JsonValue, { ignoreUnknownFields: true }));
+}
+
+/** Deletes entries that are older than that, so many at most; says how many. */
+export async function deleteOldEntries(db: Database, before: Date, limit: number): Promise<number> {
+  const old = sql`select id from transcript_entries where created_at < ${before} limit ${limit}`;
+  const { numAffectedRows } = await sql`delete from transcript_entries where id = any(array(${old}))`.execute(db.sql);
+  return Number(numAffectedRows);
+}

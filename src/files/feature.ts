@@ -1,8 +1,0 @@
-import { defineService } from "../feature.ts";
-import { FileService } from "../gen/pilothouse/v1/file_pb.ts";
-import { createFileService, type FileServiceParts } from "./service.ts";
-
-export const files = defineService({
-  service: FileService,
-  create: (parts: FileServiceParts) => ({ methods: createFileService(parts) }),
-});

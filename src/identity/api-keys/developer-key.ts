@@ -1,0 +1,58 @@
+import { open, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { ensureDeveloperAccount } from "../../accounts/store.ts";
+import type { BearerToken } from "../../kernel/bearer-kind.ts";
+import type { Ids } from "../../platform/ids.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { hashSecret, matchesHash } from "../../platform/secrets/secrets.ts";
+import { allScopes } from "./scopes.ts";
+import { findKeys, insertKey } from "./store.ts";
+import { newSecret, parseToken, writeToken } from "./token.ts";
+
+/** Reads the key that an earlier start wrote. */
+async function readKeyFile(path: string): Promise<BearerToken | undefined> {
+  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return "";
+    throw error;
+  });
+  return parseToken(text.trim());
+}
+
+/** Writes the file whole or not at all, for its owner alone. */
+async function writeKeyFile(path: string, token: BearerToken): Promise<void> {
+  const unfinished = `${path}.new`;
+  const file = await open(unfinished, "w", 0o600);
+  try {
+    await file.chmod(0o600);
+    await file.writeFile(`${writeToken(token)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(unfinished, path);
+}
+
+async function isUsable(db: Database, { id, secret }: BearerToken): Promise<boolean> {
+  const [row] = await findKeys(db, [id]);
+  return row === undefined || (row.revoked_at === null && matchesHash(secret, row.secret_hash));
+}
+
+/**
+ * Sees to it that `$DATA_DIR/dev-api-key` holds a key of the developer account, and answers it. The file is written
+ * before the row: after a crash in between the next start finds the file and makes its row.
+ */
+export async function ensureDeveloperKey(db: Database, ids: Ids, dataDir: string): Promise<string> {
+  const path = join(dataDir, "dev-api-key");
+  let token = await readKeyFile(path);
+  if (!token || !(await isUsable(db, token))) {
+    token = { id: ids.next("key"), secret: newSecret() };
+    await writeKeyFile(path, token);
+  }
+  const { id, secret } = token;
+  await db.transaction(async (tx) => {
+    const accountId = await ensureDeveloperAccount(tx, ids.next("acc"));
+    const secretHash = hashSecret(secret);
+    await insertKey(tx, { id, accountId, name: "developer key", secretHash, scopes: allScopes });
+  });
+  return writeToken(token);
+}

@@ -1,0 +1,16 @@
+import { ApiKeyService } from "../../gen/pilothouse/v1/api_key_pb.ts";
+import { defineService } from "../../kernel/feature.ts";
+import { keyBearers } from "./key-bearer.ts";
+import { type ApiKeyServiceParts, createApiKeyService } from "./service.ts";
+
+/** Milliseconds between two looks for keys that have expired. */
+const sweepEvery = 60_000;
+
+export const apiKeys = defineService({
+  service: ApiKeyService,
+  bearers: keyBearers,
+  create: (parts: ApiKeyServiceParts) => ({
+    methods: createApiKeyService(parts),
+    jobs: [{ run: parts.apiKeys.sweep, every: sweepEvery, complaint: "expired keys cannot be swept at the moment" }],
+  }),
+});

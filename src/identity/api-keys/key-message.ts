@@ -1,0 +1,41 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type ApiKey, ApiKeySchema, ApiKeyStatus } from "../../gen/pilothouse/v1/api_key_pb.ts";
+import { storedNames } from "../../platform/rest-json/names.ts";
+import type { ApiKeyRow, KeyStatus } from "./store.ts";
+
+const { toMessage, toStored } = storedNames(ApiKeyStatus);
+
+/** The status that a list is narrowed down by; undefined when a message does not say one. */
+export const toKeyStatus = toStored;
+
+/** Tells what a key is at a time. */
+export function statusOf(row: ApiKeyRow, now: number): KeyStatus {
+  if (row.revoked_at) return "revoked";
+  if (row.expires_at && row.expires_at.getTime() <= now) return "expired";
+  return row.rotated_to === null ? "active" : "expiring";
+}
+
+/** How a key begins, to tell keys apart. */
+export function prefixOf(id: string): string {
+  return `phk_${id.slice("key_".length, "key_".length + 12)}`;
+}
+
+/** Writes a key as the interface has it, without its secret. */
+export function toKeyMessage(row: ApiKeyRow, now: number): ApiKey {
+  return create(ApiKeySchema, {
+    id: row.id,
+    name: row.name,
+    keyPrefix: prefixOf(row.id),
+    scopes: row.scopes,
+    status: toMessage(statusOf(row, now)),
+    createdAt: timestampFromDate(row.created_at),
+    addresses: row.addresses,
+    ...(row.created_by !== null && { createdBy: row.created_by }),
+    ...(row.created_by_key !== null && { createdByKey: row.created_by_key }),
+    ...(row.rotated_to !== null && { rotatedTo: row.rotated_to }),
+    ...(row.last_used_at && { lastUsedAt: timestampFromDate(row.last_used_at) }),
+    ...(row.expires_at && { expiresAt: timestampFromDate(row.expires_at) }),
+    ...(row.revoked_at && { revokedAt: timestampFromDate(row.revoked_at) }),
+  });
+}

@@ -1,0 +1,168 @@
+import { create } from "@bufbuild/protobuf";
+import { EmptySchema, timestampDate, timestampFromDate, timestampMs } from "@bufbuild/protobuf/wkt";
+import { lockAccount } from "../../accounts/store.ts";
+import type { EventLog } from "../../events/event-log.ts";
+import {
+  type ApiKeyService,
+  type CreateApiKeyRequest,
+  ListApiKeysResponseSchema,
+  RotateApiKeyResponseSchema,
+} from "../../gen/pilothouse/v1/api_key_pb.ts";
+import type { Call } from "../../kernel/call.ts";
+import type { ServiceImplementation } from "../../kernel/registry.ts";
+import type { Limits } from "../../limits/limits.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { counted } from "../../platform/counted.ts";
+import { fail, failFields } from "../../platform/errors.ts";
+import { idPattern } from "../../platform/ids.ts";
+import { cutPage, readCursor } from "../../platform/list-page.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+import { hashSecret } from "../../platform/secrets/secrets.ts";
+import { assertNetworks } from "./address-list.ts";
+import type { ApiKeys } from "./api-keys.ts";
+import { type Grantor, judgeGrant } from "./grants.ts";
+import { prefixOf, statusOf, toKeyMessage, toKeyStatus } from "./key-message.ts";
+import { revokeWithEvent } from "./revocation.ts";
+import { allScopes } from "./scopes.ts";
+import { type ApiKeyRow, countKeys, insertKey, listKeys, lockKey, type NewKey, retireKey } from "./store.ts";
+import { newSecret, writeToken } from "./token.ts";
+
+export interface ApiKeyServiceParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly events: EventLog;
+  readonly limits: Limits;
+  readonly apiKeys: ApiKeys;
+}
+
+const defaultPage = 20;
+
+/** Milliseconds that a key goes on after its rotation. */
+const grace = 24 * 3_600_000;
+
+const keyId = idPattern("key");
+
+/** What is asked of a new key; what is left out is as its maker has it. */
+function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker: Grantor) {
+  const wanted = scopes.length > 0 ? scopes : maker.scopes;
+  return {
+    scopes: allScopes.filter((scope) => wanted.includes(scope)),
+    expiresAt: expiresAt ? timestampDate(expiresAt) : maker.expiresAt,
+    addresses: addresses.length > 0 ? addresses : maker.addresses,
+  };
+}
+
+/** Finds a key that the caller may change. */
+async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyRow> {
+  const row = keyId.test(id) ? await lockKey(tx, id, principal.accountId) : undefined;
+  if (!row) throw fail("not-found", {}, { detail: "no key has this id" });
+  if (principal.role === "member" && row.created_by !== principal.userId)
+    throw fail("forbidden", {}, { detail: "members rotate and revoke only their own keys" });
+  return row;
+}
+
+/** Makes the implementation of ApiKeyService. */
+export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplementation<typeof ApiKeyService> {
+  const { db, clock, limits } = parts;
+
+  /** Inserts a key with a new secret, and gives both. */
+  async function makeKey(tx: Tx, key: Omit<NewKey, "secretHash" | "createdAt">) {
+    const secret = newSecret();
+    const row = await insertKey(tx, { ...key, secretHash: hashSecret(secret), createdAt: new Date(clock.now()) });
+    if (!row) throw new Error(`there is a key ${key.id} already`);
+    return { row, token: writeToken({ id: key.id, secret }) };
+  }
+
+  async function assertRoom(tx: Tx, accountId: string): Promise<void> {
+    const account = await lockAccount(tx, accountId);
+    const { apiKeys: limit, name: tier } = limits.of(account);
+    const count = await countKeys(tx, accountId, new Date(clock.now()));
+    if (count < limit) return;
+    const detail = `the account has ${counted(count, "key")}, as many as it may have on tier ${tier}: revoke one first`;
+    throw fail("tier-limit", { current_api_keys: count, limit }, { detail });
+  }
+
+  return {
+    async create(call, request) {
+      assertNetworks(request.addresses);
+      if (request.expiresAt && timestampMs(request.expiresAt) <= clock.now())
+        throw failFields("validation-failed", { expires_at: "must be in the future" });
+      const { accountId } = call.principal;
+      const id = call.ids.next("key");
+      return call.commit(async (tx) => {
+        await assertRoom(tx, accountId);
+        const { name } = request;
+        const maker = await judgeGrant(tx, call.principal, (grantor) => readBounds(request, grantor));
+        const bounds = readBounds(request, maker);
+        const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
+        call.audit(tx, { subject: id, data: { name, ...auditedBounds(bounds) } });
+        return { ...toKeyMessage(row, clock.now()), key: token };
+      });
+    },
+
+    async list({ principal }, { limit = defaultPage, cursor, status }) {
+      const now = clock.now();
+      const query = {
+        accountId: principal.accountId,
+        status: toKeyStatus(status),
+        before: readCursor(cursor, keyId),
+        now: new Date(now),
+      };
+      const { rows, position } = cutPage(await listKeys(db, { ...query, limit: limit + 1 }), limit);
+      return create(ListApiKeysResponseSchema, { data: rows.map((row) => toKeyMessage(row, now)), ...position });
+    },
+
+    async rotate(call, { id: oldId }) {
+      const id = call.ids.next("key");
+      return call.commit(async (tx) => {
+        const old = await findOwn(tx, call, oldId);
+        const now = clock.now();
+        const status = statusOf(old, now);
+        if (status !== "active")
+          throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "rotated already" : status}` });
+        const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
+        const bounds = { scopes, addresses, expiresAt };
+        const maker = await judgeGrant(tx, call.principal, bounds);
+        const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
+        const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
+        await retireKey(tx, oldId, { id, graceEnds });
+        // Gateways that know the old key learn when it ends.
+        parts.apiKeys.changed(tx, oldId);
+        call.audit(tx, { subject: oldId, data: { name, new_key_id: id } });
+        return create(RotateApiKeyResponseSchema, {
+          id,
+          name,
+          key: token,
+          keyPrefix: prefixOf(id),
+          scopes: row.scopes,
+          prevKeyId: oldId,
+          prevKeyPrefix: prefixOf(oldId),
+          graceExpiresAt: timestampFromDate(graceEnds),
+        });
+      });
+    },
+
+    async revoke(call, { id }) {
+      await db.transaction(async (tx) => {
+        const row = await findOwn(tx, call, id);
+        const isRevoked = await revokeWithEvent(parts, tx, row, principalId(call));
+        if (isRevoked) call.audit(tx, { subject: id, data: { name: row.name } });
+        else call.markUnchanged();
+      });
+      return create(EmptySchema);
+    },
+  };
+}
+
+function principalId({ principal }: Call): string {
+  return principal.kind === "key" ? principal.keyId : principal.userId;
+}
+
+/** What the audit log keeps of the bounds of a new key. */
+function auditedBounds({ scopes, expiresAt, addresses }: ReturnType<typeof readBounds>) {
+  return {
+    scopes,
+    ...(expiresAt && { expires_at: expiresAt.toISOString() }),
+    ...(addresses.length > 0 && { addresses }),
+  };
+}

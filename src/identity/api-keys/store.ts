@@ -1,0 +1,204 @@
+import { type Selectable, sql } from "kysely";
+import type { Role } from "../../accounts/tables.ts";
+import type { Override } from "../../kernel/entitlement.ts";
+import type { Database, NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
+import type { ApiKeysTable } from "./tables.ts";
+
+/** A key as its row says it. */
+export type ApiKeyRow = Selectable<ApiKeysTable>;
+
+/** A key with what its account adds, as a request needs it. */
+export interface KeyRow
+  extends Pick<ApiKeyRow, "id" | "name" | "account_id" | "secret_hash" | "scopes" | "expires_at" | "revoked_at"> {
+  readonly tier: string;
+  readonly overrides: Override[];
+  readonly addresses: string[];
+  readonly created_by: string | null;
+  /** What its maker is in the account now; null for a key of no user. */
+  readonly role: Role | null;
+  /** Its account is disabled, or its maker no member any more. */
+  readonly is_orphaned: boolean;
+}
+
+/** A key to keep. */
+export interface NewKey {
+  readonly id: string;
+  readonly accountId: string;
+  readonly name: string;
+  readonly secretHash: Buffer;
+  readonly scopes: readonly string[];
+  readonly createdAt?: Date | undefined;
+  /** None: the operator. */
+  readonly maker?: { readonly userId: string | null; readonly keyId: string | null };
+  readonly expiresAt?: Date | null | undefined;
+  readonly addresses?: readonly string[] | undefined;
+}
+
+const findStatement: NamedStatement = {
+  name: "api-key-find",
+  text: `select k.id, k.name, k.account_id, a.tier, a.overrides, k.secret_hash, k.scopes, k.expires_at, k.revoked_at,
+      k.addresses, k.created_by, m.role,
+      a.disabled_at is not null or (k.created_by is not null and m.id is null) as is_orphaned
+    from api_keys k join accounts a on a.id = k.account_id
+      left join memberships m on m.account_id = k.account_id and m.user_id = k.created_by
+    where k.id = any($1::text[])`,
+};
+
+/** Finds keys by their identifiers. */
+export function findKeys(db: Database, ids: readonly string[]): Promise<KeyRow[]> {
+  return db.named<KeyRow>(findStatement, [ids]);
+}
+
+/** Inserts a key; undefined when it is there already. */
+export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefined> {
+  return tx.sql
+    .insertInto("api_keys")
+    .values({
+      id: key.id,
+      account_id: key.accountId,
+      name: key.name,
+      secret_hash: key.secretHash,
+      scopes: [...key.scopes],
+      created_by: key.maker?.userId ?? null,
+      created_by_key: key.maker?.keyId ?? null,
+      expires_at: key.expiresAt ?? null,
+      addresses: [...(key.addresses ?? [])],
+      ...(key.createdAt && { created_at: key.createdAt }),
+    })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .returningAll()
+    .executeTakeFirst();
+}
+
+const selectKey = (tx: Tx, id: string, accountId: string) =>
+  tx.sql.selectFrom("api_keys").selectAll().where("id", "=", id).where("account_id", "=", accountId);
+
+/** Finds a key of an account, and locks it against its rotation and revocation. */
+export async function lockKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
+  return selectKey(tx, id, accountId).forUpdate().executeTakeFirst();
+}
+
+/** The same, for one of many who use it at once. */
+export async function shareKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
+  return selectKey(tx, id, accountId).forShare().executeTakeFirst();
+}
+
+/** Counts the keys of an account that are good and have not been rotated. */
+export async function countKeys(db: Queryable, accountId: string, now: Date): Promise<number> {
+  const { count } = await db.sql
+    .selectFrom("api_keys")
+    .select(sql<number>`count(*)::int`.as("count"))
+    .where("account_id", "=", accountId)
+    .where("revoked_at", "is", null)
+    .where("rotated_to", "is", null)
+    .where((where) => where.or([where("expires_at", "is", null), where("expires_at", ">", now)]))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** What a key can be, as the list is narrowed down by it. */
+export type KeyStatus = "active" | "expiring" | "expired" | "revoked";
+
+/** Which keys of an account to list. */
+export interface KeyListQuery {
+  readonly accountId: string;
+  readonly status: KeyStatus | undefined;
+  /** Only keys that are older than this one. */
+  readonly before: string | undefined;
+  readonly limit: number;
+  readonly now: Date;
+}
+
+/** Lists keys, newest first. */
+export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiKeyRow[]> {
+  const { status, now } = query;
+  let select = db.sql.selectFrom("api_keys").selectAll().where("account_id", "=", query.accountId);
+  if (query.before !== undefined) select = select.where("id", "<", query.before);
+  if (status !== undefined) select = select.where("revoked_at", status === "revoked" ? "is not" : "is", null);
+  if (status === "expired") select = select.where("expires_at", "<=", now);
+  if (status === "active" || status === "expiring") {
+    select = select
+      .where((where) => where.or([where("expires_at", "is", null), where("expires_at", ">", now)]))
+      .where("rotated_to", status === "active" ? "is" : "is not", null);
+  }
+  return select.orderBy("id", "desc").limit(query.limit).execute();
+}
+
+/** Whose keys are meant: those that a user has made, in one account or in all. */
+export interface KeyMakerId {
+  readonly accountId?: string;
+  readonly userId: string;
+}
+
+/** Finds the keys that a user has made and that are good, and locks them. */
+export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyMakerId, now: Date): Promise<ApiKeyRow[]> {
+  return tx.sql
+    .selectFrom("api_keys")
+    .selectAll()
+    .where("created_by", "=", userId)
+    .$if(accountId !== undefined, (keys) => keys.where("account_id", "=", accountId ?? ""))
+    .where("revoked_at", "is", null)
+    .where((where) => where.or([where("expires_at", "is", null), where("expires_at", ">", now)]))
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+}
+
+/** Makes a key another's, with other scopes. */
+export async function passKey(
+  tx: Tx,
+  id: string,
+  to: { readonly createdBy: string | null; readonly scopes: readonly string[] },
+): Promise<void> {
+  const change = { created_by: to.createdBy, scopes: [...to.scopes] };
+  await tx.sql.updateTable("api_keys").set(change).where("id", "=", id).execute();
+}
+
+/** Says which key takes the place of another, and when that one ends. The key is locked. */
+export async function retireKey(
+  tx: Tx,
+  id: string,
+  to: { readonly id: string; readonly graceEnds: Date },
+): Promise<void> {
+  await tx.sql
+    .updateTable("api_keys")
+    .set({ rotated_to: to.id, expires_at: to.graceEnds })
+    .where("id", "=", id)
+    .execute();
+}
+
+/** Revokes a key; false when it is not there or was revoked before. */
+export async function revokeKey(tx: Tx, id: string, now: Date): Promise<boolean> {
+  const row = await tx.sql
+    .updateTable("api_keys")
+    .set({ revoked_at: now })
+    .where("id", "=", id)
+    .where("revoked_at", "is", null)
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Revokes the keys that expired before a time. */
+export async function revokeExpiredKeys(db: Database, { before, now }: { before: Date; now: Date }): Promise<string[]> {
+  const rows = await db.sql
+    .updateTable("api_keys")
+    .set({ revoked_at: now })
+    .where("revoked_at", "is", null)
+    .where("expires_at", "<", before)
+    .returning("id")
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+const usedStatement: NamedStatement = {
+  name: "api-keys-used",
+  text: `update api_keys k set last_used_at = u.used_at
+    from unnest($1::text[], $2::timestamptz[]) as u (id, used_at)
+    where k.id = u.id and (k.last_used_at is null or k.last_used_at < u.used_at)`,
+};
+
+/** Keeps when keys were last used. */
+export async function keepUses(db: Database, uses: ReadonlyMap<string, number>): Promise<void> {
+  await db.named(usedStatement, [[...uses.keys()], [...uses.values()].map((at) => new Date(at))]);
+}

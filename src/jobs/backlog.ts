@@ -1,0 +1,49 @@
+import { Gauge, type Registry } from "prom-client";
+import type { WorkKind } from "../kernel/work-kind.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { RepeatedWork } from "../platform/repeated-job.ts";
+import { deleteOldLetters, readBacklogs } from "./store.ts";
+
+const sweepBatch = 1_000;
+
+export interface BacklogParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly metrics: Registry;
+  readonly kinds: readonly WorkKind<unknown>[];
+}
+
+/** What is looked at from time to time: how far behind the work of some kinds is, and which dead letters are too old. */
+export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): RepeatedWork[] {
+  const labelNames = ["kind"];
+  const oldest = new Gauge({
+    name: "pilothouse_work_oldest_due_seconds",
+    help: "How long the oldest job that is due has waited, by kind.",
+    ...{ labelNames, registers: [metrics] },
+  });
+  const dead = new Gauge({
+    name: "pilothouse_work_dead_letters",
+    help: "Jobs that nobody tries any more, of the last 30 days, by kind.",
+    ...{ labelNames, registers: [metrics] },
+  });
+  const names = kinds.map(({ kind }) => kind);
+
+  async function measure(): Promise<void> {
+    for (const backlog of await readBacklogs(db, names, new Date(clock.now()))) {
+      const { kind, due_at: dueAt } = backlog;
+      oldest.set({ kind }, dueAt ? Math.max(0, clock.now() - dueAt.getTime()) / 1_000 : 0);
+      dead.set({ kind }, backlog.dead);
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    for (const kind of names)
+      while ((await deleteOldLetters(db, kind, new Date(clock.now()), sweepBatch)) === sweepBatch);
+  }
+
+  return [
+    { run: measure, every: 5_000, complaint: "the backlog of work cannot be read at the moment" },
+    { run: sweep, every: 600_000, complaint: "dead letters cannot be swept at the moment" },
+  ];
+}

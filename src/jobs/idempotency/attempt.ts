@@ -1,0 +1,38 @@
+import type { Message } from "@bufbuild/protobuf";
+import type { Attempt } from "../../kernel/call.ts";
+import { Failure } from "../../platform/errors.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+
+/** Keeps what came of an attempt in the transaction of its change; throws where it may not commit. */
+type Keep = (tx: Tx, outcome: Message | Failure) => Promise<void>;
+
+/** An attempt that knows whether its change is committed. */
+export interface WatchedAttempt extends Attempt {
+  readonly isCommitted: boolean;
+}
+
+/** Makes an attempt; one without a key has nothing to keep. */
+export function makeAttempt(
+  db: Database,
+  { ids, resumes }: Pick<Attempt, "ids" | "resumes">,
+  keep: Keep = async () => undefined,
+): WatchedAttempt {
+  let isCommitted = false;
+  return {
+    ids,
+    resumes,
+    get isCommitted() {
+      return isCommitted;
+    },
+    async commit(run) {
+      const outcome = await db.transaction(async (tx) => {
+        const made = await run(tx);
+        await keep(tx, made);
+        return made;
+      });
+      isCommitted = true;
+      if (outcome instanceof Failure) throw outcome;
+      return outcome;
+    },
+  };
+}

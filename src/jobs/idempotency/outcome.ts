@@ -1,0 +1,57 @@
+import { type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { errorTable, isErrorSlug } from "../../platform/error-table.ts";
+import { type Extensions, Failure, type FieldFault, fail, restoreFailure } from "../../platform/errors.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { KeyedRequest, StoredOutcome } from "./store.ts";
+
+/** A failure as it is kept. */
+interface StoredFailure {
+  readonly slug: string;
+  readonly detail?: string;
+  readonly extensions: Extensions;
+  readonly errors: readonly FieldFault[];
+}
+
+/** Failures that trying again may cure are not kept. */
+export function isLasting(thrown: unknown): thrown is Failure {
+  return thrown instanceof Failure && errorTable[thrown.slug].status < 500 && thrown.slug !== "rate-limited";
+}
+
+/** Writes and reads what came of requests, sealed. */
+export function createOutcomes(sealer: Sealer) {
+  const contextOf = ({ accountId, key }: Pick<KeyedRequest, "accountId" | "key">) => ({
+    accountId,
+    purpose: `answer kept for ${key}`,
+  });
+
+  return {
+    write(
+      request: Pick<KeyedRequest, "accountId" | "key">,
+      output: DescMessage,
+      outcome: Message | Failure,
+    ): StoredOutcome {
+      const seal = (bytes: Uint8Array) => sealer.seal(bytes, contextOf(request));
+      if (!(outcome instanceof Failure))
+        return { answer: seal(toBinary(output, outcome)), failure: null, sealed: true };
+      const { slug, detail, extensions, errors } = outcome;
+      const stored: StoredFailure = { slug, extensions, errors, ...(detail !== undefined && { detail }) };
+      return { answer: null, failure: seal(Buffer.from(JSON.stringify(stored))), sealed: true };
+    },
+    /** Undefined while there is no outcome. */
+    read(
+      request: Pick<KeyedRequest, "accountId" | "key">,
+      output: DescMessage,
+      { answer, failure, sealed }: StoredOutcome,
+    ): Message | Failure | undefined {
+      const open = (bytes: Buffer) => (sealed ? sealer.open(bytes, contextOf(request)) : bytes);
+      if (failure) return toFailure(open(failure).toString());
+      return answer ? fromBinary(output, open(answer)) : undefined;
+    },
+  };
+}
+
+function toFailure(json: string): Failure {
+  const { slug, detail, extensions, errors }: StoredFailure = JSON.parse(json);
+  if (!isErrorSlug(slug)) return fail("internal");
+  return restoreFailure(slug, extensions, { errors, ...(detail !== undefined && { detail }) });
+}

@@ -1,0 +1,136 @@
+import { sql } from "kysely";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+
+/** A request with an Idempotency-Key. */
+export interface KeyedRequest {
+  readonly accountId: string;
+  /** The bearer or user that sends it. */
+  readonly caller: string;
+  readonly key: string;
+  /** SHA-256 of method, path and body. */
+  readonly hash: Buffer;
+}
+
+/** One attempt at a request: its gateway may run it. */
+export interface Claim {
+  readonly accountId: string;
+  readonly key: string;
+  readonly epoch: string;
+  readonly seed: string;
+  /** An earlier attempt was taken over. */
+  readonly resumes: boolean;
+}
+
+/** What came of a request, as it is kept. */
+export interface StoredOutcome {
+  readonly answer: Buffer | null;
+  readonly failure: Buffer | null;
+  readonly sealed: boolean;
+}
+
+const keptFor = sql`interval '24 hours'`;
+
+/** A gateway that has not been heard of for this long has died: it beats every second (idempotency.ts). */
+const silentFor = sql`interval '10 seconds'`;
+
+/**
+ * Claims a request that is new, whose answer was kept for long enough, or whose gateway is silent: then with the seed of
+ * the first attempt. Undefined when it is another's.
+ */
+export async function claimRequest(db: Database, request: KeyedRequest, seed: string): Promise<Claim | undefined> {
+  const { accountId, caller, key, hash } = request;
+  // The time of the proposed row, so that all conditions of the statement read the same.
+  const isOld = sql<boolean>`idempotency_keys.created_at < excluded.created_at - ${keptFor}`;
+  const row = await db.sql
+    .insertInto("idempotency_keys")
+    .values({ account_id: accountId, key, caller, request_hash: hash, seed, answer: null, failure: null })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["account_id", "key"])
+        .doUpdateSet({
+          caller,
+          request_hash: hash,
+          seed: sql`case when ${isOld} then excluded.seed else idempotency_keys.seed end`,
+          epoch: sql`idempotency_keys.epoch + 1`,
+          beat_at: sql<Date>`app_now()`,
+          answer: null,
+          failure: null,
+          created_at: sql<Date>`case when ${isOld} then excluded.created_at else idempotency_keys.created_at end`,
+        })
+        .where(
+          sql<boolean>`${isOld} or (idempotency_keys.answer is null and idempotency_keys.failure is null
+            and idempotency_keys.beat_at < app_now() - ${silentFor}
+            and idempotency_keys.caller = excluded.caller
+            and idempotency_keys.request_hash = excluded.request_hash)`,
+        ),
+    )
+    .returning(["epoch", "seed"])
+    .executeTakeFirst();
+  return row && { accountId, key, ...row, resumes: row.seed !== seed };
+}
+
+/** Finds what is known of a key. */
+export async function findRequest(db: Database, accountId: string, key: string) {
+  return db.sql
+    .selectFrom("idempotency_keys")
+    .select(["caller", "request_hash", "answer", "failure", "sealed"])
+    .where("account_id", "=", accountId)
+    .where("key", "=", key)
+    .executeTakeFirst();
+}
+
+/** Keeps what came of a request; false when a later attempt has taken it over. */
+export async function keepOutcome(on: Database | Tx, claim: Claim, outcome: StoredOutcome): Promise<boolean> {
+  const update = on.sql
+    .updateTable("idempotency_keys")
+    .set(outcome)
+    .where("account_id", "=", claim.accountId)
+    .where("key", "=", claim.key)
+    .where("epoch", "=", claim.epoch)
+    .where("answer", "is", null)
+    .where("failure", "is", null);
+  return (await update.executeTakeFirst()).numUpdatedRows > 0n;
+}
+
+/** Gives a key back: the same request is a new one. False when a later attempt has taken it over. */
+export async function releaseRequest(tx: Tx, { accountId, key, epoch }: Claim): Promise<boolean> {
+  const deletion = tx.sql.deleteFrom("idempotency_keys").where("account_id", "=", accountId).where("key", "=", key);
+  return (await deletion.where("epoch", "=", epoch).executeTakeFirst()).numDeletedRows > 0n;
+}
+
+/** Ends an attempt that has come to nothing: the same request may attempt it again at once. */
+export async function abandonRequest(db: Database, { accountId, key, epoch }: Claim): Promise<void> {
+  await db.sql
+    .updateTable("idempotency_keys")
+    .set({ beat_at: sql<Date>`'-infinity'` })
+    .where("account_id", "=", accountId)
+    .where("key", "=", key)
+    .where("epoch", "=", epoch)
+    .execute();
+}
+
+/** Says that the gateway of these attempts is alive. */
+export async function beat(db: Database, claims: readonly Claim[]): Promise<void> {
+  const columns = [
+    claims.map(({ accountId }) => accountId),
+    claims.map(({ key }) => key),
+    claims.map(({ epoch }) => epoch),
+  ];
+  await db.named(
+    {
+      name: "idempotency-beat",
+      text: `update idempotency_keys k set beat_at = app_now()
+        from unnest($1::text[], $2::text[], $3::bigint[]) as c (account_id, key, epoch)
+        where k.account_id = c.account_id and k.key = c.key and k.epoch = c.epoch`,
+    },
+    columns,
+  );
+}
+
+/** Deletes what has been kept for 24 hours. */
+export async function deleteOld(db: Database): Promise<void> {
+  await db.sql
+    .deleteFrom("idempotency_keys")
+    .where("created_at", "<", sql<Date>`(select app_now()) - ${keptFor}`)
+    .execute();
+}

@@ -1,0 +1,94 @@
+import { Counter, Histogram, type Registry } from "prom-client";
+import type { WorkKind } from "../kernel/work-kind.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { Part } from "../platform/lifetime.ts";
+import { createRepeatedJob, type RepeatedWork } from "../platform/repeated-job.ts";
+import { createTurns } from "../platform/turns.ts";
+import { backlogJobs } from "./backlog.ts";
+import { createHeldLanes, type HeldLanesParts } from "./held-lanes.ts";
+import { createLaneClaims } from "./lane-claims.ts";
+import type { LaneRunParts } from "./lane-run.ts";
+import { freeLanes } from "./store.ts";
+
+/** Milliseconds between two looks for lanes of gateways that are gone. */
+const freeEvery = 1_000;
+
+/** How many lanes that are slow or fail write at once what became of their jobs: they keep few connections from the others. */
+const slowWrites = 4;
+
+/** Milliseconds that jobs have to end when the gateway is stopped; then they are another's. */
+const stopPatience = 5_000;
+
+export interface WorkRunnerParts extends HeldLanesParts {
+  readonly bus: Bus;
+  readonly metrics: Registry;
+  readonly kinds: readonly WorkKind<unknown>[];
+}
+
+/** Does the work of some kinds in this gateway, beside what others do of it. */
+export interface WorkRunner extends Part {
+  /** What is looked at from time to time. */
+  readonly jobs: readonly RepeatedWork[];
+}
+
+/** Makes the runner. */
+export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
+  const { db, bus, clock, log, kinds } = all;
+  const closing = new AbortController();
+  const stopping = new AbortController();
+  const held = createHeldLanes(all);
+  const parts: LaneRunParts = {
+    ...{ db, clock, log, turns: createTurns(slowWrites), closing: closing.signal, stopping: stopping.signal },
+    ...measures(all.metrics),
+  };
+  const claims = new Map(kinds.map((work) => [work.kind, createLaneClaims(work, held, parts)]));
+  const free = {
+    run: () => freeLanes(db),
+    every: freeEvery,
+    complaint: "failed to free lanes of gateways that ended",
+  };
+  const lookers = [createRepeatedJob(free, all), ...claims.values()];
+  let unsubscribe: (() => void) | undefined;
+  return {
+    jobs: kinds.length === 0 ? [] : backlogJobs(all),
+    async start() {
+      await freeLanes(db);
+      unsubscribe = bus.subscribe("work", (message) => {
+        const [kind = "", ...lanes] = message.split("\n");
+        for (const lane of lanes) if (!held.wake(kind, lane)) claims.get(kind)?.wake(lane);
+      });
+      held.start();
+      for (const looker of lookers) looker.start();
+    },
+    async stop() {
+      unsubscribe?.();
+      closing.abort();
+      const ended = new AbortController();
+      void clock.sleep(stopPatience, ended.signal).then(() => stopping.abort());
+      await Promise.all(lookers.map((looker) => looker.stop()));
+      await Promise.all([...claims.values()].map((claim) => claim.ended()));
+      ended.abort();
+      await held.stop();
+    },
+  };
+}
+
+function measures(metrics: Registry): Pick<LaneRunParts, "count" | "lag"> {
+  const attempts = new Counter({
+    name: "pilothouse_work_attempts_total",
+    help: "Attempts at jobs, by kind and outcome: done, failed, dead (nobody tries again), lost (told to stop, or too late).",
+    labelNames: ["kind", "outcome"],
+    registers: [metrics],
+  });
+  const lag = new Histogram({
+    name: "pilothouse_work_lag_seconds",
+    help: "How long after their time jobs had their first attempt, by kind.",
+    labelNames: ["kind"],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    registers: [metrics],
+  });
+  return {
+    count: (kind, outcome) => attempts.inc({ kind, outcome }),
+    lag: (kind, milliseconds) => lag.observe({ kind }, Math.max(0, milliseconds) / 1_000),
+  };
+}

@@ -1,9 +1,0 @@
-import { defineService } from "../feature.ts";
-import { AccountService } from "../gen/pilothouse/v1/account_pb.ts";
-import { type AccountServiceParts, createAccountService } from "./service.ts";
-
-/** The caller's own user and account. */
-export const me = defineService({
-  service: AccountService,
-  create: (parts: AccountServiceParts) => ({ methods: createAccountService(parts) }),
-});

@@ -1,9 +1,0 @@
-import { defineService } from "../feature.ts";
-import { MfaService } from "../gen/pilothouse/v1/mfa_pb.ts";
-import { type RemovalParts, removalJob } from "./removal.ts";
-import { createMfaService, type MfaServiceParts } from "./service.ts";
-
-export const mfa = defineService({
-  service: MfaService,
-  create: (parts: MfaServiceParts & RemovalParts) => ({ methods: createMfaService(parts), jobs: [removalJob(parts)] }),
-});

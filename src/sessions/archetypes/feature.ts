@@ -1,0 +1,19 @@
+import { create } from "@bufbuild/protobuf";
+import { ArchetypeService, ArchetypesSchema } from "../../gen/pilothouse/v1/archetype_pb.ts";
+import { defineService } from "../../kernel/feature.ts";
+import { archetypes as known } from "../../platform/browsers/archetypes.ts";
+
+/** The devices that sessions can be: a table of the release, so that its service needs nothing of the app. */
+export const archetypes = defineService({
+  service: ArchetypeService,
+  create: () => ({ methods: { list: async () => all } }),
+});
+
+const all = create(ArchetypesSchema, {
+  data: known.map(({ name, viewport, deviceScaleFactor, hasTouch, userAgent }) => ({
+    name,
+    viewport: { ...viewport, deviceScaleFactor },
+    touch: hasTouch,
+    ...(userAgent !== undefined && { userAgent }),
+  })),
+});

@@ -1,0 +1,63 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { DriveRequest, DriveResponseSchema } from "../../gen/pilothouse/v1/session_pb.ts";
+import type { Call } from "../../kernel/call.ts";
+import type { Conversation } from "../../kernel/registry.ts";
+import { sleep } from "../../platform/bounded-wait.ts";
+import { asFailure, failFields } from "../../platform/errors.ts";
+import type { Sessions } from "../sessions.ts";
+
+/** Milliseconds after which events that could not be read are asked for again. */
+const retryEvery = 1_000;
+
+type Answer = MessageInitShape<typeof DriveResponseSchema>;
+
+/** Opens a stream of commands; its first one says of which session. */
+export type Drive = (call: Call, first: DriveRequest) => Promise<Conversation<DriveRequest, Answer>>;
+
+/** Makes what runs Drive streams. */
+export function createDrive(sessions: Sessions): Drive {
+  async function* answer(call: Call, sessionId: string, request: DriveRequest): AsyncGenerator<Answer> {
+    if (request.sessionId !== "" && request.sessionId !== sessionId) {
+      throw failFields("validation-failed", { session_id: "is not that of the stream's first message" });
+    }
+    const { navigate, interact, wait, observe, capture, state, idempotencyKey = "" } = request;
+    if (navigate) yield { navigate: await sessions.navigate(call, sessionId, navigate, idempotencyKey) };
+    else if (interact) yield { interact: await sessions.interact(call, sessionId, interact, idempotencyKey) };
+    else if (wait) yield { wait: await sessions.wait(call, sessionId, wait) };
+    else if (observe) yield { observe: await sessions.observe(call, sessionId, observe) };
+    else if (state) yield { state: await sessions.state(call, sessionId) };
+    else if (capture) {
+      for await (const { header, data } of sessions.capture(call, sessionId, capture)) {
+        if (header) yield { capture: header };
+        if (data.length > 0) yield { chunk: data };
+      }
+    }
+  }
+
+  /** Brings the session's events until it ends. What cannot be read at the moment is asked for again. */
+  async function* tell(caller: Call, id: string, signal: AbortSignal): AsyncGenerator<Answer> {
+    let after: string | undefined;
+    while (!signal.aborted) {
+      try {
+        for await (const event of sessions.follow({ caller, id, after, signal })) {
+          after = event.id || after;
+          yield { event };
+        }
+        return;
+      } catch (error) {
+        // When the session has ended, the answers to its commands say so: there is nothing to follow any more.
+        if (asFailure(error).slug !== "internal") return;
+      }
+      await sleep(retryEvery, signal);
+    }
+  }
+
+  return async (call, { sessionId: id }) => {
+    if (id === "") throw failFields("validation-failed", { session_id: "is needed in the first message" });
+    await Promise.all([sessions.assertRunning(call, id), call.joinSession(id)]);
+    return {
+      answer: (request) => answer(call, id, request),
+      tell: (signal) => tell(call, id, signal),
+    };
+  };
+}

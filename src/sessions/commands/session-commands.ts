@@ -1,0 +1,287 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  AnswerCommandSchema,
+  CaptureCommandSchema,
+  type CommandContext,
+  ControlCommandSchema,
+  type InputAnswer,
+  type InputCommand,
+  InputCommandSchema,
+  type InputPart,
+  InputPartSchema,
+  InteractCommandSchema,
+  type LendRequest,
+  LendRequestSchema,
+  NavigateCommandSchema,
+  ObserveCommandSchema,
+  type Selection,
+  SelectionCommandSchema,
+  StateCommandSchema,
+  StepPictureCommandSchema,
+  type ViewRequest,
+  ViewRequestSchema,
+  WaitCommandSchema,
+  WorkerService,
+} from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { JoinResponse, LiveAnswer, LiveViewer } from "../../gen/pilothouse/v1/live_pb.ts";
+import {
+  type CaptureRequest,
+  type CaptureStreamResponse,
+  CaptureStreamResponseSchema,
+  type CdpResponse,
+  type InteractRequest,
+  type InteractResponse,
+  type NavigateRequest,
+  type NavigateResponse,
+  type Observation,
+  type ObserveRequest,
+  type SessionState,
+  SessionStatus,
+  type WaitRequest,
+  type WaitResponse,
+} from "../../gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../platform/errors.ts";
+import { InputLine, type InputListener, type OpenInput, type SentPart } from "./input-line.ts";
+import { assertNavigable } from "./page-address.ts";
+import type { SessionCaller } from "./session-caller.ts";
+import type { SessionRoutes } from "./session-routes.ts";
+import { commandContext, type WorkerCommands } from "./worker-commands.ts";
+
+/** Milliseconds in which a worker's report is applied, at the latest. It mostly takes 20 to 120. */
+const reportPatience = 1_000;
+
+/** The commands of a session, for unary calls and for Drive alike. `id` is the session's, whatever the request says. */
+export interface SessionCommands {
+  navigate(
+    caller: SessionCaller,
+    id: string,
+    request: NavigateRequest,
+    idempotencyKey?: string,
+  ): Promise<NavigateResponse>;
+  interact(
+    caller: SessionCaller,
+    id: string,
+    request: InteractRequest,
+    idempotencyKey?: string,
+  ): Promise<InteractResponse>;
+  wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
+  observe(caller: SessionCaller, id: string, request: ObserveRequest): Promise<Observation>;
+  /** Gives the picture of the page before a step, a JPEG, where the session has one. */
+  stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
+  state(caller: SessionCaller, id: string): Promise<SessionState>;
+  /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
+  tellControl(caller: SessionCaller, id: string): Promise<void>;
+  /** Hands a person's input to the page, as far as there is room, and says how much of it. */
+  sendInput(caller: SessionCaller, id: string, input: PersonInput): Promise<InputAnswer>;
+  /** Opens a line for the input of a person who sends much; it begins with the first of it. */
+  openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
+  /** Reads the text that is selected, for the person who holds control. */
+  readSelection(caller: SessionCaller, id: string): Promise<Selection>;
+  /** Answers what a page asks, for the person who holds control. */
+  answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
+  capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
+  /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
+  lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
+  /** Shows the session to a viewer; its first message joins. */
+  view(
+    caller: SessionCaller,
+    id: string,
+    viewer: LiveViewer,
+    messages: AsyncIterable<ViewerMessage>,
+  ): AsyncIterable<JoinResponse>;
+}
+
+/** A message of a viewer for the session's machine; where it wants pictures over LiveKit, with the machine's own token. */
+export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
+
+/** Input of a person. */
+export type PersonInput = Pick<InputCommand, "clientId" | "events"> & Partial<Pick<InputCommand, "controlEpoch">>;
+
+/** A part of a message of such a client. */
+export interface MessagePart {
+  readonly data: Uint8Array;
+  readonly last: boolean;
+}
+
+/** Only a client that closes its connection is said to have closed it. */
+async function* lendRequests(context: CommandContext, parts: AsyncIterable<MessagePart>): AsyncGenerator<LendRequest> {
+  yield create(LendRequestSchema, { context });
+  for await (const { data, last } of parts) {
+    if (data.length > 0) yield create(LendRequestSchema, { data, last });
+  }
+  yield create(LendRequestSchema, { closed: true });
+}
+
+/** Each worker hears of a change of control by all that it is sent: input that has to know of one says it. */
+async function* inputParts(
+  names: Pick<InputPart, "streamId" | "clientId">,
+  parts: AsyncIterable<SentPart>,
+  look: () => Promise<CommandContext>,
+): AsyncGenerator<InputPart> {
+  let told: CommandContext | undefined;
+  for await (const part of parts) {
+    const now = await look();
+    const isNews = !told || now.controlEpoch > told.controlEpoch;
+    yield create(InputPartSchema, { ...part, ...(!told && names), ...(isNews && { context: now }) });
+    if (isNews) told = now;
+  }
+}
+
+async function* viewRequests(
+  context: CommandContext,
+  viewer: LiveViewer,
+  messages: AsyncIterable<ViewerMessage>,
+): AsyncGenerator<ViewRequest> {
+  for await (const { request, publishToken = "" } of messages) {
+    yield create(ViewRequestSchema, {
+      ...(request && { request }),
+      publishToken,
+      ...(request?.join && { context, viewer }),
+    });
+  }
+}
+
+/** Clients get the header by itself, which a worker sends with the first chunk: most captures are one message on their way here. */
+async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncGenerator<CaptureStreamResponse> {
+  for await (const { header, data } of parts) {
+    if (header) yield create(CaptureStreamResponseSchema, { header });
+    if (data.length > 0) yield create(CaptureStreamResponseSchema, { data });
+  }
+}
+
+/** Makes the commands: each is one line of translation. */
+export function createSessionCommands(commands: WorkerCommands, routes: SessionRoutes): SessionCommands {
+  const { method } = WorkerService;
+
+  /** The worker has said that the session is paused, and its report of that is on its way: GET is to say the same. */
+  async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
+    const which = { id, accountId, milliseconds: reportPatience };
+    // The page was navigated all the same.
+    await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
+  }
+
+  /** What a command to the worker would say now of who steers. Throws once the session has ended. */
+  async function contextNow(caller: SessionCaller, id: string): Promise<CommandContext> {
+    return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
+  }
+
+  /** Refuses what clients do to a page while an agent does something to it. */
+  async function assertNoTurn({ principal, stepId, clientId }: SessionCaller, id: string): Promise<void> {
+    if (stepId !== undefined || clientId !== undefined) return;
+    const { row, holderClientId } = await routes.findRunning(id, principal.accountId);
+    const { running_turn_id: turn } = row;
+    if (turn === null || holderClientId !== "") return;
+    throw fail(
+      "conflict",
+      { running_turn_id: turn },
+      { detail: "the agent works on the page: wait for its turn's end" },
+    );
+  }
+
+  return {
+    async navigate(caller, id, request, idempotencyKey) {
+      assertNavigable(request.url);
+      await assertNoTurn(caller, id);
+      const answer = await commands.run({
+        caller,
+        id,
+        method: method.navigate,
+        idempotencyKey,
+        build: (context) => create(NavigateCommandSchema, { context, request }),
+      });
+      if (answer.status === SessionStatus.PAUSED) await awaitPause(caller, id);
+      return answer;
+    },
+    async interact(caller, id, request, idempotencyKey) {
+      await assertNoTurn(caller, id);
+      return commands.run({
+        caller,
+        id,
+        method: method.interact,
+        idempotencyKey,
+        build: (context) => create(InteractCommandSchema, { context, request }),
+      });
+    },
+    async wait(caller, id, request) {
+      await assertNoTurn(caller, id);
+      return commands.run({
+        caller,
+        id,
+        method: method.wait,
+        build: (context) => create(WaitCommandSchema, { context, request }),
+      });
+    },
+    observe: (caller, id, request) =>
+      commands.run({
+        caller,
+        id,
+        method: method.observe,
+        build: (context) => create(ObserveCommandSchema, { context, request }),
+      }),
+    async stepPicture(caller, id, stepId) {
+      const build = (context: CommandContext) => create(StepPictureCommandSchema, { context, stepId });
+      return (await commands.run({ caller, id, method: method.getStepPicture, build })).data;
+    },
+    state: (caller, id) =>
+      commands.run({
+        caller,
+        id,
+        method: method.getState,
+        build: (context) => create(StateCommandSchema, { context }),
+      }),
+    async tellControl(caller, id) {
+      // The route that this gateway knows may be of the epoch before.
+      routes.forget(id);
+      const build = (context: CommandContext) => create(ControlCommandSchema, { context });
+      await commands.run({ caller, id, method: method.setControl, build });
+    },
+    sendInput: (caller, id, input) =>
+      commands.run({
+        caller,
+        id,
+        method: method.sendInput,
+        build: (context) => create(InputCommandSchema, { context, ...input }),
+      }),
+    openInput(caller, id, clientId, listener) {
+      const open: OpenInput = (streamId, parts, signal) =>
+        commands.exchange({
+          // The last of the input is that of a client which has gone.
+          caller: { ...caller, signal, deadline: Number.POSITIVE_INFINITY },
+          id,
+          method: method.streamInput,
+          build: () => inputParts({ streamId, clientId }, parts, () => contextNow(caller, id)),
+        });
+      return new InputLine(open, listener);
+    },
+    readSelection: (caller, id) =>
+      commands.run({
+        caller,
+        id,
+        method: method.readSelection,
+        build: (context) => create(SelectionCommandSchema, { context }),
+      }),
+    async answerQuestion(caller, id, answer) {
+      const build = (context: CommandContext) => create(AnswerCommandSchema, { context, answer });
+      await commands.run({ caller, id, method: method.answerQuestion, build });
+    },
+    capture: (caller, id, request) =>
+      headerFirst(
+        commands.stream({
+          caller,
+          id,
+          method: method.capture,
+          outlivesSession: true,
+          build: (context) => create(CaptureCommandSchema, { context, request }),
+        }),
+      ),
+    lend: (caller, id, messages) =>
+      commands.exchange({ caller, id, method: method.lend, build: (context) => lendRequests(context, messages) }),
+    view: (caller, id, viewer, messages) =>
+      commands.exchange({
+        caller,
+        id,
+        method: method.view,
+        build: (context) => viewRequests(context, viewer, messages),
+      }),
+  };
+}

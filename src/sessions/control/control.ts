@@ -1,0 +1,131 @@
+import { create } from "@bufbuild/protobuf";
+import type { EventLog } from "../../events/event-log.ts";
+import { addEntry } from "../../events/transcript.ts";
+import { TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
+import { SessionControlChangedEventSchema } from "../../gen/pilothouse/v1/session_pb.ts";
+import type { Work } from "../../jobs/work.ts";
+import type { AuditLog } from "../../kernel/call.ts";
+import type { Bus } from "../../platform/bus.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { fail } from "../../platform/errors.ts";
+import type { Ids } from "../../platform/ids.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+import { noSession, sessionGone } from "../ended-session.ts";
+import { controlState, toControlMessage } from "../session-control.ts";
+import { isEnded } from "../session-states.ts";
+import { type ControlRow, lockControl, lockLapsed, writeControl } from "./store.ts";
+import { type Telling, tellingWork } from "./telling.ts";
+
+/** Milliseconds after which control lapses: after the holder's last sign of life, and after its last input. */
+export const lapse = { sign: 30_000, input: 300_000 };
+
+export interface ControlParts {
+  readonly db: Database;
+  readonly events: EventLog;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly audit: AuditLog;
+  readonly work: Work;
+}
+
+/** What a takeover has come to. */
+export interface Takeover {
+  readonly row: ControlRow;
+  /** The client held control before: it has renewed it. */
+  readonly isRenewal: boolean;
+}
+
+/** Who steers sessions. It is decided by the locked row of the session, and by nothing else. */
+export interface Controls {
+  /** Locks a session that has not ended; throws `not-found` or `session-destroyed`. Control is as if lapses were swept. */
+  lock(tx: Tx, sessionId: string, accountId: string): Promise<ControlRow>;
+  /** Grants control of a locked session. Throws `pair-mode-conflict` with who holds it. */
+  take(tx: Tx, row: ControlRow, clientId: string): Promise<Takeover>;
+  /** Takes it back from its holder. Throws `pair-mode-invalid-transition`. */
+  giveBack(tx: Tx, row: ControlRow, clientId: string): Promise<ControlRow>;
+  /** Takes it from whoever holds it. */
+  release(tx: Tx, row: ControlRow): Promise<ControlRow>;
+  /** Ends what has lapsed. */
+  sweep(): Promise<void>;
+}
+
+/** Makes what decides who steers. */
+export function createControls({ db, events, bus, clock, ids, audit, work }: ControlParts): Controls {
+  /** Writes the next epoch, with its event; the gateways forget their routes once it is committed. */
+  async function change(tx: Tx, row: ControlRow, holder: string | null, cause: string): Promise<ControlRow> {
+    const now = clock.now();
+    const changed = await writeControl(tx, row.id, {
+      holder,
+      epoch: BigInt(row.control_epoch) + 1n,
+      lapsesAt: holder === null ? null : new Date(now + lapse.sign),
+      inputAt: holder === null ? null : new Date(now),
+    });
+    const init = { sessionId: row.id, control: toControlMessage(changed), cause };
+    const data = create(SessionControlChangedEventSchema, init);
+    await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionControlChangedEventSchema, data);
+    work.enqueue<Telling>(tx, tellingWork, { lane: row.id, data: { sessionId: row.id, accountId: row.account_id } });
+    if (row.agent_session_id !== null) {
+      const whose = { accountId: row.account_id, sessionId: row.id, agentSessionId: row.agent_session_id };
+      const content = { case: "control" as const, value: { control: toControlMessage(changed) } };
+      const role = cause === "lapsed" ? TranscriptRole.SYSTEM : TranscriptRole.HUMAN;
+      await addEntry(tx, events, whose, { id: ids.next("evt"), role, content }, new Date(now));
+    }
+    tx.afterCommit(() => bus.publish("session-changed", row.id));
+    return changed;
+  }
+
+  async function renew(tx: Tx, row: ControlRow): Promise<ControlRow> {
+    const now = clock.now();
+    return writeControl(tx, row.id, {
+      holder: row.control_holder,
+      epoch: BigInt(row.control_epoch),
+      lapsesAt: new Date(now + lapse.sign),
+      inputAt: new Date(now),
+    });
+  }
+
+  const release: Controls["release"] = (tx, row) => change(tx, row, null, "handback");
+
+  function end(tx: Tx, row: ControlRow): Promise<ControlRow> {
+    audit.record(tx, {
+      accountId: row.account_id,
+      actor: { kind: "service" },
+      action: "session.control_lapsed",
+      subject: row.id,
+      data: { client_id: row.control_holder ?? "" },
+    });
+    return change(tx, row, null, "lapsed");
+  }
+
+  return {
+    async lock(tx, sessionId, accountId) {
+      const row = await lockControl(tx, sessionId, accountId);
+      if (!row) throw noSession();
+      if (isEnded(row.status)) throw sessionGone(row);
+      const isLapsed = row.control_lapses_at !== null && row.control_lapses_at.getTime() <= clock.now();
+      return row.control_holder !== null && isLapsed ? end(tx, row) : row;
+    },
+    async take(tx, row, clientId) {
+      const { control_holder: holder } = row;
+      if (holder === clientId) return { row: await renew(tx, row), isRenewal: true };
+      if (holder !== null) {
+        throw fail("pair-mode-conflict", { winner_client_id: holder }, { detail: "somebody else holds control" });
+      }
+      return { row: await change(tx, row, clientId, "takeover"), isRenewal: false };
+    },
+    async giveBack(tx, row, clientId) {
+      const { control_holder: holder } = row;
+      if (holder === clientId) return release(tx, row);
+      const from = controlState(row);
+      const held = holder === null ? {} : { holder_client_id: holder };
+      const detail = "only the client that holds control gives it back";
+      throw fail("pair-mode-invalid-transition", { from, transition: "handback", ...held }, { detail });
+    },
+    release,
+    sweep: () =>
+      db.transaction(async (tx) => {
+        for (const row of await lockLapsed(tx, new Date(clock.now()))) await end(tx, row);
+      }),
+  };
+}

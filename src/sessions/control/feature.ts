@@ -1,0 +1,23 @@
+import type { Feature } from "../../kernel/feature.ts";
+import type { Controls } from "./control.ts";
+import { createTelling, type TellingParts } from "./telling.ts";
+
+/** Milliseconds between two looks for control that has lapsed. */
+const lookEvery = 1_000;
+
+export interface ControlFeatureParts extends TellingParts {
+  readonly controls: Controls;
+}
+
+export const control = {
+  create: (parts: ControlFeatureParts) => ({
+    works: [createTelling(parts)],
+    jobs: [
+      {
+        run: () => parts.controls.sweep(),
+        every: lookEvery,
+        complaint: "control that has lapsed cannot be given back at the moment",
+      },
+    ],
+  }),
+} satisfies Feature<ControlFeatureParts>;

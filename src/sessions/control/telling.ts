@@ -1,0 +1,44 @@
+import { defineWork, type WorkKind } from "../../kernel/work-kind.ts";
+import { Failure } from "../../platform/errors.ts";
+import type { Ids } from "../../platform/ids.ts";
+import type { SessionCaller } from "../commands/session-caller.ts";
+import type { Sessions } from "../sessions.ts";
+
+const second = 1_000;
+
+/** What tells workers who steers. Its lanes are sessions. */
+export const tellingWork = { kind: "control" } as const;
+
+/** A session of which control has changed. */
+export interface Telling {
+  readonly sessionId: string;
+  readonly accountId: string;
+}
+
+export interface TellingParts {
+  readonly sessions: Pick<Sessions, "tellControl">;
+  readonly ids: Ids;
+}
+
+/**
+ * Tells the worker of a session who steers by now. A change is committed with a job of it: a gateway that dies in between
+ * would leave what its holder held down, and all who watch with who steered before.
+ */
+export function createTelling({ sessions, ids }: TellingParts): WorkKind<Telling> {
+  return defineWork({
+    ...tellingWork,
+    ...{ width: 1, timeout: 5 * second, schedule: [second, 5 * second, 30 * second] },
+    async run({ data: { sessionId, accountId } }, signal) {
+      const caller: SessionCaller = {
+        principal: { accountId, tier: "free", overrides: [] },
+        signal,
+        deadline: Number.POSITIVE_INFINITY,
+        requestId: ids.next("req"),
+        traceparent: "",
+      };
+      await sessions.tellControl(caller, sessionId).catch((thrown: unknown) => {
+        if (!(thrown instanceof Failure && thrown.slug === "session-destroyed")) throw thrown;
+      });
+    },
+  });
+}

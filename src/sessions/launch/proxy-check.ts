@@ -1,0 +1,76 @@
+import { create } from "@bufbuild/protobuf";
+import type { Channels, WorkerLink } from "../../fleet/channels.ts";
+import { chooseWorker } from "../../fleet/placement.ts";
+import type { WorkerAddress } from "../../fleet/store.ts";
+import { CheckProxyCommandSchema, WorkerService } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Proxy as ProxyMessage } from "../../gen/pilothouse/v1/session_pb.ts";
+import { sleep } from "../../platform/bounded-wait.ts";
+import { callUnary } from "../../platform/grpc/grpc-codec.ts";
+import { statusToFailure } from "../../platform/grpc/grpc-failure.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { brokeOnTheWay } from "../commands/worker-commands.ts";
+import { noCapacity, notIntegrated } from "./launch-failure.ts";
+
+/** Milliseconds: what a proxy has to answer, its worker beyond that, a connection to the worker; between two looks for one. */
+const times = { check: 10_000, margin: 2_000, connect: 2_000, look: 100 };
+
+export interface ProxyCheckParts {
+  readonly db: Database;
+  readonly channels: Channels;
+  /** `host:port` that proxies are asked for. */
+  readonly proxyCheck: string;
+  /** Milliseconds that a create waits for a worker. */
+  readonly queueMs: number;
+}
+
+/** A proxy to try, and who wants to know. */
+export interface ProxyTrial {
+  readonly proxy: ProxyMessage;
+  readonly runtime: string;
+  readonly traceparent: string;
+}
+
+const lost = "the worker was lost while it tried the proxy";
+
+/**
+ * Makes what tries a proxy on the worker that a session would be put on, without a session and without a slot. It throws
+ * `proxy-validation-failed`, or what placing the session would come to where no worker can try it.
+ */
+export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) => Promise<void> {
+  const { db, channels, proxyCheck } = parts;
+
+  /** Finds a worker to try the proxy on, and waits for one as long as a session would wait for its slot. */
+  async function waitForWorker(runtime: string, except: string | undefined): Promise<WorkerAddress> {
+    const deadline = performance.now() + parts.queueMs;
+    for (;;) {
+      const worker = await chooseWorker(db, { runtime, ...(except !== undefined && { except }) });
+      if (typeof worker === "object") return worker;
+      if (worker === "not-integrated") throw notIntegrated(runtime);
+      if (except !== undefined) throw noCapacity(lost);
+      if (performance.now() >= deadline) throw noCapacity("no worker is there");
+      await sleep(times.look);
+    }
+  }
+
+  async function ask(link: WorkerLink, { proxy, traceparent }: ProxyTrial): Promise<void> {
+    const command = create(CheckProxyCommandSchema, { timeoutMs: times.check, traceparent, proxy, target: proxyCheck });
+    // A worker that has just come back is chosen sooner than its connection is tried again.
+    await channels.isBack(link, times.connect);
+    const options = { metadata: link.metadata, timeoutMs: times.check + times.margin };
+    await callUnary(link.client, WorkerService.method.checkProxy, command, options);
+  }
+
+  return async (trial) => {
+    let failed: string | undefined;
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const worker = await waitForWorker(trial.runtime, failed);
+      try {
+        return await ask(channels.to(worker), trial);
+      } catch (error) {
+        if (!brokeOnTheWay(error)) throw statusToFailure(error);
+        failed = worker.id;
+      }
+    }
+    throw noCapacity(lost);
+  };
+}

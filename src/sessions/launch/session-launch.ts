@@ -1,0 +1,288 @@
+import { create } from "@bufbuild/protobuf";
+import { lockAccount } from "../../accounts/store.ts";
+import type { Channels } from "../../fleet/channels.ts";
+import { place } from "../../fleet/placement.ts";
+import { findWorker, type WorkerAddress } from "../../fleet/store.ts";
+import { CreateCommandSchema, WorkerService } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../../gen/pilothouse/v1/session_pb.ts";
+import type { Limits } from "../../limits/limits.ts";
+import { nextMessage } from "../../platform/bus.ts";
+import { counted } from "../../platform/counted.ts";
+import { asFailure, type Failure, fail } from "../../platform/errors.ts";
+import { callUnary } from "../../platform/grpc/grpc-codec.ts";
+import { statusToFailure } from "../../platform/grpc/grpc-failure.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { type ProfileReservation, profileInUse, reserveProfile } from "../../profiles/profile-reservation.ts";
+import type { Profiles } from "../../profiles/profiles.ts";
+import { findUsedVersion } from "../../profiles/use-store.ts";
+import type { Tally } from "../../status/tally.ts";
+import type { SessionMaker } from "../commands/session-caller.ts";
+import { brokeOnTheWay, commandContext } from "../commands/worker-commands.ts";
+import { sessionGone } from "../ended-session.ts";
+import { endSession, type SessionEndParts } from "../session-end.ts";
+import { toSessionMessage } from "../session-message.ts";
+import type { SessionQuota } from "../session-quota.ts";
+import { endings } from "../session-states.ts";
+import {
+  countRunning,
+  findSession,
+  insertSession,
+  livePatch,
+  moveSession,
+  provisionWithin,
+  type SessionRow,
+  transition,
+} from "../store.ts";
+import { noCapacity, notIntegrated } from "./launch-failure.ts";
+import { createProxyCheck } from "./proxy-check.ts";
+import type { SessionPlan } from "./session-plan.ts";
+
+/** Milliseconds. */
+const times = {
+  /** All of an attempt: the connection, the profile's store, the launch. Two of them end before a row's time to provision. */
+  attempt: (provisionWithin - 6_000) / 2,
+  /** What a worker has of it for the launch at the most. */
+  launch: 30_000,
+  /** What the worker's answer may take beyond that. */
+  margin: 2_000,
+  /** A connection to a worker that came back is tried again within a second (channels.ts). */
+  connect: 2_000,
+  /** A slot that became free is found this soon, even when nobody told. */
+  look: 100,
+};
+
+export interface SessionLaunchParts extends SessionEndParts {
+  readonly profiles: Profiles;
+  readonly db: Database;
+  readonly channels: Channels;
+  readonly limits: Limits;
+  /** How launches go, for the status. */
+  readonly launches: Tally;
+  readonly quota: SessionQuota;
+  /** Milliseconds that a create waits for a slot. */
+  readonly queueMs: number;
+  /** `host:port` of private addresses that pages may reach all the same. */
+  readonly egressAllow: readonly string[];
+  /** `host:port` that proxies are asked for. */
+  readonly proxyCheck: string;
+}
+
+/** What to launch for whom. */
+export interface LaunchOrder {
+  readonly caller: SessionMaker;
+  readonly plan: SessionPlan;
+  /** The only hosts that its pages may reach; none for all. */
+  readonly allowedDomains: readonly string[];
+}
+
+/** A session that has its slot. */
+interface Placed {
+  readonly row: SessionRow;
+  readonly worker: WorkerAddress;
+  /** The version of its profile that it restores; 0 without one. */
+  readonly profileVersion: bigint;
+  /** On this process's monotonic clock. */
+  readonly placedAt: number;
+}
+
+type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
+
+/** Makes what launches sessions. The launched session is live. */
+export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
+  const { db, events, bus, channels, limits, quota, launches, sessionMetrics, profiles } = parts;
+  const checkProxy = createProxyCheck(parts);
+
+  /** What the audit log keeps of a new session. */
+  const auditedFields = ({ runtime, archetype, profile_id: profileId, proxy_server: proxy }: SessionRow) => ({
+    ...{ runtime, archetype },
+    ...(profileId !== null && { profile_id: profileId }),
+    ...(proxy !== null && { proxy_server: proxy }),
+  });
+
+  /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
+  function tryPlace({ caller, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
+    const { accountId } = caller.principal;
+    return db.transaction(async (tx) => {
+      // Both travel together: what is counted is counted once the account is locked.
+      const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
+      const tier = limits.of(account);
+      const limit = tier.concurrentSessions;
+      if (running >= limit) {
+        const detail = `the account runs ${counted(running, "session")}, as many as it may at once on tier ${tier.name}: end one first`;
+        throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
+      }
+      await quota.admit(tx, accountId, account);
+      const { profileId, locale, timezone, labels } = plan.request;
+      const { runtime } = plan.browser;
+      const wish = { accountId, tier, runtime };
+      const profile = profileId === undefined ? undefined : await reserveProfile(tx, { profileId, ...wish });
+      if (profile?.kind === "saving") return profile;
+      const placement = await place(tx, { runtime });
+      if (placement.kind === "not-integrated") throw notIntegrated(runtime);
+      if (placement.kind !== "placed") return placement.kind;
+      const { viewport, timeoutSeconds } = plan;
+      const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
+      const row = await insertSession(tx, { ...plan.browser, ...chosen, workerId: placement.worker.id });
+      const profileVersion = profile?.version ?? 0n;
+      if (profileId !== undefined) {
+        const use = { session_id: id, profile_id: profileId, account_id: accountId, version: String(profileVersion) };
+        await profiles.uses.begin(tx, use);
+      }
+      const data = create(SessionCreatedEventSchema, { sessionId: id });
+      await events.append(tx, { accountId, subject: id }, SessionCreatedEventSchema, data);
+      caller.audit?.(tx, { subject: id, data: auditedFields(row) });
+      return { row, worker: placement.worker, profileVersion, placedAt: performance.now() };
+    });
+  }
+
+  async function waitForPlace(order: LaunchOrder, id: string): Promise<Placed> {
+    const deadline = performance.now() + parts.queueMs;
+    for (;;) {
+      const attempt = await tryPlace(order, id);
+      if (typeof attempt === "object" && "row" in attempt) return attempt;
+      if (performance.now() >= deadline) {
+        throw typeof attempt === "object" ? profileInUse(attempt.sessionId) : noCapacity("no worker has a free slot");
+      }
+      // Nothing has been made yet, so a client that has gone away need not be served.
+      if (order.caller.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
+      if (attempt !== "raced") await nextMessage(bus, "capacity", times.look, order.caller.signal);
+    }
+  }
+
+  /** Puts a session whose worker failed on another one; undefined when there is none. */
+  async function placeElsewhere({ plan }: LaunchOrder, placed: Placed): Promise<Placed | undefined> {
+    const { row, worker } = placed;
+    const tryOnce = () =>
+      db.transaction(async (tx) => {
+        const placement = await place(tx, { runtime: plan.browser.runtime, except: worker.id });
+        if (placement.kind === "raced") return placement.kind;
+        if (placement.kind !== "placed") return undefined;
+        const placementEpoch = BigInt(row.placement_epoch);
+        const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
+        return moved && { ...placed, row: moved, worker: placement.worker };
+      });
+    // A lost race has filled a worker: there are no more of them than workers with a free slot.
+    let attempt = await tryOnce();
+    while (attempt === "raced") attempt = await tryOnce();
+    return attempt;
+  }
+
+  /** Goes on with a session that another gateway was launching when it died; undefined when it had not placed it yet. */
+  async function takeOver({ caller }: LaunchOrder, id: string): Promise<Placed | undefined> {
+    const row = await findSession(db, id, caller.principal.accountId);
+    if (!row) return undefined;
+    return db.transaction(async (tx) => {
+      const moved = await moveSession(tx, { id, placementEpoch: BigInt(row.placement_epoch) }, row.worker_id);
+      if (!moved) throw (await findEnd(row)) ?? noCapacity("the session was lost during its launch");
+      const worker = await findWorker(tx, row.worker_id);
+      if (!worker) throw new Error(`the session ${id} is on a worker that is not there`);
+      const profileVersion = await findUsedVersion(tx, id);
+      // The gateway that has died took a part of its lifetime; the sweep ends it at its time all the same.
+      return { row: moved, worker, profileVersion, placedAt: performance.now() };
+    });
+  }
+
+  async function runCreate({ caller, plan, allowedDomains }: LaunchOrder, placed: Placed): Promise<void> {
+    const { row, worker, profileVersion } = placed;
+    const attemptEnds = performance.now() + times.attempt;
+    const link = channels.to(worker);
+    const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
+    // A worker that has just come back is placed on sooner than its connection is tried again.
+    await channels.isBack(link, times.connect);
+    if (row.profile_id !== null) {
+      const { profile_id: profileId, account_id: accountId } = row;
+      const context = commandContext(caller, row.id, epochs, times.launch);
+      await profiles.restore({ link, context, accountId, profileId, version: profileVersion });
+    }
+    const now = performance.now();
+    const timeoutMs = Math.ceil(Math.min(times.launch, attemptEnds - now - times.margin));
+    const command = create(CreateCommandSchema, {
+      context: commandContext(caller, row.id, epochs, timeoutMs),
+      profileVersion,
+      plan: plan.browser,
+      lifetimeMs: Math.max(1, Math.round(plan.timeoutSeconds * 1_000 - (now - placed.placedAt))),
+      egressAllow: [...parts.egressAllow],
+      proxyCheck: parts.proxyCheck,
+      allowedDomains: [...allowedDomains],
+    });
+    const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };
+    await callUnary(link.client, WorkerService.method.create, command, options);
+  }
+
+  /** Ends a session that could not be launched, and fails; as ended, when its client had ended it meanwhile. */
+  function giveUp({ caller }: LaunchOrder, { row }: Placed, failure: Failure): Promise<Session> {
+    const cause = { reason: "failed_to_start", detail: failure.detail ?? failure.slug } as const;
+    return caller.commit<Session>(async (tx) => {
+      const ended = await endSession(parts, tx, row.id, cause);
+      return ended ? failure : ((await findEnd(row)) ?? failure);
+    });
+  }
+
+  /** An end that was asked for is the client's; one by a fault is told as what went wrong with the launch. */
+  async function findEnd(row: SessionRow): Promise<Failure | undefined> {
+    const now = await findSession(db, row.id, row.account_id);
+    return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;
+  }
+
+  function goLive({ caller }: LaunchOrder, { row }: Placed): Promise<Session> {
+    const placementEpoch = BigInt(row.placement_epoch);
+    return caller.commit(async (tx) => {
+      const live = await transition(tx, row.id, "launched", livePatch(), { placementEpoch });
+      if (!live) return (await findEnd(row)) ?? noCapacity("the worker was lost during the launch");
+      const data = create(SessionLiveEventSchema, { sessionId: row.id });
+      await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionLiveEventSchema, data);
+      tx.afterCommit(() => bus.publish("session-changed", row.id));
+      return toSessionMessage(live);
+    });
+  }
+
+  /** Launches once; "elsewhere" when that says nothing about the session, but about the worker. */
+  async function launchOn(order: LaunchOrder, placed: Placed): Promise<Session | { readonly elsewhere: Failure }> {
+    try {
+      await runCreate(order, placed);
+    } catch (error) {
+      const failure = statusToFailure(error);
+      if (failure.slug === "capacity-unavailable") return { elsewhere: noCapacity(failure.detail ?? failure.message) };
+      if (failure.extensions.launch_failed === true && placed.row.profile_id === null) return { elsewhere: failure };
+      if (brokeOnTheWay(error)) return { elsewhere: noCapacity("the worker was lost during the launch") };
+      return giveUp(order, placed, failure);
+    }
+    return goLive(order, placed);
+  }
+
+  async function launchAll(order: LaunchOrder): Promise<Session> {
+    const began = performance.now();
+    const { runtime, proxy } = order.plan.browser;
+    if (proxy) await checkProxy({ proxy, runtime, traceparent: order.caller.traceparent });
+    const id = order.caller.ids.next("ses");
+    const first = (order.caller.resumes && (await takeOver(order, id))) || (await waitForPlace(order, id));
+    order.caller.charge?.();
+    let outcome = await launchOn(order, first);
+    if ("elsewhere" in outcome) {
+      const second = await placeElsewhere(order, first);
+      const { elsewhere: failure } = outcome;
+      if (!second) return giveUp(order, first, failure);
+      outcome = await launchOn(order, second);
+      // A browser that did not come up is the better reason than a worker that was lost or full.
+      if ("elsewhere" in outcome)
+        return giveUp(order, second, failure.slug === "driver-error" ? failure : outcome.elsewhere);
+    }
+    sessionMetrics.launch.observe((performance.now() - began) / 1_000);
+    return outcome;
+  }
+
+  return async (order) => {
+    const { principal, signal } = order.caller;
+    try {
+      const session = await launchAll(order);
+      launches.note(false);
+      return session;
+    } catch (thrown) {
+      if (!signal.aborted && ourFaults.has(asFailure(thrown).slug)) launches.note(true, principal.accountId);
+      throw thrown;
+    }
+  };
+}
+
+/** What no client brings about by what it asks for. */
+const ourFaults: ReadonlySet<string> = new Set(["internal", "capacity-unavailable", "driver-error", "session-timeout"]);

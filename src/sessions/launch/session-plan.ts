@@ -1,0 +1,147 @@
+import { create } from "@bufbuild/protobuf";
+import { type BrowserPlan, BrowserPlanSchema } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type Viewport, ViewportSchema } from "../../gen/pilothouse/v1/common_pb.ts";
+import {
+  type CreateSessionRequest,
+  OnChallenge,
+  type Proxy as ProxyMessage,
+  ProxySchema,
+} from "../../gen/pilothouse/v1/session_pb.ts";
+import type { Tier } from "../../limits/tiers.ts";
+import {
+  type Archetype,
+  closeArchetypes,
+  defaultDevice,
+  findArchetype,
+  isDesktop,
+} from "../../platform/browsers/archetypes.ts";
+import { failFields } from "../../platform/errors.ts";
+
+/** What a create comes to. */
+export interface SessionPlan {
+  /** What the client asked for. */
+  readonly request: CreateSessionRequest;
+  /** The browser that this comes to. */
+  readonly browser: BrowserPlan;
+  readonly viewport: Viewport;
+  readonly timeoutSeconds: number;
+}
+
+const defaultRuntime = "headless-shell";
+export const defaultIdleTimeoutSeconds = 300;
+
+type Faults = Record<string, string>;
+
+/** The canonical name of an IANA time zone, which is the only one that browsers take. Undefined where there is none. */
+function canonicalTimezone(name: string): string | undefined {
+  // Offsets such as +0100 are none of IANA's, although Intl knows them.
+  if (!/^[a-z]/i.test(name)) return undefined;
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
+  } catch {
+    return undefined;
+  }
+}
+
+function isLocale(locale: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(locale).length === 1;
+  } catch {
+    return false;
+  }
+}
+
+function unknownArchetype(name: string): string {
+  const close = closeArchetypes(name);
+  const offer = close.length > 0 ? `; close matches: ${close.join(", ")}` : "";
+  return `is not an archetype${offer}`;
+}
+
+/** `scheme://user:password@host:port`, as most proxies are handed out; a password may hold all but the end of an address. */
+const proxyAddress =
+  /^(?<scheme>https?|socks5):\/\/(?:(?<login>[^\s/?#]*)@)?(?<host>(\[[0-9a-fA-F:.]+\]|[^\s/?#@:[\]]+):\d{1,5})$/;
+
+/** SOCKS5 gives each part of a login one byte for its length (RFC 1929). */
+const longestSocksField = 255;
+
+/** Reads percent-encoded text. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // The text is not repeated: it is a secret.
+    throw failFields("bad-request", { "proxy.server": "has a login with a % that encodes nothing: write it as %25" });
+  }
+}
+
+/** Takes the login out of a proxy's address, so that it is never shown, and checks what is left. */
+function planProxy(proxy: ProxyMessage): ProxyMessage {
+  const { scheme, login, host } = proxyAddress.exec(proxy.server)?.groups ?? {};
+  const server = `${scheme}://${host}`;
+  if (host === undefined || !URL.canParse(server)) {
+    throw failFields("bad-request", {
+      "proxy.server":
+        "must be http://, https:// or socks5:// with host and port, and at most user:password@ before them",
+    });
+  }
+  const [, user = "", secret] = /^([^:]*)(?::(.*))?$/.exec(login ?? "") ?? [];
+  const username = proxy.username ?? (user === "" ? undefined : decoded(user));
+  const password = proxy.password ?? (secret === undefined ? undefined : decoded(secret));
+  for (const [name, value = ""] of Object.entries({ username, password })) {
+    if (!server.startsWith("socks5:") || Buffer.byteLength(value) <= longestSocksField) continue;
+    throw failFields("validation-failed", { [`proxy.${name}`]: `is at most ${longestSocksField} bytes for socks5` });
+  }
+  return create(ProxySchema, {
+    server,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+  });
+}
+
+function findFaults(request: CreateSessionRequest, archetype: Archetype | undefined, tier: Tier): Faults {
+  const { timezone, locale, timeoutSeconds, viewport } = request;
+  const longest = tier.longestSessionSeconds;
+  return {
+    ...(!archetype && { archetype: unknownArchetype(request.archetype ?? "") }),
+    ...(timezone !== undefined && !canonicalTimezone(timezone) && { timezone: "is not an IANA time zone" }),
+    ...(locale !== undefined && !isLocale(locale) && { locale: "is not a BCP 47 language tag" }),
+    ...(timeoutSeconds !== undefined &&
+      timeoutSeconds > longest && { timeout_seconds: `is at most ${longest} on tier ${tier.name}` }),
+    ...(viewport && archetype && !isDesktop(archetype) && { viewport: "can be chosen for desktop archetypes only" }),
+  };
+}
+
+/** Checks what the proto's rules cannot say of a create, and fills in the defaults. */
+export function planSession(request: CreateSessionRequest, tier: Tier): SessionPlan {
+  const archetype = findArchetype(request.archetype ?? defaultDevice.archetype);
+  const faults = findFaults(request, archetype, tier);
+  if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
+  const viewport = planViewport(archetype, request.viewport);
+  const { runtime = defaultRuntime, idleTimeoutSeconds = defaultIdleTimeoutSeconds, profileId } = request;
+  const chosen = request.timezone === undefined ? undefined : canonicalTimezone(request.timezone);
+  const { locale = defaultDevice.locale } = request;
+  const browser = create(BrowserPlanSchema, {
+    ...{
+      runtime,
+      archetype: archetype.name,
+      viewport,
+      locale,
+      timezone: chosen ?? defaultDevice.timezone,
+      idleTimeoutSeconds,
+    },
+    onChallenge: request.onChallenge || OnChallenge.PAUSE,
+    ...(request.proxy && { proxy: planProxy(request.proxy) }),
+    ...(profileId !== undefined && { profileId }),
+  });
+  const timeoutSeconds = request.timeoutSeconds ?? tier.longestSessionSeconds;
+  return { request: { ...request, ...(chosen && { timezone: chosen }) }, browser, viewport, timeoutSeconds };
+}
+
+function planViewport(archetype: Archetype, wanted: Viewport | undefined): Viewport {
+  const { width, height } = wanted ?? archetype.viewport;
+  return create(ViewportSchema, {
+    width,
+    height,
+    deviceScaleFactor: wanted?.deviceScaleFactor || archetype.deviceScaleFactor,
+  });
+}

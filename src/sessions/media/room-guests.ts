@@ -1,0 +1,125 @@
+import { setInterval as every } from "node:timers/promises";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { JoinRequestSchema, type JoinResponse, LiveViewerSchema } from "../../gen/pilothouse/v1/live_pb.ts";
+import type { Bearers } from "../../identity/bearers.ts";
+import type { Call } from "../../kernel/call.ts";
+import { BoundedQueue } from "../../platform/bounded-queue.ts";
+import type { Config } from "../../platform/config.ts";
+import { raceSignal } from "../../platform/deadline.ts";
+import { Failure, fail } from "../../platform/errors.ts";
+import type { Ids } from "../../platform/ids.ts";
+import { callerOf } from "../commands/session-caller.ts";
+import type { SessionCommands, ViewerMessage } from "../commands/session-commands.ts";
+import { type Admission, createSeats, type Seat } from "./livekit.ts";
+
+/** Milliseconds between two looks for a guest; who is missed twice has gone. */
+const lookEvery = 5_000;
+
+export interface RoomGuestsParts {
+  readonly sessions: Pick<SessionCommands, "view">;
+  readonly bearers: Pick<Bearers, "read" | "watch">;
+  readonly ids: Ids;
+  readonly config: Pick<Config, "liveKit">;
+}
+
+/** One who watches a session in its room alone, without a stream of ours. */
+export interface RoomGuest {
+  readonly sessionId: string;
+  /** Who watches, as the others are told. */
+  readonly name: string;
+  /** What the bearer needs for as long as it watches. */
+  readonly scope: string;
+}
+
+/** Those who watch sessions in rooms of the media server. */
+export interface RoomGuests {
+  /**
+   * Has a session shown in its room to a guest, and gives what to join with. It is shown until the guest has gone, or has
+   * not come in time, and the guest is removed when its bearer, the session or this gateway ends. Throws
+   * `feature-unavailable` and `tier-limit`.
+   */
+  invite(call: Call, guest: RoomGuest): Promise<Admission>;
+  stop(): void;
+}
+
+/** Makes what looks after the guests of a gateway. */
+export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsParts): RoomGuests {
+  const seats = config.liveKit && createSeats(config.liveKit);
+  const all = new Set<AbortController>();
+
+  /** Begins to show a session, and gives what to join with, and what is told of the session. */
+  async function show(call: Call, { sessionId, name }: RoomGuest, seat: Seat, id: string, over: AbortController) {
+    const viewer = create(LiveViewerSchema, { id, clientId: `view:${id}`, name, canControl: false });
+    const caller = { ...callerOf(call), signal: over.signal, deadline: Number.POSITIVE_INFINITY };
+    const messages = new BoundedQueue<ViewerMessage>({ items: 3 });
+    const say = (request: MessageInitShape<typeof JoinRequestSchema>, publishToken = "") =>
+      void messages.push({ request: create(JoinRequestSchema, request), publishToken });
+    // Who is out of sight is shown no frames.
+    say({ join: { hidden: true } });
+    const told = sessions.view(caller, sessionId, viewer, messages)[Symbol.asyncIterator]();
+    const { value } = await raceSignal(told.next(), call.signal);
+    if (value?.hello?.media !== "livekit")
+      throw fail("feature-unavailable", {}, { detail: "the session is shown by frames alone: watch by a view link" });
+    const admission = await seat.admit();
+    say({ subscribe: { media: "livekit", shown: true } }, admission.publishToken);
+    say({ visibility: { hidden: false } });
+    return { admission, told };
+  }
+
+  return {
+    async invite(call, guest) {
+      if (!seats) {
+        const detail = "this deployment has no media server: watch by a view link";
+        throw fail("feature-unavailable", {}, { detail });
+      }
+      const id = ids.next("vwr");
+      const seat = seats(guest.sessionId, id);
+      const over = new AbortController();
+      all.add(over);
+      const unwatch = bearers.watch(bearers.read(call.header("authorization")), (verdict) => {
+        if (!("principal" in verdict && verdict.principal.scopes.has(guest.scope))) over.abort();
+      });
+      const end = () => {
+        unwatch();
+        all.delete(over);
+        over.abort();
+        seat.leave();
+      };
+      try {
+        const { admission, told } = await show(call, guest, seat, id, over);
+        void lookAfter(seat, admission.joinsWithin, over);
+        void hearOut(seat, told).finally(end);
+        return admission;
+      } catch (thrown) {
+        end();
+        throw thrown;
+      }
+    },
+    stop() {
+      for (const over of all) over.abort();
+    },
+  };
+}
+
+/** Hears all that is told of the session, whose end closes its room. */
+async function hearOut(seat: Seat, told: AsyncIterator<JoinResponse>): Promise<void> {
+  try {
+    while (!(await told.next()).done);
+  } catch (thrown) {
+    if (thrown instanceof Failure && thrown.slug === "session-destroyed") seat.close();
+  }
+}
+
+/** Ends it when the guest is not there any more. */
+async function lookAfter(seat: Seat, joinsWithin: number, over: AbortController): Promise<void> {
+  const mayComeUntil = performance.now() + joinsWithin;
+  let missed = 0;
+  try {
+    for await (const _ of every(lookEvery, undefined, { signal: over.signal, ref: false })) {
+      missed = (await seat.isTaken()) ? 0 : missed + 1;
+      if (missed > 1 && performance.now() > mayComeUntil) over.abort();
+    }
+  } catch {
+    // It is over.
+  }
+}

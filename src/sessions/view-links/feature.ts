@@ -1,0 +1,23 @@
+import { ViewLinkService } from "../../gen/pilothouse/v1/view_link_pb.ts";
+import { defineService } from "../../kernel/feature.ts";
+import { createViewLinkService, type ViewLinkServiceParts } from "./service.ts";
+import { sweepViewLinks } from "./store.ts";
+import { viewKeyBearers } from "./view-keys.ts";
+
+/** Milliseconds between two looks for links of sessions that have ended. */
+const sweepEvery = 600_000;
+
+export const viewLinks = defineService({
+  service: ViewLinkService,
+  bearers: viewKeyBearers,
+  create: (parts: ViewLinkServiceParts) => ({
+    methods: createViewLinkService(parts),
+    jobs: [
+      {
+        run: () => sweepViewLinks(parts.db),
+        every: sweepEvery,
+        complaint: "view links of ended sessions cannot be swept at the moment",
+      },
+    ],
+  }),
+});

@@ -1,0 +1,82 @@
+import type { Insertable, Selectable } from "kysely";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { Schema } from "../../platform/postgres/schema.ts";
+
+/** A link as its row says it. */
+export type ViewLinkRow = Selectable<Schema["view_links"]>;
+
+/** A link to insert: of its secret only the hash. */
+export type NewViewLink = Omit<Insertable<Schema["view_links"]>, "created_at" | "revoked_at">;
+
+/** Which links of a session. */
+export interface ViewLinksQuery {
+  readonly sessionId: string;
+  readonly now: Date;
+  readonly limit: number;
+  /** Only those that were made before this one. */
+  readonly before: string | undefined;
+}
+
+/** Keeps a link. */
+export async function insertViewLink(tx: Tx, link: NewViewLink): Promise<ViewLinkRow> {
+  return tx.sql
+    .insertInto("view_links")
+    .values({ ...link, revoked_at: null })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Lists the links of a session that are good, newest first. */
+export async function listViewLinks(
+  db: Database,
+  { sessionId, now, limit, before }: ViewLinksQuery,
+): Promise<ViewLinkRow[]> {
+  return db.sql
+    .selectFrom("view_links")
+    .selectAll()
+    .where("session_id", "=", sessionId)
+    .where("revoked_at", "is", null)
+    .where("expires_at", ">", now)
+    .$if(before !== undefined, (query) => query.where("id", "<", before ?? ""))
+    .orderBy("id", "desc")
+    .limit(limit)
+    .execute();
+}
+
+/** Revokes a link; gives whether there was one to revoke. */
+export async function revokeViewLink(tx: Tx, link: { id: string; sessionId: string; now: Date }): Promise<boolean> {
+  const { numUpdatedRows } = await tx.sql
+    .updateTable("view_links")
+    .set({ revoked_at: link.now })
+    .where("id", "=", link.id)
+    .where("session_id", "=", link.sessionId)
+    .where("revoked_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Makes a link the own of the first viewer that comes in time; gives whether this one may come by it. */
+export async function admitViewer(
+  db: Database,
+  { id, viewerHash, now }: { readonly id: string; readonly viewerHash: Buffer; readonly now: Date },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db.sql
+    .updateTable("view_links")
+    .set({ viewer_hash: viewerHash, opens_until: null })
+    .where("id", "=", id)
+    .where((is) =>
+      is.or([is("viewer_hash", "=", viewerHash), is.and([is("viewer_hash", "is", null), is("opens_until", ">", now)])]),
+    )
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Deletes the links of sessions that have ended. */
+export async function sweepViewLinks(db: Database): Promise<void> {
+  await db.sql
+    .deleteFrom("view_links")
+    .using("sessions")
+    .whereRef("sessions.id", "=", "view_links.session_id")
+    .where("sessions.status", "in", ["destroyed", "errored"])
+    .execute();
+}

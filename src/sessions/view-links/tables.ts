@@ -1,0 +1,50 @@
+import type { Generated } from "kysely";
+import type { Migrations } from "../../platform/postgres/schema.ts";
+
+/** Links by which people watch sessions. */
+interface ViewLinksTable {
+  id: string;
+  session_id: string;
+  made_by: string;
+  secret_hash: Buffer;
+  name: string;
+  control: boolean;
+  created_at: Generated<Date>;
+  expires_at: Date;
+  revoked_at: Date | null;
+  /** Of a link for one viewer: the client that it is. */
+  client_id: string | null;
+  /** Until when that viewer can come for the first time; null once it has, and of other links. */
+  opens_until: Date | null;
+  /** Of the secret by which that viewer is known, once it has come. */
+  viewer_hash: Buffer | null;
+}
+
+export const viewLinkMigrations: Migrations = {
+  "056-view-links": [
+    `create table view_links (
+      id text primary key,
+      session_id text not null references sessions (id) on delete cascade,
+      made_by text not null,
+      secret_hash bytea not null,
+      name text not null,
+      control boolean not null,
+      created_at timestamptz not null default date_trunc('milliseconds', now()),
+      expires_at timestamptz not null,
+      revoked_at timestamptz
+    )`,
+    "create index view_links_session on view_links (session_id, id desc)",
+  ],
+  "059-view-links-for-one": [
+    `alter table view_links
+      add column client_id text,
+      add column opens_until timestamptz,
+      add column viewer_hash bytea`,
+  ],
+};
+
+declare module "../../platform/postgres/schema.ts" {
+  interface Schema {
+    view_links: ViewLinksTable;
+  }
+}

@@ -1,0 +1,55 @@
+import { tokenText } from "../../identity/token-text.ts";
+import type { BearerKind, Credential } from "../../kernel/bearer-kind.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { findTokens, type SessionTokenRow, tokenCredential } from "../cdp/session-tokens.ts";
+
+/** The scope that watching needs. */
+const viewScope = "sessions:read";
+
+/** How the tokens of view links are written. */
+export const viewKeyText = tokenText("phv_", "vln");
+
+/** What its maker needs to let others control by a link; for one person it is the GUI control key of an agent session. */
+const controlScope = (isForOne: boolean): string => (isForOne ? "agent_sessions:write" : "sessions:write");
+
+/** The scopes that a link gives of its session. */
+export const scopesOfLink = (control: boolean, isForOne = false): string[] =>
+  control ? [viewScope, controlScope(isForOne)] : [viewScope];
+
+/** Address of the page that a link leads to. */
+export const pageOf = (publicUrl: string, key: string): string => `${publicUrl}/live#${key}`;
+
+interface ViewKeyRow extends SessionTokenRow {
+  readonly link_name: string;
+  readonly control: boolean;
+  readonly expires_at: Date;
+  readonly client_id: string | null;
+  readonly opens_until: Date | null;
+}
+
+const findStatement = findTokens("view-key-find", "view_links", [
+  ...["name as link_name", "control", "expires_at", "client_id", "opens_until"],
+]);
+
+/** A link is good for its own time, and no longer than its maker, nor for control once its maker may not. */
+function toCredential(row: ViewKeyRow): Credential {
+  const { link_name: name, control, expires_at: ownEnd, ends_at: makersEnd, scopes: makers } = row;
+  const { client_id: clientId, opens_until: opensUntil } = row;
+  const expiresAt = makersEnd && makersEnd < ownEnd ? makersEnd : ownEnd;
+  const mayControl = control && (makers?.includes(controlScope(clientId !== null)) ?? true);
+  const person = clientId === null ? {} : { person: { linkId: row.id, clientId } };
+  const credential = tokenCredential(row, { scope: viewScope, mayControl, name, ...person });
+  return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };
+}
+
+/** The tokens of view links as bearers. They end with the key or the login that has made them. */
+export function viewKeyBearers(db: Database): BearerKind {
+  return {
+    prefix: viewKeyText.prefix,
+    parse: viewKeyText.parse,
+    async find(ids) {
+      const rows = await db.named<ViewKeyRow>(findStatement, [ids]);
+      return new Map(rows.map((row) => [row.id, toCredential(row)]));
+    },
+  };
+}

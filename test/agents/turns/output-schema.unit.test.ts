@@ -1,0 +1,51 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { findOutputFault, findSchemaFault } from "../../../src/agents/turns/output-schema.ts";
+
+/** A schema in so many others. */
+const nested = (depth: number): JsonObject =>
+  depth === 0 ? { type: "string" } : { type: "object", properties: { a: nested(depth - 1) } };
+
+test.each([
+  ["of a list", { type: "array" }, 'must be of type "object"'],
+  ["of no known type", { type: "object", properties: { a: { type: "text" } } }, "is no JSON Schema: "],
+  [
+    "with a pattern",
+    { type: "object", properties: { a: { pattern: "(a+)+$" } } },
+    'has "pattern", which is not among: ',
+  ],
+  ["with a reference", { type: "object", items: { anyOf: [{ $ref: "http://a.test/" }] } }, 'has "$ref"'],
+  ["with equal items", { type: "object", additionalProperties: { uniqueItems: true } }, 'has "uniqueItems"'],
+  ["too long", { type: "object", description: "x".repeat(16_384) }, "is longer than 16384 characters of JSON"],
+  ["too deep", nested(16), "is more than 16 schemas deep"],
+  ["of too many", { type: "object", anyOf: Array(500).fill({}) }, "has more than 500 schemas in it"],
+  ["with NUL", { type: "object", title: "\0" }, "must not contain NUL"],
+])("a schema %s is refused", (_, schema, fault) => {
+  expect(findSchemaFault(schema)).toContain(fault);
+});
+
+const schema = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  ...{ type: "object", required: ["price"], additionalProperties: false },
+  properties: { price: { type: "number", minimum: 0 }, tags: { type: "array", items: { enum: ["a", "b"] } } },
+};
+
+test.each([
+  ["nothing", undefined, "result must be an object"],
+  ["what lacks something", {}, "result must have required property 'price'"],
+  ["what is of another type", { price: "1" }, "result/price must be number"],
+  ["what is not known", { price: 1, other: 2 }, 'result must NOT have additional properties: "other"'],
+  ["what is wrong inside", { price: 1, tags: ["a", "c"] }, "result/tags/1 must be equal to one of the allowed values"],
+  ["half a character", { price: 1, tags: ["\ud800"] }, "result must not contain NUL, nor half a character"],
+  ["what is too long", { price: 1, tags: ["x".repeat(32_768)] }, "result is longer than 32768 characters"],
+])("a result that is %s does not fit", (_, output, fault) => {
+  expect(findSchemaFault(schema)).toBeUndefined();
+  expect(findOutputFault(schema, output)).toBe(fault);
+});
+
+test("a result that fits may be as deep as an answer carries it", () => {
+  expect(findOutputFault(schema, { price: 1.5, tags: ["a"] })).toBeUndefined();
+  const deep = (depth: number): JsonObject => (depth === 0 ? {} : { a: deep(depth - 1) });
+  expect(findOutputFault({ type: "object" }, deep(23))).toBeUndefined();
+  expect(findOutputFault({ type: "object" }, deep(24))).toBe("result is more than 24 levels deep");
+});

@@ -1,0 +1,704 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { waitUntil } from "../../../src/platform/bounded-wait.ts";
+import { runAgent } from "../../../tools/agent/run-agent.ts";
+import { login } from "../../support/fixture-site.ts";
+import { type LendScene, startLendScene } from "../../support/lend-scene.ts";
+import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
+
+let provider: LlmProvider;
+let scene: LendScene;
+beforeAll(async () => {
+  provider = await new LlmProvider().start();
+  scene = await startLendScene({ ...provider.env, EGRESS_ALLOW: "127.0.0.0/8" });
+}, 120_000);
+afterAll(async () => {
+  await scene?.[Symbol.asyncDispose]();
+  await provider?.[Symbol.asyncDispose]();
+}, 60_000);
+beforeEach(() => {
+  provider.asked.length = 0;
+});
+
+const call = (name: string, input: object = {}): Said => ({ calls: [{ name, input }] });
+const act = (...actions: readonly object[]): Said => call("act", { actions });
+
+/** The reference that the last result has for what is named so. */
+const refOf = ({ results }: Asked, element: string): string =>
+  new RegExp(`${element} ref=(s\\d+e\\d+)`).exec(results.at(-1) ?? "")?.[1] ?? `no ${element}`;
+const storeKey = (name: string) =>
+  scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: "good-key-x7Qa" }, { method: "PUT" });
+
+/** Has the models say one thing after the other. */
+function say(...script: readonly (Said | ((asked: Asked) => Said | Promise<Said>))[]): void {
+  provider.script = (asked, index) => {
+    const next = script[index] ?? { text: "There is nothing more in the script." };
+    return typeof next === "function" ? next(asked) : next;
+  };
+}
+
+/** Runs something with an agent session, which is ended afterwards. */
+async function withAgent<T>(run: (agent: Agent) => Promise<T>, request: object = {}): Promise<T> {
+  const { body } = await scene.rest("/v1/agent-sessions", request);
+  const path = `/v1/agent-sessions/${body.id}`;
+  const message = async (text: string, init?: RequestInit) =>
+    scene.rest(`${path}/message`, { text, wait_ms: 60_000 }, init);
+  const entries = async () => (await scene.rest(`${path}/transcript?limit=100`)).body.data;
+  try {
+    return await run({ path, message, entries });
+  } finally {
+    await scene.rest(path, undefined, { method: "DELETE" });
+  }
+}
+interface Agent {
+  readonly path: string;
+  message(text: string, init?: RequestInit): ReturnType<LendScene["rest"]>;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into entries of every shape.
+  entries(): Promise<any[]>;
+}
+const slugOf = ({ body }: { readonly body: { readonly type?: string } }) => body.type?.split("/").at(-1);
+
+test("a message needs a credential: a stored key, or one in the header", async () => {
+  await withAgent(
+    async ({ message, entries }) => {
+      expect(slugOf(await message("Go on."))).toBe("byok-llm-required");
+      expect(await entries()).toEqual([]);
+      say({ text: "Hello." });
+      const headers = { "x-byok-llm-api-key": "good-key-of-the-header" };
+      expect((await message("Hi", { headers })).body).toMatchObject({ status: "done", text: "Hello." });
+      expect(provider.asked.map(({ key, model, dialect }) => [key, model, dialect])).toEqual([
+        ["good-key-of-the-header", "claude-test", "anthropic"],
+      ]);
+    },
+    { model: "anthropic/claude-test" },
+  );
+}, 60_000);
+
+test.each(["anthropic", "openai", "google"])(
+  "a model of %s looks, acts and answers; the transcript tells all of it",
+  async (name) => {
+    await storeKey(name);
+    let picture = "";
+    await withAgent(async ({ path, message, entries }) => {
+      say(
+        call("navigate", { url: scene.site.url("/trip.html") }),
+        (asked) => ({
+          ...{ text: "I type.", ...act({ kind: "type", ref: refOf(asked, 'textbox "Name"'), text: "Ada" }) },
+        }),
+        act({ kind: "tap", ref: "s9e9" }),
+        call("act", { actions: "nonsense" }),
+        call("no_such_tool"),
+        call("done", { text: "It is written." }),
+      );
+      const turn = (await message("Fill it in.")).body;
+      expect(turn).toMatchObject({ status: "done", text: "It is written." });
+      expect(turn.reason).toBeUndefined();
+      const results = provider.asked.at(-1)?.results ?? [];
+      expect(results[0]).toMatch(
+        /^done: HTTP status 200\n<page {"page_id":"page_1","url":"[^"]+\/trip.html","title":"Trip"/,
+      );
+      expect(results[1]).toMatch(/^done\n<page .+\n(?:.+\n)+ *[-*] textbox "Name" ref=s\d+e\d+ value="Ada"/);
+      expect(results[2]).toContain("failed: validation-failed: action.ref: was given by no look");
+      expect(results[3]).toContain("failed: validation-failed: actions: is required");
+      expect(results[4]).toContain("no_such_tool");
+      const told = await entries();
+      expect(told.map(({ role, content }) => [role, content.text ?? content.name])).toEqual([
+        ...[
+          ["user", "Fill it in."],
+          ["agent", "navigate"],
+          ["agent", "I type."],
+          ["agent", "act"],
+        ],
+        ...[
+          ["agent", "act"],
+          ["agent", "act"],
+          ["agent", "It is written."],
+        ],
+      ]);
+      const shown = { kind: "type", ref: expect.stringMatching(/^s\d+e\d+$/), element: 'textbox "Name"' };
+      expect(told[3].content.arguments).toEqual({ actions: [shown] });
+      expect(told[4].content.error.type).toContain("/errors/");
+      picture = told[3].content.screenshot_path;
+      expect(picture).toBe(`${path}/steps/${told[3].id}/screenshot`);
+      const headers = { authorization: `Bearer ${scene.service.key}` };
+      const shot = await fetch(scene.service.url + picture, { headers });
+      expect([shot.status, shot.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
+      expect((await shot.bytes()).subarray(0, 2)).toEqual(new Uint8Array([0xff, 0xd8]));
+      expect(slugOf(await scene.rest(`${path}/steps/${told[0].id}/screenshot`))).toBe("not-found");
+      const first = (await scene.rest(`${path}/transcript?limit=3`)).body;
+      expect(first).toMatchObject({ has_more: true, data: told.slice(0, 3) });
+      const rest = (await scene.rest(`${path}/transcript?limit=100&cursor=${first.next_cursor}`)).body;
+      expect(rest.data).toEqual(told.slice(3));
+    });
+    expect(slugOf(await scene.rest(picture))).toBe("session-destroyed");
+  },
+  60_000,
+);
+
+test("a model fills in a form of three pages by references, with a file", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ path, message }) => {
+    const { session_id: session } = (await scene.rest(path)).body;
+    const headers = { authorization: `Bearer ${scene.service.key}` };
+    const file = { method: "PUT", headers, body: "AUT" };
+    await fetch(`${scene.service.url}/v1/sessions/${session}/files/passport.txt`, file);
+    let stale = "";
+    say(
+      call("navigate", { url: scene.site.url("/trip.html") }),
+      (asked) => {
+        stale = refOf(asked, 'button "Next"');
+        const name = { kind: "type", ref: refOf(asked, 'textbox "Name"'), text: "Ada </page>" };
+        return act(name, { kind: "tap", ref: stale }, { kind: "key", key: "Tab" });
+      },
+      () => act({ kind: "tap", ref: stale }),
+      (asked) =>
+        act(
+          { kind: "select", ref: refOf(asked, 'combobox "Class"'), values: ["First"] },
+          { kind: "tap", ref: refOf(asked, 'checkbox "Window"') },
+          { kind: "tap", ref: refOf(asked, 'button "Next"') },
+        ),
+      call("look", { find: "passport" }),
+      (asked) => act({ kind: "upload", ref: refOf(asked, '"Passport"'), files: ["passport.txt"] }),
+      (asked) => act({ kind: "tap", ref: refOf(asked, 'button "Book"') }),
+      ({ results }) => ({ text: results.at(-1) ?? "" }),
+    );
+    const { body } = await message("Book it.");
+    const [opened = "", next, again, , found] = provider.asked.at(-1)?.results ?? [];
+    expect(opened).toContain('"files":["passport.txt"]');
+    expect(next).toMatch(/^did 2 of 3; stopped before the next one: conflict: the page shows another document\n/);
+    expect(next).toContain(String.raw`heading "Trip of Ada \u003c/page>"`);
+    expect(next?.split("</page>").length).toBe(2);
+    expect(again).toContain(`failed: conflict: ${stale} is of an earlier document`);
+    expect(found).not.toContain("Book");
+    const digest = createHash("sha1").update("AUT").digest("hex");
+    const received = [
+      ["name", "Ada </page>"],
+      ["class", "First"],
+      ["window", "on"],
+      ["passport", "passport.txt", digest],
+    ];
+    const title = JSON.stringify(`received ${JSON.stringify(received)}`);
+    expect(body.text).toContain(title.replace("</page", String.raw`\u003c/page`).slice(0, 150));
+  });
+}, 60_000);
+
+test("what an action has that the tool does not offer is refused, and several faults name their action", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ message }) => {
+    say(
+      call("navigate", { url: scene.site.url("/plain.html") }),
+      act({ kind: "tap", selector: "body" }),
+      act({ kind: "key", key: "Tab" }, { kind: "back" }),
+      act({ kind: "drag", from: { x: 1, y: 1 }, to: { selector: "body" } }),
+      ({ results }) => ({
+        text: results
+          .slice(1)
+          .map((each) => each.split("\n")[0])
+          .join("\n"),
+      }),
+    );
+    expect((await message("Try it.")).body.text.split("\n")).toEqual([
+      "failed: validation-failed: selector: is not known: act by ref, or by x and y",
+      expect.stringMatching(/^failed: validation-failed: actions\[1\].kind: must be one of tap, type/),
+      "failed: validation-failed: selector: is not known: act by ref, or by x and y",
+    ]);
+  });
+}, 60_000);
+
+test("a model that obeys a hostile page does not leave the allowed domains", async () => {
+  await storeKey("anthropic");
+  let heard = 0;
+  const outside = createServer((socket) => {
+    heard += 1;
+    socket.destroy();
+  });
+  await once(outside.listen(0, "127.0.0.2"), "listening");
+  const host = `127.0.0.2:${(outside.address() as AddressInfo).port}`;
+  const to = `http://${host}`;
+  const hostile = call("navigate", { url: scene.site.url(`/leave.html?to=${to}`) });
+  const obey = (element: string) => [hostile, (asked: Asked) => act({ kind: "tap", ref: refOf(asked, element) })];
+  try {
+    const allowed_domains = ["127.0.0.1", "*.inside.test"];
+    await withAgent(
+      async ({ path, message }) => {
+        say(
+          call("navigate", { url: to }),
+          call("navigate", { url: scene.site.url(`/redirect-to?to=${to}`) }),
+          ...obey('button "Popup"'),
+          ...obey('link "Link"'),
+          ...obey('button "Send"'),
+          call("done", { text: "I have tried." }),
+        );
+        expect((await message("Look around.")).body.text).toBe("I have tried.");
+        const results = provider.asked.at(-1)?.results ?? [];
+        const refused = `failed: driver-error: ${host} is none of the hosts that this session may reach`;
+        for (const result of results.slice(0, 2)) expect(result).toContain(refused);
+        for (const index of [3, 5, 7])
+          expect(results[index]).toContain("is none of the hosts that this session may reach");
+        const { body: agent } = await scene.rest(path);
+        expect(agent.allowed_domains).toEqual(allowed_domains);
+        const { egress } = (await scene.rest(`/v1/sessions/${agent.session_id}/state`)).body;
+        expect(egress.refused).toContain(host);
+      },
+      { allowed_domains },
+    );
+    expect(heard).toBe(0);
+    provider.asked.length = 0;
+    await withAgent(async ({ message }) => {
+      say(call("navigate", { url: to }), call("done", { text: "I was there." }));
+      await message("Look around.");
+    });
+    expect(heard).toBeGreaterThan(0);
+  } finally {
+    outside.close();
+  }
+}, 60_000);
+
+test("allowed domains are hosts, of a browser that is made for them", async () => {
+  const faulty = ["https://example.com", "example.com:443", "*", "*.com", "a b"];
+  const { body } = await scene.rest("/v1/agent-sessions", { allowed_domains: faulty });
+  expect(slugOf({ body })).toBe("validation-failed");
+  expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(
+    [0, 1, 2, 4].map((index) => `allowed_domains[${index}]`),
+  );
+  const attached = await scene.rest("/v1/agent-sessions", { session_id: "ses_1", allowed_domains: ["example.com"] });
+  expect(attached.body.errors).toMatchObject([{ field: "allowed_domains" }]);
+});
+
+test("an agent session on a running session takes the defaults of a new browser, and nothing else of one", async () => {
+  const defaults = { archetype: "desktop-chrome", idle_timeout_seconds: 300, on_challenge: "pause" };
+  const create = (body: object) => scene.rest("/v1/agent-sessions", { session_id: "ses_1", ...body });
+  expect(slugOf(await create(defaults))).toBe("not-found");
+  const { body } = await create({ archetype: "pixel-7", idle_timeout_seconds: 301, on_challenge: "report" });
+  expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(
+    expect.arrayContaining(["archetype", "idle_timeout_seconds", "on_challenge"]),
+  );
+});
+
+test.each([
+  ["anthropic", '"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9j/'],
+  ["openai", '"type":"input_image","image_url":"data:image/jpeg;base64,/9j/'],
+  ["google", '"inlineData":{"mimeType":"image/jpeg","data":"/9j/'],
+])(
+  "a model of %s is shown a picture when it asks, and no more once that look is folded away",
+  async (name, wire) => {
+    await storeKey(name);
+    await withAgent(async ({ message }) => {
+      const looks = Array.from({ length: 11 }, () => call("look"));
+      say(call("look", { picture: true }), ...looks, { text: "Seen." });
+      expect((await message("Look.")).body.text).toBe("Seen.");
+      expect(provider.asked[1]?.results[0]).toContain("done: the picture is 1280 by 720 pixels\n<page ");
+      const hasPicture = provider.asked.map(({ body }) => JSON.stringify(body).includes(wire));
+      expect(hasPicture).toEqual([false, ...looks.map(() => true), false]);
+    });
+  },
+  60_000,
+);
+
+test("a turn goes on in the conversation of those before it", async () => {
+  await storeKey("anthropic");
+  await withAgent(
+    async ({ message }) => {
+      say({ text: "One." }, { text: "Two." });
+      await message("Count.");
+      expect((await message("And on.")).body.text).toBe("Two.");
+      const said = JSON.stringify(provider.asked[1]?.body.messages);
+      for (const part of ["Count.", "One.", "And on."]) expect(said).toContain(part);
+      expect(JSON.stringify(provider.asked[1]?.body.system)).toContain("Stop before paying.");
+    },
+    { instructions: "Stop before paying." },
+  );
+}, 60_000);
+
+test("calls that a provider numbers anew in each answer are told apart", async () => {
+  await storeKey("anthropic");
+  const numbered = (name: string, input: object): Said => ({ calls: [{ name, input, id: "call_0" }] });
+  await withAgent(async ({ message, entries }) => {
+    say(
+      numbered("navigate", { url: scene.site.url("/trip.html") }),
+      numbered("look", {}),
+      numbered("no_such_tool", {}),
+      {
+        text: "All seen.",
+      },
+    );
+    expect((await message("Look.")).body).toMatchObject({ status: "done", text: "All seen.", steps: 4 });
+    const done = (await entries()).map(({ content }) => content.name).filter(Boolean);
+    expect(done).toEqual(["navigate", "look"]);
+    expect(provider.asked.at(-1)?.results).toHaveLength(3);
+  });
+}, 60_000);
+
+test("a message during a turn is read at the next step, and answers that turn's id", async () => {
+  await withAgent(async ({ path, message }) => {
+    let second: { body: { turn_id: string } } | undefined;
+    let running: string | undefined;
+    say(
+      async () => {
+        const { running_turn_id, session_id } = (await scene.rest(path)).body;
+        running = running_turn_id;
+        const navigated = await scene.rest(`/v1/sessions/${session_id}/navigate`, { url: "about:blank" });
+        expect([slugOf(navigated), navigated.body.running_turn_id]).toEqual(["conflict", running]);
+        expect((await scene.rest(`/v1/sessions/${session_id}/state`)).status).toBe(200);
+        second = await scene.rest(`${path}/message`, { text: "In red, please." });
+        const headers = { "x-byok-llm-api-key": "good-other" };
+        expect(slugOf(await scene.rest(`${path}/message`, { text: "Hi" }, { headers }))).toBe("conflict");
+        return { text: "Done." };
+      },
+      { text: "Done, in red." },
+    );
+    const { body } = await message("Buy a hat.");
+    expect(body).toMatchObject({ status: "done", text: "Done, in red." });
+    expect([second?.body.turn_id, running]).toEqual([body.turn_id, body.turn_id]);
+    expect(JSON.stringify(provider.asked[1]?.body.messages)).toContain("In red, please.");
+    const { running_turn_id, session_id } = (await scene.rest(path)).body;
+    expect(running_turn_id).toBeNull();
+    expect((await scene.rest(`/v1/sessions/${session_id}/navigate`, { url: "about:blank" })).status).toBe(200);
+  });
+}, 60_000);
+
+test("what a provider does ends a turn for a reason, or is waited for", async () => {
+  await withAgent(async ({ message }) => {
+    provider.script = (_, index) =>
+      [{ status: 429, headers: { "retry-after": "0" } }, { status: 529 }, { cut: true as const }][index] ?? {
+        text: "At last.",
+      };
+    expect((await message("Hi")).body).toMatchObject({ status: "done", text: "At last." });
+    provider.script = () => ({ status: 400, message: "prompt is too long" });
+    expect((await message("Hi")).body).toMatchObject({
+      ...{ status: "failed", reason: "provider_refused" },
+      error: { type: "about:blank", title: "Bad Gateway", detail: "prompt is too long" },
+    });
+    provider.script = () => ({ status: 401 });
+    const refused = (await message("Hi")).body;
+    expect(refused).toMatchObject({ status: "failed", reason: "byok-llm-required" });
+    expect(refused.error.type).toMatch(/byok-llm-required$/);
+  });
+}, 60_000);
+
+test("a turn ends at its limit of steps, and when it is cancelled", async () => {
+  await withAgent(
+    async ({ path, message }) => {
+      provider.script = () => call("look");
+      expect((await scene.rest(path)).body.limits).toEqual({ steps: 5, tokens: 900 });
+      expect((await message("Look around.")).body).toMatchObject({ status: "limit_reached", reason: "steps" });
+      expect(provider.asked.length).toBe(5);
+      provider.script = () => ({ ...call("look"), usage: { input: 500, output: 10 } });
+      expect((await message("And more.")).body).toMatchObject({ status: "limit_reached", reason: "tokens" });
+      expect(provider.asked.length).toBe(7);
+      provider.script = () => ({ silent: true });
+      const { body: begun } = await scene.rest(`${path}/message`, { text: "Say something." });
+      await expect.poll(() => provider.asked.length).toBe(8);
+      const cancelled = await scene.rest(`${path}/turns/${begun.turn_id}/cancel`, {});
+      expect(cancelled.body).toMatchObject({ turn_id: begun.turn_id, status: "cancelled" });
+      const again = await scene.rest(`${path}/turns/${begun.turn_id}/cancel`, {});
+      expect(again.body).toEqual(cancelled.body);
+      expect(slugOf(await scene.rest(`${path}/turns/trn_1/cancel`, {}))).toBe("not-found");
+      say({ text: "Here." });
+      provider.asked.length = 0;
+      expect((await message("Hello?")).body.text).toBe("Here.");
+    },
+    { limits: { steps: 5, tokens: 900 } },
+  );
+}, 120_000);
+
+test("a turn tells what it has cost, and ends at its limit of that", async () => {
+  await storeKey("anthropic");
+  const usage = { input: 20_000, cached: 10_000, output: 1_000 };
+  await withAgent(
+    async ({ message, entries }) => {
+      say({ ...call("look"), usage }, { ...call("look"), usage });
+      const { body } = await message("Look around.");
+      // A cent and a half a step, and something.
+      expect(body).toMatchObject({
+        status: "limit_reached",
+        reason: "cost_cents",
+        steps: 2,
+        tokens: 42_000,
+        cost_cents: 4,
+      });
+      const told = (await entries()).map(({ tokens, cost_cents: cost }) => [tokens, cost]);
+      expect(told).toEqual([0, 21_000, 42_000].map((tokens, step) => [tokens, 2 * step]));
+    },
+    { limits: { cost_cents: 3 } },
+  );
+  await withAgent(
+    async ({ message }) => {
+      expect((await message("Hi")).body.errors).toMatchObject([{ field: "limits.cost_cents" }]);
+    },
+    { limits: { cost_cents: 3 }, model: "anthropic/claude-of-tomorrow" },
+  );
+}, 60_000);
+
+test("a person who takes over ends what the agent does; it is told, and looks anew", async () => {
+  await withAgent(async ({ path, message, entries }) => {
+    say(
+      call("navigate", { url: scene.site.url("/plain.html") }),
+      async () => {
+        await scene.rest(`${path}/takeover`, { client_id: "anna" });
+        return act({ kind: "tap", x: 5, y: 5 });
+      },
+      call("done", { text: "I went on." }),
+    );
+    const turn = message("Go.");
+    const hasTaken = async () => (await entries()).some(({ content }) => content.control?.holder_client_id === "anna");
+    expect(await waitUntil(hasTaken, { timeout: 20_000, every: 50 })).toBe(true);
+    await scene.rest(`${path}/handback`, { client_id: "anna" });
+    expect((await turn).body).toMatchObject({ status: "done", text: "I went on." });
+    expect(JSON.stringify(provider.asked.at(-1)?.body.messages)).toContain("has handed it back");
+    expect((await entries()).map(({ role }) => role)).toContain("human");
+  });
+}, 60_000);
+
+test("an agent asks for a person, and goes on when they have handed back", async () => {
+  await withAgent(async ({ path, message, entries }) => {
+    say(call("ask_person", { instructions: "Log in, please." }), ({ results }) => ({ text: results.join() }));
+    const turn = message("Buy it.");
+    const asked = async () => (await entries()).some(({ content }) => content.text === "Log in, please.");
+    expect(await waitUntil(asked, { timeout: 20_000, every: 50 })).toBe(true);
+    await scene.rest(`${path}/takeover`, { client_id: "anna" });
+    await scene.rest(`${path}/handback`, { client_id: "anna" });
+    const { body } = await turn;
+    expect(body.text).toContain("A person had control");
+  });
+}, 60_000);
+
+test("an action under way when its turn is cancelled is told of", async () => {
+  await withAgent(async ({ path, entries }) => {
+    say(call("navigate", { url: scene.site.url("/silent") }));
+    const { body: turn } = await scene.rest(`${path}/message`, { text: "Go." });
+    const { requests } = scene.site;
+    expect(await waitUntil(() => requests.includes("GET /silent"), { timeout: 20_000, every: 20 })).toBe(true);
+    await scene.rest(`${path}/turns/${turn.turn_id}/cancel`, {});
+    const isTold = async () => (await entries()).some(({ content }) => content.error?.detail.includes("is not known"));
+    expect(await waitUntil(isTold, { timeout: 20_000, every: 50 })).toBe(true);
+    expect((await entries()).map(({ content }) => content.text ?? content.name)).toEqual(["Go.", "navigate"]);
+  });
+}, 60_000);
+
+/** What a cheapest train is to be told by. */
+const train = {
+  ...{ type: "object", required: ["price", "stops"], additionalProperties: false },
+  properties: { price: { type: "number", minimum: 1 }, stops: { type: "array", items: { type: "string" } } },
+};
+
+test.each(["anthropic", "openai", "google"])(
+  "a turn on %s ends with a result that fits the schema of its message",
+  async (name) => {
+    await storeKey(name);
+    const result = { price: 19.5, stops: ["Lyon"] };
+    await withAgent(async ({ path, entries }) => {
+      say(
+        { text: "It is 19.50." },
+        call("done", { text: "Found.", result: { price: "19.50", stops: [] } }),
+        call("done", { text: "Found.", result }),
+        { text: "Nothing more." },
+      );
+      const request = { text: "Find the cheapest train.", output_schema: train, wait_ms: 60_000 };
+      const { body } = await scene.rest(`${path}/message`, request);
+      expect(body).toMatchObject({ status: "done", text: "Found.", output: result, steps: 3 });
+      const told = JSON.stringify(provider.asked.map(({ body }) => body));
+      expect(told).toContain("Not ended: call done, with the result that was asked for.");
+      expect(told).toContain("not ended: result/price must be number");
+      expect((await entries()).at(-1).content).toEqual({ kind: "text", text: "Found.", output: result });
+      // The next message asks for none.
+      expect((await scene.rest(`${path}/message`, { text: "And?", wait_ms: 60_000 })).body.output).toBeUndefined();
+    });
+  },
+  60_000,
+);
+
+test("a turn fails whose model gives no result that fits", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ path }) => {
+    provider.script = () => call("done", { text: "Found.", result: {} });
+    const request = { text: "Find it.", output_schema: train, wait_ms: 60_000 };
+    const { body } = await scene.rest(`${path}/message`, request);
+    expect(body).toMatchObject({ status: "failed", reason: "output_invalid", steps: 6 });
+    expect(body.error.type).toBe("about:blank");
+    expect(body.error.detail).toContain("result must have required property 'price'");
+    expect(body.output).toBeUndefined();
+  });
+}, 60_000);
+
+test("a schema that cannot be checked by is refused, and so is one for a turn that runs", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ path }) => {
+    const ask = (output_schema: object) => scene.rest(`${path}/message`, { text: "Go on.", output_schema });
+    const refused = await ask({ type: "object", properties: { a: { pattern: "(a+)+$" } } });
+    expect(refused.body.errors).toMatchObject([
+      { field: "output_schema", message: expect.stringContaining("pattern") },
+    ]);
+    provider.script = () => ({ silent: true });
+    const { body } = await scene.rest(`${path}/message`, { text: "Go on." });
+    const busy = await ask(train);
+    expect([slugOf(busy), busy.body.running_turn_id]).toEqual(["conflict", body.turn_id]);
+  });
+}, 60_000);
+
+/** Everything that a model was told, and all that the service tells of a session. */
+async function everythingTold(path: string): Promise<string> {
+  const { session_id } = (await scene.rest(path)).body;
+  const state = await scene.rest(`/v1/sessions/${session_id}/state`);
+  const look = await scene.rest(`/v1/sessions/${session_id}/observe`, {});
+  const transcript = await scene.rest(`${path}/transcript?limit=100`);
+  return JSON.stringify([provider.asked.map(({ body }) => body), state.body, look.body, transcript.body]);
+}
+
+test("an agent types secrets that it never reads: a password, and the code of a seed, between which a person takes over", async () => {
+  await storeKey("anthropic");
+  const domains = ["127.0.0.1"];
+  const variables = { password: { value: login.password, domains }, second: { value: login.seed, domains } };
+  await withAgent(
+    async ({ path, message, entries }) => {
+      const agent = (await scene.rest(path)).body;
+      expect(agent.variable_names).toEqual(["password", "second"]);
+      let code = "";
+      say(
+        call("navigate", { url: scene.site.url("/login.html") }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "User"'), text: "{{password}}" }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "User"'), text: "ada {{nobody}}", clear: true }),
+        (asked) => {
+          code = refOf(asked, 'textbox "Code"');
+          return act({ kind: "type", ref: refOf(asked, 'textbox "Password"'), text: "{{password}}" });
+        },
+        call("ask_person", { instructions: "Hold the key to the reader, please." }),
+        () => act({ kind: "type", ref: code, text: "{{second.totp}}" }, { kind: "key", key: "Enter" }),
+        call("look"),
+        ({ results }) => ({ text: results.at(-1) ?? "" }),
+      );
+      const turn = message("Sign in.");
+      const asked = async () => (await entries()).some(({ content }) => /Hold the key/.test(content.text ?? ""));
+      expect(await waitUntil(asked, { timeout: 20_000, every: 50 })).toBe(true);
+      await scene.rest(`${path}/takeover`, { client_id: "anna" });
+      await scene.rest(`${path}/handback`, { client_id: "anna" });
+      const { body } = await turn;
+      expect(body.text).toContain('"title":"Welcome ada {{nobody}}"');
+      expect(body.text).toContain('- text "{{password}} is right: true"');
+      expect(body.text).toMatch(/"url":"[^"]+&password={{password}}&code={{second.totp}}"/);
+      expect(provider.asked.at(-1)?.results[1]).toContain('textbox "User" ref=');
+      expect(provider.asked.at(-1)?.results[1]).toContain('value="{{password}}"');
+      const told = await everythingTold(path);
+      for (const secret of ["correct", encodeURIComponent(login.password), "k9+", login.seed])
+        expect(told).not.toContain(secret);
+      expect(provider.asked[0]?.body.system[0].text).toContain("{{password}}, {{second}}");
+    },
+    { variables },
+  );
+}, 60_000);
+
+test("no picture that a model or a step has shows what a secret is, wherever it was typed", async () => {
+  await storeKey("anthropic");
+  const pictures = new Map<string, string[]>();
+  const take = (text: string, value: string) =>
+    withAgent(
+      async ({ message, entries }) => {
+        say(
+          call("navigate", { url: scene.site.url("/login.html") }),
+          (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "User"'), text }),
+          call("look", { picture: true }),
+          act({ kind: "scroll", dx: 0, dy: 1 }),
+          { text: "Seen." },
+        );
+        await message("Look.");
+        const shown = /"data":"(\/9j\/[^"]+)"/.exec(JSON.stringify(provider.asked.at(-1)?.body))?.[1] ?? "none";
+        provider.asked.length = 0;
+        const { screenshot_path: path } = (await entries()).findLast(({ content }) => content.name === "act").content;
+        const headers = { authorization: `Bearer ${scene.service.key}` };
+        const shot = await (await fetch(scene.service.url + path, { headers })).bytes();
+        pictures.set(value, [shown, Buffer.from(shot).toString("base64")]);
+      },
+      { variables: { name: { value, domains: ["127.0.0.1"] } } },
+    );
+  await take("{{name}}", "iiiiiiii");
+  await take("{{name}}", "MMMMMMMM");
+  await take("WWWWWWWW", "XXXXXXXX");
+  expect(pictures.get("iiiiiiii")).not.toContain("none");
+  expect(pictures.get("iiiiiiii")).toEqual(pictures.get("MMMMMMMM"));
+  // What is no secret is shown.
+  for (const [index, shown] of (pictures.get("XXXXXXXX") ?? []).entries())
+    expect(shown).not.toBe(pictures.get("MMMMMMMM")?.[index]);
+}, 60_000);
+
+test("a model that obeys a hostile page types no secret into another origin, wherever the focus is", async () => {
+  await storeKey("anthropic");
+  const variables = { card: { value: "4000056655665556", domains: ["127.0.0.1"] } };
+  const [, other] = scene.site.hosts;
+  await withAgent(
+    async ({ path, message }) => {
+      say(
+        call("navigate", { url: scene.site.url(`/card.html?frame=http://${other}`) }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Card"'), text: "card {{card}}" }),
+        (asked) => act({ kind: "tap", ref: refOf(asked, 'textbox "Card"') }, { kind: "type", text: "{{card}}" }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Lure"'), text: " {{card}}" }),
+        call("navigate", { url: `http://${other}/card-frame.html` }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Card"'), text: "{{card}}", clear: true }),
+        call("navigate", { url: "about:blank" }),
+        act({ kind: "type", text: "{{card}}" }),
+        call("navigate", { url: scene.site.url("/card-frame.html") }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Card"'), text: "{{card}}" }),
+        ({ results }) => ({ text: results.at(-1) ?? "" }),
+      );
+      const { body } = await message("Pay.");
+      expect(body).toMatchObject({ status: "done" });
+      const results = provider.asked.at(-1)?.results ?? [];
+      const refused = `{{card}} is not typed into http://${other}: card is for 127.0.0.1 alone`;
+      for (const index of [1, 2, 5]) expect(results[index]).toContain(refused);
+      expect(results[7]).toContain("{{card}} is not typed into a document without an origin");
+      // Where it may be typed it is heard.
+      expect(body.text).toContain('value="{{card}}"');
+      const isHeard = () => scene.site.heard.some(({ text }) => text === "4000056655665556");
+      expect(await waitUntil(isHeard, { timeout: 10_000, every: 20 })).toBe(true);
+      expect(scene.site.heard.filter(({ host, text }) => host === other && text.trim() !== "")).toEqual([]);
+      expect(await everythingTold(path)).not.toContain("4000056655665556");
+    },
+    { variables },
+  );
+}, 60_000);
+
+test("variables are for hosts, no parameter of a recipe besides, and not longer than can be looked for", async () => {
+  const variables = { a: { value: "x", domains: ["https://a.test"] }, b: { value: "y", domains: ["*.b.test"] } };
+  const wrong = await scene.rest("/v1/agent-sessions", { variables, recipe_parameters: { b: "1" } });
+  expect(slugOf(wrong)).toBe("validation-failed");
+  expect(wrong.body.errors.map(({ field }: { field: string }) => field)).toEqual([
+    "variables.a.domains[0]",
+    "recipe_parameters.b",
+  ]);
+  const long = { value: "x".repeat(10_000), domains: ["b.test"] };
+  const { body } = await scene.rest("/v1/agent-sessions", { variables: { long, longer: long } });
+  expect(body.errors).toEqual([{ field: "variables", message: "are longer than 16384 characters together" }]);
+});
+
+test("a turn ends with its session", async () => {
+  await withAgent(async ({ path }) => {
+    provider.script = () => ({ silent: true });
+    const asked = provider.asked.length;
+    const turn = scene.rest(`${path}/message`, { text: "Go on.", wait_ms: 60_000 });
+    await expect.poll(() => provider.asked.length).toBeGreaterThan(asked);
+    await scene.rest(path, undefined, { method: "DELETE" });
+    expect((await turn).body).toMatchObject({ status: "cancelled", reason: "session_ended" });
+  });
+}, 60_000);
+
+test("`npm run agent` prints the steps of a turn, and a link to watch it at", async () => {
+  await storeKey("anthropic");
+  say(call("navigate", { url: scene.site.url("/plain.html") }), call("done", { text: "It is plain." }));
+  const lines: string[] = [];
+  const run = {
+    ...{ service: scene.service.url, key: scene.service.key, text: "Look.", model: undefined, llmKey: undefined },
+    print: (line: string) => void lines.push(line),
+  };
+  expect(await runAgent(run, AbortSignal.timeout(30_000))).toBe(true);
+  expect(lines).toEqual([
+    expect.stringMatching(/at http:.+\/live#/),
+    "user: Look.",
+    expect.stringMatching(/^agent: navigate {"url":".+plain.html"} \(\d+ ms\)$/),
+    "agent: It is plain.",
+  ]);
+  await scene.rest("/v1/account/me/byok-llm-key", undefined, { method: "DELETE" });
+  await expect(runAgent(run, AbortSignal.timeout(30_000))).rejects.toThrow(
+    /answered 502: LLM credential required: .*\. Set LLM_KEY to a key of your own/,
+  );
+}, 60_000);

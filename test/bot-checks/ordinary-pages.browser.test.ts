@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ordinaryHosts, ordinaryPages } from "../support/ordinary-pages.ts";
+import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../support/vendor-site.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+
+/** A page where a vendor is at work is looked at for 4.5 s. */
+const lookedAtMs = 6_000;
+
+const entries = Object.entries(ordinaryPages).map(([title, body], index) => {
+  const page = { path: `/ordinary-${index}`, title, html: `<!DOCTYPE html><title>${title}</title><body>${body}` };
+  return { ...page, isVendors: /https:|cdn-cgi/.test(body) };
+});
+const vendors = entries.filter(({ isVendors }) => isVendors);
+const opener = `<!DOCTYPE html><title>Opener</title><button onclick="for (const path of
+  ${JSON.stringify(vendors.map(({ path }) => path)).replaceAll('"', "'")}) open(path, '_blank', 'popup')">open</button>`;
+
+let site: VendorSite;
+let worker: WorkerUnderTest;
+let session: DrivenSession;
+
+beforeAll(async () => {
+  const pages = entries.map(({ path, html }) => [path, { html }] as const);
+  site = await new VendorSite(new Map([...pages, ["/opener", { html: opener }]])).start();
+  worker = await WorkerUnderTest.start(site.allow(ordinaryHosts), {
+    browserFlags: vendorSiteFlags,
+    resolve: resolveToLoopback,
+  });
+  session = await worker.open();
+});
+
+afterAll(async () => {
+  await worker?.stop();
+  await site?.stop();
+});
+
+/** The checks that were seen, by the names of their pages. */
+function mistaken(): unknown[] {
+  const seen = worker.happenings.flatMap(({ event }) => (event.case === "challengeSeen" ? [event.value] : []));
+  return seen.map(({ challenge, url }) => [challenge, entries.find(({ path }) => url?.endsWith(path))?.title]);
+}
+
+test("of 50 ordinary pages none is taken for a bot check", async () => {
+  expect(entries).toHaveLength(50);
+  for (const { path } of entries) {
+    await session.navigate({ url: site.url(path) });
+    expect(mistaken()).toEqual([]);
+  }
+}, 60_000);
+
+test("none of those with a vendor's frames and scripts becomes one while it is left open", async () => {
+  await session.navigate({ url: site.url("/opener") });
+  await session.interact({ action: { case: "tap", value: { selector: "button" } } });
+  const never = { case: "text" as const, value: { text: "nothing says this" } };
+  const slug = await session.wait({ condition: never, timeoutMs: lookedAtMs }).catch((failure) => failure.slug);
+  expect(mistaken()).toEqual([]);
+  expect(slug).toBe("session-timeout");
+  expect((await session.state()).pages).toHaveLength(vendors.length + 1);
+}, 60_000);

@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { ClientSettings } from "../../workers/cdp-proxy/client-settings.ts";
+import { outcomeOf } from "./policy-outcome.ts";
+
+/** Settings of a client, and what the browser is sent of them since the last look. */
+function openSettings() {
+  const sent: string[] = [];
+  const settings = new ClientSettings(async ({ method, params, sessionId }) => {
+    expect(outcomeOf(method)).toBe("pass");
+    sent.push(`${sessionId} ${method} ${params}`);
+  });
+  const note = (method: string, params: object = {}, sessionId: string | undefined = "S") =>
+    settings.note({ method, params: JSON.stringify(params), sessionId });
+  return { settings, note, sent: () => sent.splice(0) };
+}
+
+test("takes settings back, and makes them again in their order", async () => {
+  const { settings, note, sent } = openSettings();
+  note("Input.setIgnoreInputEvents", { ignore: true });
+  note("Fetch.enable", { patterns: [{ urlPattern: "*" }] });
+  note("Fetch.enable", {}, "T");
+  note("Page.navigate", { url: "about:blank" });
+  note("Input.setIgnoreInputEvents", { ignore: false });
+  await settings.redo();
+  expect(sent()).toEqual([]);
+  await settings.undo();
+  expect(sent()).toEqual(["S Fetch.disable {}", "T Fetch.disable {}", 'S Input.setIgnoreInputEvents {"ignore":false}']);
+  await settings.undo();
+  expect(sent()).toEqual([]);
+  await settings.redo();
+  expect(sent()).toEqual([
+    'S Fetch.enable {"patterns":[{"urlPattern":"*"}]}',
+    "T Fetch.enable {}",
+    'S Input.setIgnoreInputEvents {"ignore":false}',
+  ]);
+});
+
+test("makes nothing again that the client has disabled, or whose session has ended", async () => {
+  const { settings, note, sent } = openSettings();
+  note("Fetch.enable");
+  note("Network.setBlockedURLs", { urls: ["*"] });
+  note("Fetch.enable", {}, "T");
+  note("Fetch.enable", {}, "U");
+  await settings.undo();
+  sent();
+  note("Network.disable");
+  note("Fetch.disable", {}, "T");
+  settings.forgetSession("U");
+  await settings.redo();
+  expect(sent()).toEqual(["S Fetch.enable {}"]);
+});
+
+test("lets the page of a debugger run, and has it pause again as the client wants", async () => {
+  const { settings, note, sent } = openSettings();
+  note("Debugger.enable");
+  note("Debugger.setSkipAllPauses", { skip: true }, "T");
+  note("Debugger.enable", {}, "T");
+  await settings.undo();
+  expect(sent()).toEqual(
+    ["S", "T"].flatMap((session) => [
+      `${session} Debugger.setSkipAllPauses {"skip":true}`,
+      `${session} Debugger.resume {}`,
+    ]),
+  );
+  await settings.redo();
+  expect(sent()).toEqual(['S Debugger.setSkipAllPauses {"skip":false}', 'T Debugger.setSkipAllPauses {"skip":true}']);
+});
+
+test("remembers no more than 1 MiB, and says so", () => {
+  const { settings, note } = openSettings();
+  const urls = ["x".repeat(300_000)];
+  for (const session of ["S", "T", "U"]) expect(note("Network.setBlockedURLs", { urls }, session)).toBe(true);
+  expect(note("Network.setBlockedURLs", { urls }, "V")).toBe(false);
+  expect(note("Network.setBlockedURLs", { urls }, "U")).toBe(true);
+  settings.forgetSession("S");
+  expect(note("Network.setBlockedURLs", { urls }, "V")).toBe(true);
+  const sessions = Array.from({ length: 10_000 }, (_, index) => `W${index}`);
+  expect(sessions.filter((session) => note("Fetch.enable", {}, session)).length).toBeLessThan(4_000);
+});

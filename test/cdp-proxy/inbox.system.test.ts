@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { pipeBounds, pipeTotals } from "../../workers/cdp/pipe-bounds.ts";
+import { Inbox, longestMessage } from "../../workers/cdp-proxy/inbox.ts";
+
+const mib = 2 ** 20;
+const part = (bytes: number, last = false) => ({ data: Buffer.alloc(bytes), last });
+
+let slow: number;
+beforeEach(() => {
+  slow = 0;
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  expect(pipeTotals.largeBytes).toBe(0);
+});
+
+function open(): Inbox {
+  return new Inbox(() => {
+    slow += 1;
+  });
+}
+
+test("a small message is given whole, and counts nowhere", async () => {
+  const inbox = open();
+  expect(await inbox.take(part(mib / 2))).toBeUndefined();
+  expect((await inbox.take(part(mib / 2, true)))?.length).toBe(mib);
+  expect(pipeTotals.largeBytes).toBe(0);
+});
+
+test("a large message counts among those of all browsers until it is cleared", async () => {
+  const inbox = open();
+  expect((await inbox.take(part(2 * mib, true)))?.length).toBe(2 * mib);
+  expect(pipeTotals.largeBytes).toBe(longestMessage);
+  inbox.clear();
+  expect(pipeTotals.largeBytes).toBe(0);
+});
+
+test("a large message waits for the room of others", async () => {
+  const [first, second, third] = [open(), open(), open()];
+  await Promise.all([first.take(part(2 * mib)), second.take(part(2 * mib))]);
+  const waiting = third.take(part(2 * mib, true));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(pipeTotals.largeBytes).toBe(2 * longestMessage);
+  first.clear();
+  await vi.advanceTimersByTimeAsync(100);
+  expect((await waiting)?.length).toBe(2 * mib);
+  for (const inbox of [second, third]) inbox.clear();
+  expect(slow).toBe(0);
+});
+
+test("one that finds no room in time is given up", async () => {
+  pipeTotals.largeBytes = pipeBounds.allLargeBytes;
+  const refused = expect(open().take(part(2 * mib))).rejects.toThrow("no room");
+  await vi.advanceTimersByTimeAsync(29_000);
+  expect(slow).toBe(0);
+  await vi.advanceTimersByTimeAsync(2_000);
+  await refused;
+  expect(slow).toBe(1);
+  pipeTotals.largeBytes = 0;
+});
+
+test("one that does not end in time is given up", async () => {
+  const inbox = open();
+  await inbox.take(part(2 * mib));
+  await vi.advanceTimersByTimeAsync(29_000);
+  expect(slow).toBe(0);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(slow).toBe(1);
+  inbox.clear();
+});
+
+test("one that is longer than 100 MiB is refused", async () => {
+  const inbox = open();
+  await inbox.take(part(longestMessage));
+  await expect(inbox.take(part(1))).rejects.toThrow("too long");
+  inbox.clear();
+});

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { countUnjudged, lendTotals } from "../../workers/cdp-proxy/lend-totals.ts";
+import { browserMayKnowMore } from "../../workers/cdp-proxy/policy.ts";
+import { domains, judgedChromium } from "../../workers/cdp-proxy/policy-table.ts";
+import { clientNames, methodsOf } from "./client-methods.ts";
+import { outcomeOf } from "./policy-outcome.ts";
+
+/** What clients can send that no session serves, on purpose. */
+const refusedOnPurpose = /^(Extensions|PWA)\.|^Target\.openDevTools$|^SystemInfo\.getProcessInfo$/;
+
+test.each(clientNames)("the methods that %s sends pass", (client) => {
+  const stopped = methodsOf(client).filter((name) => ["refuse", "unjudged"].includes(outcomeOf(name)));
+  expect(stopped.filter((name) => !refusedOnPurpose.test(name))).toEqual([]);
+});
+
+test("no method is judged twice", () => {
+  for (const [domain, policy] of Object.entries(domains)) {
+    if (typeof policy === "string") continue;
+    const { reads = "", passes = "", readsBy = {}, passesBy = {}, refuses = {} } = policy;
+    const lists = [reads, passes, ...Object.values(refuses)].join(" ").trim().split(/\s+/);
+    const names = [...lists, ...Object.keys(readsBy), ...Object.keys(passesBy)].filter((name) => name !== "");
+    expect([...new Set(names)], domain).toEqual(names);
+  }
+});
+
+test.each([
+  "Page.madeUp",
+  "MadeUp.enable",
+  "Page",
+  "",
+  ".",
+  "Page.",
+  "constructor",
+  "__proto__.enable",
+  "Page.enable ",
+])("the method %j, which nobody has judged, is not passed on", (method) => {
+  expect(outcomeOf(method)).toBe("unjudged");
+});
+
+test("a method that nobody has judged is counted by name when the browser is newer, and made-up names have one count", () => {
+  expect(browserMayKnowMore(`${judgedChromium}.0.8078.79`)).toBe(false);
+  expect(browserMayKnowMore(`${judgedChromium + 1}.0.1.1`)).toBe(true);
+  lendTotals.unjudged.clear();
+  countUnjudged("Page.newInThatVersion", false);
+  expect([...lendTotals.unjudged]).toEqual([["other", 1]]);
+  countUnjudged("Page.newInThatVersion", true);
+  for (let index = 0; index < 1_000; index += 1) countUnjudged(`Page.madeUp${"x".repeat(index % 50)}`, true);
+  countUnjudged(`Page.${"long".repeat(100)}`, true);
+  countUnjudged('Page.new"} 1\n', true);
+  countUnjudged("Page.newInThatVersion", true);
+  expect(lendTotals.unjudged.get("Page.newInThatVersion")).toBe(2);
+  expect(lendTotals.unjudged.size).toBe(32);
+  expect([...lendTotals.unjudged.values()].reduce((sum, count) => sum + count)).toBe(1_005);
+  lendTotals.unjudged.clear();
+});

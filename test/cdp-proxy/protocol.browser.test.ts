@@ -1,0 +1,18 @@
+import { tmpdir } from "node:os";
+import { expect, test } from "vitest";
+import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
+import { browserMayKnowMore } from "../../workers/cdp-proxy/policy.ts";
+import { readProtocol } from "../support/browser-protocol.ts";
+import { outcomeOf } from "./policy-outcome.ts";
+
+const { env, platform } = process;
+const installed = Object.entries(findBrowsers({ env, platform, dataDirectory: tmpdir(), disk: realDisk }));
+
+test.each(installed)("every method of the installed %s was judged", async (_runtime, executable) => {
+  const { version, methods } = await readProtocol(executable);
+  expect(methods.length).toBeGreaterThan(500);
+  // Add them to the table of workers/cdp-proxy/policy-table.ts: passed on, or refused and why.
+  expect(methods.filter((method) => outcomeOf(method) === "unjudged")).toEqual([]);
+  // Else set judgedChromium to it.
+  expect(browserMayKnowMore(`${version}.`)).toBe(false);
+});

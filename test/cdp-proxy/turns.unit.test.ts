@@ -1,0 +1,51 @@
+import { PassThrough } from "node:stream";
+import { create } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { type LendRequest, LendRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { Targets } from "../../workers/cdp/targets.ts";
+import { Wire } from "../../workers/cdp/wire.ts";
+import { LendDesk } from "../../workers/cdp-proxy/lend-desk.ts";
+import { EventFeed } from "../../workers/pages/event-feed.ts";
+
+test("a client that sends many messages at once leaves others their turns", async () => {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const wire = new Wire(input, output, (error) => {
+    throw error;
+  });
+  // The browser has a session of itself for the client, and answers nothing else.
+  input.once("data", (data) => {
+    const { id } = JSON.parse(String(data).slice(0, -1));
+    output.write(`{"id":${id},"result":{"sessionId":"S"}}\0`);
+  });
+  const desk = new LendDesk({
+    wire,
+    targets: new Targets(wire),
+    feed: new EventFeed(() => undefined),
+    version: "156.0.0.0",
+    files: { pathOf: () => undefined },
+    downloadPath: "/",
+    processSettings: { has: () => false, release() {}, releaseAll() {}, restore() {} },
+    heal: async () => undefined,
+  });
+  let turns = 0;
+  let next: NodeJS.Immediate | undefined;
+  const count = (): void => {
+    turns += 1;
+    next = setImmediate(count);
+  };
+  const taken = Promise.withResolvers<number>();
+  async function* requests(): AsyncGenerator<LendRequest> {
+    next = setImmediate(count);
+    for (let id = 1; id <= 200; id += 1) {
+      const data = Buffer.from(`{"id":${id},"method":"Browser.getVersion"}`);
+      yield create(LendRequestSchema, { data, last: true });
+    }
+    taken.resolve(turns);
+  }
+  const session = { isHeld: () => false, onCommand: () => undefined };
+  const answers = desk.lend(requests(), session, new AbortController().signal);
+  await answers.next();
+  expect(await taken.promise).toBeGreaterThanOrEqual(15);
+  clearImmediate(next);
+  wire.close();
+});

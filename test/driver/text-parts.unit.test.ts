@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { encodeText, escapeAttribute } from "../../workers/driver/capture/text-parts.ts";
+
+const mib = 2 ** 20;
+
+/** Counts how often others had their turn while something was done. */
+async function turnsWithin(work: Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let immediate = setImmediate(function count() {
+    turns += 1;
+    immediate = setImmediate(count);
+  });
+  await work;
+  clearImmediate(immediate);
+  return turns;
+}
+
+test("a long text is encoded and escaped while others have their turn, and no character is torn", async () => {
+  // Each of two code units, and out of step with the slices.
+  const text = `x${'🚢"&'.repeat(2 * mib)}`;
+  expect(Buffer.concat(await encodeText(text)).toString()).toBe(text);
+  expect(await escapeAttribute(text, 64 * mib)).toBe(`x${"🚢&quot;&amp;".repeat(2 * mib)}`);
+  expect(await turnsWithin(encodeText(text))).toBeGreaterThanOrEqual(7);
+  expect(await turnsWithin(escapeAttribute(text, 64 * mib))).toBeGreaterThanOrEqual(7);
+});
+
+test("escaping gives up at its limit, and not at the end", async () => {
+  await expect(escapeAttribute('"'.repeat(mib), 3 * mib)).rejects.toMatchObject({ slug: "driver-error" });
+});

@@ -1,0 +1,90 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { SessionEndedReason, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { mostTasks } from "../../workers/isolation/session-bounds.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
+import { descendantsOf } from "../support/process-list.ts";
+import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+
+const mib = 2 ** 20;
+
+/** Milliseconds in which a page goes over a bound, and what it was over is seen. */
+const patience = 20_000;
+
+/** Low enough that a page is over one soon, and high enough for full Chromium. */
+const bounds = { memoryBytes: 700 * mib, tasks: 280, diskBytes: 96 * mib };
+
+let site: FixtureSite;
+let worker: WorkerUnderTest;
+let bystander: DrivenSession;
+
+beforeAll(async () => {
+  site = await new FixtureSite().start();
+  worker = await WorkerUnderTest.start([site.host], { bounds, launchesAhead: false });
+  bystander = await worker.open();
+  await bystander.navigate({ url: site.url("/plain.html") });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await site.stop();
+});
+
+/** Their main processes: helpers come and go, also those of a browser that goes on. */
+const browsers = () =>
+  descendantsOf(process.pid).filter(({ command }) => /chrom/.test(command) && !command.includes("--type="));
+
+test.for([
+  ["memory", "headless-shell", "/eat.html?megabytes=900", /over its bound of 700 MiB of memory: it had \d+ MiB$/],
+  ["memory", "chromium", "/eat.html?megabytes=900", /over its bound of 700 MiB of memory: it had \d+ MiB$/],
+  ["tasks", "headless-shell", "/breed.html?workers=300", /over its bound of 280 tasks: it had \d+$/],
+  ["disk", "chromium", "/hoard.html?megabytes=160", /over its bound of 96 MiB on disk: it had \d+ MiB$/],
+] as const)(
+  "a session whose page takes too much %s ends, in %s, and others go on",
+  { timeout: 90_000 },
+  async ([, runtime, path, detail]) => {
+    const before = browsers().length;
+    const session = await worker.open({ runtime });
+    await session.navigate({ url: site.url(path), waitUntil: WaitUntil.COMMIT });
+    const endOf = () => worker.happenings.find(({ sessionId }) => sessionId === session.placement.sessionId)?.event;
+    await expect
+      .poll(endOf, { timeout: patience })
+      .toEqual({ case: "ended", value: { reason: SessionEndedReason.CRASHED, detail: expect.stringMatching(detail) } });
+    await expect(session.state()).rejects.toMatchObject({ slug: "session-destroyed" });
+    await expect.poll(() => browsers().length, { timeout: patience }).toBe(before);
+    expect(await bystander.navigate({ url: site.url("/plain.html") })).toMatchObject({ httpStatus: 200 });
+  },
+);
+
+test("what a page keeps and the session's files are on disk together", { timeout: 60_000 }, async () => {
+  const session = await worker.open({ runtime: "chromium" });
+  for (let part = 0; part < 20; part += 1) await session.putFile(`part ${part}`, Buffer.alloc(3 * mib, 1));
+  await session.navigate({ url: site.url("/hoard.html?megabytes=60"), waitUntil: WaitUntil.COMMIT });
+  const endOf = () => worker.happenings.find(({ sessionId }) => sessionId === session.placement.sessionId)?.event;
+  const detail = expect.stringMatching(/over its bound of 96 MiB on disk: it had \d+ MiB$/);
+  await expect
+    .poll(endOf, { timeout: patience })
+    .toEqual({ case: "ended", value: { reason: SessionEndedReason.CRASHED, detail } });
+});
+
+test("sessions that are within their bounds go on", async () => {
+  const session = await worker.open({ runtime: "chromium" });
+  await session.navigate({ url: site.url("/eat.html?megabytes=64") });
+  await expect.poll(async () => (await session.state()).title, { timeout: patience }).toBe("Full");
+  const seen = worker.happenings.map(({ sessionId }) => sessionId);
+  expect(seen).not.toContain(session.placement.sessionId);
+  expect(seen).not.toContain(bystander.placement.sessionId);
+  await session.destroy();
+});
+
+test("the kernel bounds the tasks of a slot that has a uid of its own", () => {
+  const own = process.getuid?.() ?? 0;
+  const slots = browsers().filter(({ uid }) => uid !== own);
+  const limits = slots.map(({ pid }) =>
+    /^Max processes\s+(\d+)\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, "utf8")),
+  );
+  expect(limits.length > 0).toBe(own === 0);
+  expect(limits.map((found) => [found?.[1], found?.[2]])).toEqual(
+    limits.map(() => [String(mostTasks), String(mostTasks)]),
+  );
+});

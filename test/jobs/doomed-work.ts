@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { createWork } from "../../src/jobs/work.ts";
+import { defineWork, type WorkKind } from "../../src/kernel/work-kind.ts";
+import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { startOwnDatabase } from "../support/database.ts";
+
+type Numbered = { readonly number: number };
+
+/** The work that killed processes do. */
+export function doomedWork(run: WorkKind<Numbered>["run"]): WorkKind<Numbered> {
+  return defineWork({ kind: "doomed", width: 2, schedule: [], timeout: 60_000, run });
+}
+
+/** How much work, and how often a process is killed over it. */
+export interface Ordeal {
+  readonly jobs: number;
+  readonly lanes: number;
+  readonly kills: number;
+}
+
+/** Milliseconds for all of it. */
+const patience = 240_000;
+
+/** Two processes do jobs, and one after the other is killed and replaced: each job is done, twice only where a kill did it. */
+export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repeated: number; seconds: number }> {
+  await using database = await startOwnDatabase();
+  const { db, directory, url } = database;
+  const file = join(directory, "done");
+  await writeFile(file, "");
+  const done = async () =>
+    (await readFile(file, "utf8")).split("\n").flatMap((line) => (line === "" ? [] : [line.split(" ").map(Number)]));
+  const processes = await Promise.all([startDoomed(url, file), startDoomed(url, file)]);
+  const killed: number[] = [];
+  const begin = performance.now();
+  try {
+    const work = createWork({ bus: createLocalBus(), clock: systemClock });
+    const kind = doomedWork(async () => undefined);
+    const adding = Promise.all(
+      Array.from({ length: lanes }, async (_, lane) => {
+        for (let number = lane; number < jobs; number += lanes)
+          await db.transaction(async (tx) => work.enqueue(tx, kind, { lane: `lane ${lane}`, data: { number } }));
+      }),
+    );
+    for (let kill = 1; kill <= kills; kill += 1) {
+      const share = (jobs * kill) / (kills + 2);
+      expect(await waitUntil(async () => (await done()).length >= share, { timeout: patience, every: 20 })).toBe(true);
+      const victim = processes.shift();
+      if (victim) killed.push(await end(victim));
+      processes.push(await startDoomed(url, file));
+    }
+    await adding;
+    const left = async () => (await db.sql.selectFrom("work_jobs").select("id").limit(1).execute()).length;
+    expect(await waitUntil(async () => (await left()) === 0, { timeout: patience, every: 100 })).toBe(true);
+    const seconds = (performance.now() - begin) / 1_000;
+    const runs = Map.groupBy(await done(), ([, number]) => number);
+    expect(runs.size).toBe(jobs);
+    const repeats = [...runs.values()].filter(({ length }) => length > 1);
+    // Whoever did a job before its last time was killed before it could say so.
+    const earlier = repeats.flatMap((all) => all.slice(0, -1).map(([pid]) => pid));
+    expect(earlier.filter((pid) => pid === undefined || !killed.includes(pid))).toEqual([]);
+    return { repeated: repeats.length, seconds };
+  } finally {
+    await Promise.all(processes.map(end));
+    await rm(file, { force: true });
+  }
+}
+
+async function startDoomed(url: string, file: string): Promise<ChildProcess> {
+  const program = new URL("doomed-runner.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, [program, url, file], { stdio: ["ignore", "pipe", "inherit"] });
+  if (child.stdout) await once(child.stdout, "data");
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<number> {
+  const ended = once(child, "exit");
+  if (child.exitCode === null && child.signalCode === null && child.kill("SIGKILL")) await ended;
+  return child.pid ?? 0;
+}

@@ -1,0 +1,320 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { insertAccount } from "../../../src/accounts/store.ts";
+import { type Profile, ProfileSchema } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
+import { createIdempotency, type Idempotency } from "../../../src/jobs/idempotency/idempotency.ts";
+import type { Attempt } from "../../../src/kernel/call.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { type Failure, fail } from "../../../src/platform/errors.ts";
+import { createIds } from "../../../src/platform/ids.ts";
+import { createSealer } from "../../../src/platform/secrets/secrets-sealer.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { createTestClock } from "../../support/test-clock.ts";
+
+const clock = createTestClock();
+const ids = createIds(clock);
+const accountId = ids.next("acc");
+const sealer = createSealer({ keys: [{ id: "test", secret: Buffer.alloc(32, 1) }], file: undefined });
+
+let database: TestDatabase;
+/** Gateways that are never heard of: their hearts are not started. */
+let one: Idempotency;
+let other: Idempotency;
+/** Waits for no earlier attempt. */
+let hasty: Idempotency;
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+  const { db } = database;
+  await db.transaction((tx) => insertAccount(tx, { id: accountId, name: "Test", tier: "free" }));
+  one = createIdempotency({ db, ids, sealer, clock, log: silentLog });
+  other = createIdempotency({ db, ids, sealer, clock, log: silentLog });
+  hasty = createIdempotency({ db, ids, sealer, clock, log: silentLog, wait: 0 });
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+let keys = 0;
+
+function freshRequest() {
+  keys += 1;
+  let replays = 0;
+  const request = { accountId, caller: "key_1", key: `key ${keys}`, hash: Buffer.alloc(32), output: ProfileSchema };
+  return {
+    request: {
+      ...request,
+      onReplay: () => {
+        replays += 1;
+      },
+    },
+    replays: () => replays,
+  };
+}
+
+/** Answers with the name, committed with an account as the change that it made. */
+function making(name: string, at: Attempt): Promise<Message> {
+  const id = at.ids.next("acc");
+  return at.commit<Profile>(async (tx) => {
+    await insertAccount(tx, { id, name, tier: "free" });
+    return create(ProfileSchema, { id, name });
+  });
+}
+
+async function made(name: string): Promise<string[]> {
+  const rows = await database.db.sql.selectFrom("accounts").select("id").where("name", "=", name).execute();
+  return rows.map(({ id }) => id);
+}
+
+const secondsAgo = (seconds: number) => sql<Date>`clock_timestamp() - ${seconds} * interval '1 second'`;
+
+function grow(key: string, seconds: number) {
+  const old = { beat_at: secondsAgo(seconds) };
+  return database.db.sql.updateTable("idempotency_keys").set(old).where("key", "=", key).execute();
+}
+
+/** Runs a request until its change is to be committed; `goOn` commits it, or a failure, and `giveUp` throws. */
+async function stall(request: Parameters<Idempotency["repeatable"]>[0], gateway = one) {
+  const { promise: mayGoOn, resolve: goOn, reject: giveUp } = Promise.withResolvers<Failure | undefined>();
+  const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
+  const stalled = gateway.repeatable(request, async (attempt) => {
+    // The first identifier of all attempts is the same: the change of each is its own.
+    if (attempt.resumes) attempt.ids.next("ses");
+    begun();
+    const failure = await mayGoOn;
+    return failure ? attempt.commit(async () => failure) : making("stalled", attempt);
+  });
+  await hasBegun;
+  return { stalled, goOn: () => goOn(undefined), commit: goOn, giveUp };
+}
+
+const ranTwice = () => Promise.reject(new Error("it ran twice"));
+
+async function isSilent(key: string): Promise<boolean> {
+  const silent = sql<boolean>`beat_at < clock_timestamp() - interval '10 seconds'`.as("silent");
+  const row = database.db.sql.selectFrom("idempotency_keys").select(silent).where("key", "=", key);
+  return (await row.executeTakeFirstOrThrow()).silent;
+}
+
+test("should let only the last attempt commit, and give its answer to those before it", async () => {
+  const { request, replays } = freshRequest();
+  const { stalled, goOn } = await stall(request);
+  await grow(request.key, 11);
+  const attempts: [boolean, string][] = [];
+  const answer = await other.repeatable(request, async (attempt) => {
+    attempts.push([attempt.resumes, attempt.ids.next("ses")]);
+    return making("taken over", attempt);
+  });
+  goOn();
+  expect(await stalled).toEqual(answer);
+  expect(replays()).toBe(1);
+  expect([await made("stalled"), (await made("taken over")).length]).toEqual([[], 1]);
+  expect(attempts).toEqual([[true, expect.stringMatching(/^ses_/)]]);
+});
+
+test("should not take over what beats, and have the same request wait for it, but not for ever", async () => {
+  const { request, replays } = freshRequest();
+  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
+  const slow = one.repeatable(request, async (attempt) => {
+    begun();
+    await mayGoOn;
+    return making("slow", attempt);
+  });
+  await hasBegun;
+  await grow(request.key, 11);
+  one.start();
+  clock.advance(1_000);
+  await expect.poll(() => isSilent(request.key), { timeout: 10_000, interval: 20 }).toBe(false);
+  const again = (to: Idempotency) => to.repeatable(request, ranTwice);
+  const stillRuns = { slug: "conflict", detail: expect.stringMatching(/is still running$/) };
+  await expect(again(hasty)).rejects.toMatchObject(stillRuns);
+  const now = performance.now.bind(performance);
+  let elapsed = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now() + elapsed);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const given = again(other);
+  elapsed = 60_000;
+  await expect(given).rejects.toMatchObject(stillRuns);
+  const patient = again(other);
+  const lessPatient = again(
+    createIdempotency({ db: database.db, ids, sealer, clock: systemClock, log: silentLog, wait: 10_000 }),
+  );
+  elapsed += 15_000;
+  await expect(lessPatient).rejects.toMatchObject(stillRuns);
+  goOn();
+  expect(await patient).toEqual(await slow);
+  await one.stop();
+  expect([replays(), (await made("slow")).length]).toEqual([1, 1]);
+});
+
+test("should give a later attempt the identifiers of one that failed, and new ones after a failure that changed things", async () => {
+  const { request } = freshRequest();
+  const seen: [boolean, string, string][] = [];
+  const attemptIt = (end: (attempt: Attempt) => Promise<Message>) =>
+    one.repeatable(request, (attempt) => {
+      seen.push([attempt.resumes, attempt.ids.next("ses"), attempt.ids.next("ses")]);
+      return end(attempt);
+    });
+  const away = fail("internal");
+  await expect(attemptIt(() => Promise.reject(away))).rejects.toBe(away);
+  const full = fail("capacity-unavailable", {}, { detail: "full" });
+  await expect(attemptIt((attempt) => attempt.commit(async () => full))).rejects.toBe(full);
+  await attemptIt((attempt) => making("third", attempt));
+  const [first, second, third] = seen;
+  expect(seen.map(([resumes]) => resumes)).toEqual([false, true, false]);
+  expect(second?.slice(1)).toEqual(first?.slice(1));
+  expect(new Set(seen.flatMap(([, ...made]) => made)).size).toBe(4);
+  expect(third?.[1]).not.toBe(first?.[1]);
+});
+
+test("should keep a failure that changed things, and answer nothing that was not committed", async () => {
+  const { request, replays } = freshRequest();
+  const gone = fail("session-destroyed", {}, { detail: "gone" });
+  const failing = () => one.repeatable(request, (attempt) => attempt.commit(async () => gone));
+  await expect(failing()).rejects.toBe(gone);
+  await expect(failing()).rejects.toMatchObject({ slug: "session-destroyed" });
+  expect(replays()).toBe(1);
+  const loose = one.once(async () => create(ProfileSchema, { id: "prf_1" }));
+  await expect(loose).rejects.toThrow("pilothouse.v1.Profile was answered to a POST without call.commit");
+});
+
+test("should keep answers sealed", async () => {
+  const { request, replays } = freshRequest();
+  const first = await one.repeatable(request, (attempt) => making("a secret", attempt));
+  const row = await database.db.sql
+    .selectFrom("idempotency_keys")
+    .select(["answer", "sealed"])
+    .where("key", "=", request.key)
+    .executeTakeFirstOrThrow();
+  expect([row.sealed, row.answer?.includes("a secret")]).toEqual([true, false]);
+  expect(await other.repeatable(request, ranTwice)).toEqual(first);
+  expect(replays()).toBe(1);
+});
+
+test.each([
+  ["with another body", { hash: Buffer.alloc(32, 1) }, /had another method or body$/],
+  ["of another caller", { caller: "key_2" }, /was another caller's$/],
+])("should not let a request %s take over the attempt of a silent gateway", async (_, changes, detail) => {
+  const { request } = freshRequest();
+  const { stalled, goOn } = await stall(request);
+  await grow(request.key, 3_600);
+  const later = other.repeatable({ ...request, ...changes }, ranTwice);
+  await expect(later).rejects.toMatchObject({ slug: "conflict", detail: expect.stringMatching(detail) });
+  goOn();
+  const { id } = (await stalled) as Profile;
+  expect(await made("stalled")).toContain(id);
+});
+
+test("should take a gateway for alive 9 s after its last heartbeat and for silent after 11 s", async () => {
+  const { request } = freshRequest();
+  const { stalled, goOn } = await stall(request);
+  await grow(request.key, 9);
+  await expect(hasty.repeatable(request, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
+  await grow(request.key, 11);
+  const answer = await hasty.repeatable(request, async (attempt) => {
+    // The first identifier of both attempts is the same, and theirs alone.
+    attempt.ids.next("ses");
+    return making("after the silence", attempt);
+  });
+  goOn();
+  expect(await stalled).toEqual(answer);
+});
+
+const away = fail("internal");
+const full = fail("capacity-unavailable", {}, { detail: "full" });
+
+test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
+  ["commits its change", ({ goOn }) => goOn()],
+  ["gives its key back", ({ commit }) => commit(full)],
+])("should refuse the outcome of an attempt that %s after it was taken over", async (_, end) => {
+  const { request } = freshRequest();
+  const zombie = await stall(request, hasty);
+  await grow(request.key, 11);
+  const successor = await stall(request, other);
+  end(zombie);
+  const running = { slug: "conflict", detail: expect.stringMatching(/is still running$/) };
+  await expect(zombie.stalled).rejects.toMatchObject(running);
+  successor.goOn();
+  const answer = await successor.stalled;
+  expect(await one.repeatable(request, ranTwice)).toEqual(answer);
+});
+
+test("should take no attempt for silent because another one has failed", async () => {
+  const [{ request }, { request: otherKey }, { request: failing }] = [freshRequest(), freshRequest(), freshRequest()];
+  const otherAccount = { ...failing, accountId: ids.next("acc") };
+  await database.db.transaction((tx) => insertAccount(tx, { id: otherAccount.accountId, name: "Test", tier: "free" }));
+  const zombie = await stall(request);
+  await grow(request.key, 11);
+  const running = [await stall(request, other), await stall(otherKey), await stall(otherAccount)];
+  // A failure that trying again may cure has the next attempt begin at once.
+  zombie.giveUp(away);
+  await expect(zombie.stalled).rejects.toBe(away);
+  await expect(one.repeatable(failing, () => Promise.reject(away))).rejects.toBe(away);
+  for (const each of [request, otherKey, otherAccount])
+    await expect(hasty.repeatable(each, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
+  for (const { stalled, goOn } of running) {
+    goOn();
+    expect(await stalled).toMatchObject({ name: "stalled" });
+  }
+});
+
+test("should keep alive the attempts of its own gateway alone", async () => {
+  const [{ request: dead }, { request: alive }, { request: taken }] = [freshRequest(), freshRequest(), freshRequest()];
+  const zombie = await stall(taken, other);
+  await grow(taken.key, 11);
+  const running = [await stall(taken), await stall(dead), await stall(alive, other)];
+  for (const { key } of [dead, alive, taken]) await grow(key, 11);
+  other.start();
+  clock.advance(1_000);
+  await expect.poll(() => isSilent(alive.key), { timeout: 10_000, interval: 20 }).toBe(false);
+  await other.stop();
+  expect([await isSilent(dead.key), await isSilent(taken.key)]).toEqual([true, true]);
+  for (const { stalled, goOn } of running) {
+    goOn();
+    await stalled;
+  }
+  zombie.goOn();
+  await zombie.stalled;
+});
+
+const hour = 3_600;
+
+test("should keep an answer for 24 hours, then delete it and run the request as a new one", async () => {
+  const age = (key: string, seconds: number) => {
+    const old = { created_at: secondsAgo(seconds) };
+    return database.db.sql.updateTable("idempotency_keys").set(old).where("key", "=", key).execute();
+  };
+  const rowsOf = (key: string) =>
+    database.db.sql.selectFrom("idempotency_keys").select("key").where("key", "=", key).execute();
+  const [{ request, replays }, { request: unasked }] = [freshRequest(), freshRequest()];
+  const run = () => one.repeatable(request, (attempt) => making("kept", attempt));
+  const [first] = [await run(), await one.repeatable(unasked, (attempt) => making("unasked", attempt))];
+  for (const { key } of [request, unasked]) await age(key, 24 * hour - 60);
+  await one.sweep();
+  expect(await run()).toEqual(first);
+  for (const { key } of [request, unasked]) await age(key, 24 * hour + 60);
+  expect(await run()).not.toEqual(first);
+  expect(replays()).toBe(1);
+  expect(await rowsOf(unasked.key)).toHaveLength(1);
+  await one.sweep();
+  expect([await rowsOf(unasked.key), await rowsOf(request.key)]).toEqual([[], [{ key: request.key }]]);
+});
+
+test("should change the row of no other account and no other key", async () => {
+  const [{ request }, kept] = [freshRequest(), freshRequest()];
+  const others = { ...request, accountId: ids.next("acc"), hash: Buffer.alloc(32, 2) };
+  await database.db.transaction((tx) => insertAccount(tx, { id: others.accountId, name: "Test", tier: "free" }));
+  const run = (of: typeof request, name: string) => one.repeatable(of, (attempt) => making(name, attempt));
+  const answer = await run(kept.request, "kept");
+  const { stalled, goOn } = await stall(others);
+  // The first attempt gives its key back, the second keeps its answer.
+  await expect(one.repeatable(request, (attempt) => attempt.commit(async () => full))).rejects.toBe(full);
+  const rows = database.db.sql.selectFrom("idempotency_keys").select("account_id").where("key", "=", request.key);
+  expect(await rows.execute()).toEqual([{ account_id: others.accountId }]);
+  const own = await run(request, "own");
+  goOn();
+  const foreign = await stalled;
+  expect(foreign).toMatchObject({ name: "stalled" });
+  expect([await run(request, "again"), await run(others, "again")]).toEqual([own, foreign]);
+  expect([await run(kept.request, "again"), kept.replays()]).toEqual([answer, 1]);
+});

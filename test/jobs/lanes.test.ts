@@ -1,0 +1,229 @@
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { defineWork, type WorkKind } from "../../src/kernel/work-kind.ts";
+import { clockAt } from "../support/clock-at.ts";
+import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startRunners } from "./runners.ts";
+
+let database: TestDatabase;
+let kinds = 0;
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+  await sql`create table written (number integer, next timestamptz)`.execute(database.db.sql);
+}, 60_000);
+afterAll(() => database?.[Symbol.asyncDispose]());
+
+type Numbered = { readonly number: number };
+
+/** Work of a kind that no other test has. */
+function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
+  kinds += 1;
+  return defineWork({
+    ...{ kind: `lanes-${kinds}`, width: 8, schedule: [], timeout: 60_000, run: async () => undefined },
+    ...options,
+  });
+}
+
+const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index);
+
+/** What work has written under a number. */
+async function written(number: number) {
+  const select = sql<{ number: number; next: Date | null }>`select * from written where number = ${number}`;
+  return (await select.execute(database.db.sql)).rows;
+}
+
+async function countJobs({ kind }: WorkKind<Numbered>): Promise<number> {
+  const { sql: db } = database.db;
+  return (await db.selectFrom("work_jobs").select("id").where("kind", "=", kind).execute()).length;
+}
+
+test("first attempts with one order key come one after the other, in order, while those of other keys go on", async () => {
+  const begun: number[] = [];
+  const running = new Set<number>();
+  const together: number[] = [];
+  const gate = Promise.withResolvers<void>();
+  const kind = workOf({
+    async run({ data: { number } }) {
+      begun.push(number);
+      // Of three keys the first hangs at its first job.
+      if (running.has(number % 3)) together.push(number);
+      running.add(number % 3);
+      await (number === 0 ? gate.promise : new Promise(setImmediate));
+      running.delete(number % 3);
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  const jobs = numbersTo(300).map((number) => ({ lane: "one", data: { number }, order: `key ${number % 3}` }));
+  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, jobs));
+  await expect.poll(() => begun.length, { timeout: 20_000 }).toBe(201);
+  gate.resolve();
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  const orders = [...Map.groupBy(begun, (number) => number % 3).values()];
+  expect(orders).toEqual(orders.map((numbers) => numbers.toSorted((a, b) => a - b)));
+  expect(begun).toHaveLength(300);
+  expect(together).toEqual([]);
+}, 60_000);
+
+test("jobs that have failed and hang at their next attempts keep no news waiting", async () => {
+  const gate = Promise.withResolvers<void>();
+  const hanging = new Set<number>();
+  const done: number[] = [];
+  const kind = workOf({
+    width: 4,
+    schedule: [0],
+    async run({ data: { number }, attempt }) {
+      if (number >= 100) return void done.push(number);
+      if (attempt === 1) throw new Error("refused");
+      hanging.add(number);
+      await gate.promise;
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  const add = (numbers: readonly number[]) =>
+    database.db.transaction(async (tx) =>
+      runners.work.enqueueAll(
+        tx,
+        kind,
+        numbers.map((number) => ({ lane: "one", data: { number } })),
+      ),
+    );
+  await add(numbersTo(100));
+  await expect.poll(() => hanging.size, { timeout: 20_000 }).toBe(3);
+  await add([100, 101, 102]);
+  await expect.poll(() => done, { timeout: 20_000 }).toEqual([100, 101, 102]);
+  gate.resolve();
+}, 60_000);
+
+test("many lanes of some owners that hang for the first time hold up no other owner", async () => {
+  const gate = Promise.withResolvers<void>();
+  let hanging = 0;
+  const waits: number[] = [];
+  const kind = workOf({
+    async run({ lane, data: { number: addedAt } }) {
+      if (lane.startsWith("good")) return void waits.push(performance.now() - addedAt);
+      hanging += 1;
+      await gate.promise;
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1 });
+  const bad = numbersTo(160).map((n) => ({ lane: `bad ${n}`, owner: `bad owner ${n % 6}`, data: { number: n } }));
+  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, bad));
+  for (const number of numbersTo(60)) {
+    const job = { lane: `good ${number % 20}`, owner: `owner ${number % 20}`, data: { number: performance.now() } };
+    await database.db.transaction(async (tx) => runners.work.enqueue(tx, kind, job));
+    await expect.poll(() => waits.length, { timeout: 20_000, interval: 2 }).toBe(number + 1);
+  }
+  // Each was begun while most of those that hang still waited for a place, or hung.
+  expect(waits.toSorted((a, b) => a - b)[30]).toBeLessThan(500);
+  await expect.poll(() => hanging, { timeout: 30_000 }).toBe(160);
+  gate.resolve();
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+}, 60_000);
+
+test("a lane that was quick before is begun before those of owners that nobody knows yet", async () => {
+  const gate = Promise.withResolvers<void>();
+  let hanging = 0;
+  const hangingBefore: number[] = [];
+  const kind = workOf({
+    async run({ lane }) {
+      if (lane === "good") return void hangingBefore.push(hanging);
+      hanging += 1;
+      await gate.promise;
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1 });
+  const addGood = () =>
+    database.db.transaction(async (tx) => runners.work.enqueue(tx, kind, { lane: "good", data: { number: 0 } }));
+  await addGood();
+  // Its lane is let go.
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
+  await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
+  const bad = numbersTo(600).map((number) => ({ lane: `bad ${number}`, data: { number } }));
+  // With one commit: whoever looks finds all of them.
+  const good = { lane: "good", data: { number: 0 } };
+  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, [...bad, good]));
+  await expect.poll(() => hangingBefore.length, { timeout: 20_000 }).toBe(2);
+  expect(hangingBefore[1]).toBeLessThan(400);
+  await expect.poll(() => hanging, { timeout: 20_000 }).toBe(600);
+  gate.resolve();
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+}, 60_000);
+
+test("what is written of an attempt is written with its job, or not at all", async () => {
+  const now = Date.now();
+  const kind = workOf({
+    schedule: [60_000],
+    run: async ({ data: { number } }) => ({
+      ...(number === 2 ? { failure: new Error("refused") } : {}),
+      write: (tx, next) =>
+        tx.send({ compile: () => sql`insert into written values (${number}, ${next ?? null})`.compile(tx.sql) }),
+    }),
+  });
+  await using runners = await startRunners(database.db, [kind], { clock: clockAt(() => now) });
+  const jobs = [1, 2].map((number) => ({ lane: "one", data: { number } }));
+  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, jobs));
+  const expected = [[{ number: 1, next: null }], [{ number: 2, next: new Date(now + 60_000) }]];
+  await expect.poll(() => Promise.all([written(1), written(2)]), { timeout: 20_000 }).toEqual(expected);
+  expect(await countJobs(kind)).toBe(1);
+}, 60_000);
+
+test("jobs of a lane are dropped in slices, and of one that runs nothing is written", async () => {
+  const gate = Promise.withResolvers<void>();
+  const begun: number[] = [];
+  const kind = workOf({
+    width: 1,
+    async run({ data: { number } }) {
+      begun.push(number);
+      await gate.promise;
+      return { write: (tx) => tx.send({ compile: () => sql`insert into written values (7)`.compile(tx.sql) }) };
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1 });
+  const { work } = runners;
+  const jobs = numbersTo(250).map((number) => ({ lane: "one", data: { number } }));
+  await database.db.transaction(async (tx) => work.enqueueAll(tx, kind, jobs));
+  await expect.poll(() => begun, { timeout: 20_000 }).toEqual([0]);
+  const drop = () => database.db.transaction((tx) => work.drop(tx, kind, "one", 100));
+  expect([await drop(), await drop(), await drop()].map(({ length }) => length)).toEqual([100, 100, 50]);
+  gate.resolve();
+  const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
+  await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
+  expect(await written(7)).toEqual([]);
+}, 60_000);
+
+test("lanes that are held are not looked at again by those who claim others", async () => {
+  const [held, rounds] = [400, 150];
+  const gate = Promise.withResolvers<void>();
+  let [hanging, done] = [0, 0];
+  const kind = workOf({
+    async run({ lane }) {
+      if (lane === "good") done += 1;
+      else {
+        hanging += 1;
+        await gate.promise;
+      }
+    },
+  });
+  // Its statistics are of this test alone.
+  await using fresh = await startTestDatabase();
+  const { db } = fresh;
+  await using runners = await startRunners(db, [kind], { count: 1 });
+  const bad = numbersTo(held).map((number) => ({ lane: `bad ${number}`, data: { number } }));
+  await db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, bad));
+  await expect.poll(() => hanging, { timeout: 20_000 }).toBe(held);
+  const readRows = async () => {
+    const statistics = sql<{ read: string }>`select pg_stat_force_next_flush(),
+      (select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'work_lanes') as read`;
+    return Number((await statistics.execute(db.sql)).rows[0]?.read);
+  };
+  const before = await readRows();
+  for (const number of numbersTo(rounds)) {
+    await db.transaction(async (tx) => runners.work.enqueue(tx, kind, { lane: "good", data: { number } }));
+    await expect.poll(() => done, { timeout: 20_000, interval: 5 }).toBe(number + 1);
+  }
+  // Their leases are renewed meanwhile.
+  expect((await readRows()) - before).toBeLessThan((held * rounds) / 2);
+  gate.resolve();
+}, 60_000);

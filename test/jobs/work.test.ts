@@ -1,0 +1,393 @@
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { createGatewayLock } from "../../src/jobs/gateway-lock.ts";
+import { createHeldLanes } from "../../src/jobs/held-lanes.ts";
+import { runLane } from "../../src/jobs/lane-run.ts";
+import { claimNamedLanes, freeLanes } from "../../src/jobs/store.ts";
+import { createWork } from "../../src/jobs/work.ts";
+import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/kernel/work-kind.ts";
+import { createLocalBus } from "../../src/platform/bus.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
+import type { Tx } from "../../src/platform/postgres/database.ts";
+import { createTurns } from "../../src/platform/turns.ts";
+import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type Runners, startRunners } from "./runners.ts";
+
+let database: TestDatabase;
+let kinds = 0;
+
+beforeAll(async () => {
+  database = await startTestDatabase();
+}, 60_000);
+afterAll(() => database?.[Symbol.asyncDispose]());
+
+type Numbered = { readonly number: number };
+
+/** Work of a kind that no other test has. */
+function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
+  kinds += 1;
+  return defineWork({
+    ...{ kind: `test-${kinds}`, width: 1, schedule: [], timeout: 60_000, run: async () => undefined },
+    ...options,
+  });
+}
+
+/** Adds a job in a transaction of its own. */
+function add({ work }: Runners, kind: WorkKind<Numbered>, lane: string, number = 0): Promise<void> {
+  return database.db.transaction(async (tx) => work.enqueue(tx, kind, { lane, data: { number } }));
+}
+
+async function countJobs({ kind }: WorkKind<Numbered>): Promise<number> {
+  const { db } = database;
+  return (await db.sql.selectFrom("work_jobs").select("id").where("kind", "=", kind).execute()).length;
+}
+
+test("a job is done once its cause is committed, and never when that is undone", async () => {
+  const done: Job<Numbered>[] = [];
+  const kind = workOf({ run: async (job) => void done.push(job) });
+  await using runners = await startRunners(database.db, [kind]);
+  const undone = database.db.transaction(async (tx: Tx) => {
+    runners.work.enqueue(tx, kind, { lane: "a", data: { number: 1 } });
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  await add(runners, kind, "a", 2);
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  expect(done).toEqual([{ id: expect.any(String), lane: "a", data: { number: 2 }, attempt: 1 }]);
+});
+
+test("logs the stack of a failure that was thrown, and of one that was foreseen the reason alone", async () => {
+  const lines: { readonly reason?: string; readonly err?: { readonly stack: string } }[] = [];
+  const log = createLog("info", { write: (line) => lines.push(JSON.parse(line)) });
+  const foreseen = workOf({ run: async () => ({ failure: new Error("refused"), write: () => undefined }) });
+  const hopeless = workOf({ run: () => Promise.reject<void>(new Hopeless("gone for ever")) });
+  const thrown = workOf({ run: () => Promise.reject<void>(new Error("a fault")) });
+  await using runners = await startRunners(database.db, [foreseen, hopeless, thrown], { log });
+  for (const kind of [foreseen, hopeless, thrown]) await add(runners, kind, "a");
+  await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(3);
+  expect(lines.map(({ reason, err }) => reason ?? err?.stack).toSorted()).toEqual([
+    expect.stringMatching(/^Error: a fault\n {4}at /),
+    "gone for ever",
+    "refused",
+  ]);
+});
+
+test("a lane begins its jobs in the order of their commits, and never more at once than it is wide", async () => {
+  const begun: number[] = [];
+  let running = 0;
+  let most = 0;
+  const kind = workOf({
+    width: 3,
+    async run({ data }) {
+      begun.push(data.number);
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise(setImmediate);
+      running -= 1;
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  const numbers = Array.from({ length: 200 }, (_, index) => index);
+  for (const number of numbers) await add(runners, kind, "one", number);
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  expect(begun).toEqual(numbers);
+  expect(most).toBeLessThanOrEqual(3);
+});
+
+test("the bus wakes who does the work, long before anybody looks by himself", async () => {
+  const kind = workOf({});
+  await using runners = await startRunners(database.db, [kind]);
+  const begin = performance.now();
+  for (let round = 0; round < 40; round += 1) {
+    await add(runners, kind, "one");
+    await expect.poll(() => countJobs(kind), { interval: 2, timeout: 20_000 }).toBe(0);
+  }
+  // By looking alone each would take the second until the next look.
+  expect(performance.now() - begin).toBeLessThan(20_000);
+});
+
+test("what the bus has lost is found by looking", async () => {
+  const kind = workOf({});
+  await using runners = await startRunners(database.db, [kind], { hear: false });
+  await add(runners, kind, "one");
+  runners.clock.advance(1_000);
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+});
+
+test("no job is left lying when many are added while lanes are let go", async () => {
+  const done = new Set<number>();
+  const kind = workOf({ run: async ({ data }) => void done.add(data.number) });
+  await using runners = await startRunners(database.db, [kind]);
+  const adders = Array.from({ length: 12 }, async (_, adder) => {
+    for (let index = 0; index < 100; index += 1) await add(runners, kind, `lane ${index % 3}`, adder * 100 + index);
+  });
+  await Promise.all(adders);
+  await expect.poll(() => done.size, { timeout: 30_000 }).toBe(1_200);
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  // What has nothing to do leaves nothing behind.
+  const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
+  await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
+}, 90_000);
+
+test("a job that is added while its lane is let go is not left lying", async () => {
+  const gate = Promise.withResolvers<void>();
+  const begun: number[] = [];
+  const kind = workOf({
+    async run({ data }) {
+      begun.push(data.number);
+      if (data.number === 1) await gate.promise;
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1, hear: false });
+  await add(runners, kind, "one", 1);
+  runners.clock.advance(1_000);
+  await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1]);
+  const waits = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%release_lane%'`;
+  await database.db.transaction(async (tx) => {
+    runners.work.enqueue(tx, kind, { lane: "one", data: { number: 2 } });
+    await sql`select 1`.execute(tx.sql);
+    gate.resolve();
+    // The lane is let go by somebody who began to look before this job was committed.
+    await expect.poll(async () => (await waits.execute(database.db.sql)).rows.length, { timeout: 8_000 }).toBe(1);
+  });
+  await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1, 2]);
+}, 60_000);
+
+test("a job that fails is tried again by the schedule of its kind, lets others pass, and then is a dead letter", async () => {
+  const attempts: [number, number][] = [];
+  const kind = workOf({
+    schedule: [60_000, 300_000],
+    async run({ data, attempt }) {
+      attempts.push([data.number, attempt]);
+      if (data.number === 1) throw new Error("not today");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  const until = (count: number) => expect.poll(() => attempts.length, { timeout: 20_000 }).toBe(count);
+  await add(runners, kind, "one", 1);
+  await until(1);
+  await add(runners, kind, "one", 2);
+  await until(2);
+  runners.clock.advance(60_000);
+  await until(3);
+  // It is no earlier than the schedule says, whoever looks meanwhile.
+  runners.clock.advance(240_000);
+  await add(runners, kind, "one", 3);
+  await until(4);
+  runners.clock.advance(60_000);
+  await until(5);
+  expect(attempts).toEqual([
+    [1, 1],
+    [2, 1],
+    [1, 2],
+    [3, 1],
+    [1, 3],
+  ]);
+  const row = database.db.sql.selectFrom("work_jobs").select(["attempts", "complaint", "dead_at"]);
+  const dead = () => row.where("kind", "=", kind.kind).execute();
+  await expect
+    .poll(dead, { timeout: 20_000 })
+    .toEqual([{ attempts: 3, complaint: "not today", dead_at: expect.any(Date) }]);
+  for (const job of runners.runners[0]?.jobs ?? []) await job.run();
+  const metrics = await runners.metrics.metrics();
+  expect(metrics).toContain(`pilothouse_work_dead_letters{kind="${kind.kind}"} 1`);
+  runners.clock.advance(31 * 86_400_000);
+  for (const job of runners.runners[0]?.jobs ?? []) await job.run();
+  expect(await dead()).toEqual([]);
+});
+
+test("a job that is hopeless is a dead letter at once", async () => {
+  const kind = workOf({
+    schedule: [0, 0],
+    run: async () => {
+      throw new Hopeless("no such mailbox");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  await add(runners, kind, "one");
+  const { db } = database;
+  const rows = () =>
+    db.sql
+      .selectFrom("work_jobs")
+      .select(["attempts", "complaint"])
+      .where("kind", "=", kind.kind)
+      .where("dead_at", "is not", null)
+      .execute();
+  await expect.poll(rows, { timeout: 20_000 }).toEqual([{ attempts: 1, complaint: "no such mailbox" }]);
+});
+
+test("an attempt that takes too long is ended, and counts as failed", async () => {
+  const reasons: string[] = [];
+  const kind = workOf({
+    timeout: 50,
+    run: (_, signal) =>
+      new Promise<void>((_resolve) => signal.addEventListener("abort", () => reasons.push(signal.reason.message))),
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  await add(runners, kind, "one");
+  await expect.poll(() => reasons, { timeout: 20_000 }).toEqual(["took longer than 50 ms"]);
+});
+
+test("many lanes that fail and hang hold up none that works", async () => {
+  const gate = Promise.withResolvers<void>();
+  const failures = new Map<string, number>();
+  const good = new Set<number>();
+  const kind = workOf({
+    schedule: [0, 0, 0, 0],
+    async run({ lane, data, attempt }) {
+      if (lane.startsWith("good")) return void good.add(data.number);
+      // Three failures make it a failing lane; from then on it hangs.
+      failures.set(lane, attempt);
+      if (attempt > 3) await gate.promise;
+      throw new Error("refused");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  for (let lane = 0; lane < 80; lane += 1) await add(runners, kind, `bad ${lane}`);
+  const failing = () => [...failures.values()].filter((attempt) => attempt >= 3).length;
+  await expect.poll(failing, { timeout: 30_000 }).toBe(80);
+  for (let lane = 0; lane < 50; lane += 1) await add(runners, kind, `good ${lane}`, lane);
+  await expect.poll(() => good.size, { timeout: 20_000 }).toBe(50);
+  gate.resolve();
+}, 90_000);
+
+test("a stopped runner ends what runs, and leaves it to the others at once", async () => {
+  const lanes: string[] = [];
+  const kind = workOf({
+    async run({ lane }, signal) {
+      lanes.push(lane);
+      if (lanes.length === 1)
+        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  });
+  const first = await startRunners(database.db, [kind], { count: 1 });
+  await add(first, kind, "one");
+  await expect.poll(() => lanes.length, { timeout: 20_000 }).toBe(1);
+  const stopped = first[Symbol.asyncDispose]();
+  first.clock.advance(5_000);
+  await stopped;
+  await using _second = await startRunners(database.db, [kind], { count: 1, clock: first.clock });
+  await expect.poll(() => countJobs(kind), { timeout: 5_000 }).toBe(0);
+  expect(lanes).toEqual(["one", "one"]);
+}, 60_000);
+
+test("what was done or given up before is not looked at again", async () => {
+  // Connections tell of scans when they are used again: one of the database that other tests have read would tell late.
+  await using fresh = await startTestDatabase();
+  const { sql: db } = fresh.db;
+  const done = new Set<number>();
+  const kind = workOf({ run: async ({ data }) => void done.add(data.number) });
+  await sql`insert into work_jobs (kind, lane, data, due_at, dead_at)
+    select ${kind.kind}, 'lane ' || n % 1000, '{}', now(), now() from generate_series(1, 100000) as n`.execute(db);
+  await sql`insert into work_lanes (kind, lane, due_at, latest_at, failures)
+    select ${kind.kind}, 'lane ' || n, now() + interval '1 day', now(), 3 from generate_series(1, 10000) as n`.execute(
+    db,
+  );
+  await sql`analyze work_jobs, work_lanes`.execute(db);
+  const readScans = async () => {
+    const { rows } = await sql<{ whole: string; indexed: string }>`
+      select sum(seq_scan) as whole, sum(idx_scan) as indexed from pg_stat_user_tables
+      where relname in ('work_jobs', 'work_lanes')`.execute(db);
+    return { whole: Number(rows[0]?.whole), indexed: Number(rows[0]?.indexed) };
+  };
+  // The server tells of scans a second after them at the latest, once a connection is used again.
+  const before = await readScans();
+  await using runners = await startRunners(fresh.db, [kind]);
+  const indexed = async () => (await readScans()).indexed;
+  for (let number = 0; (await indexed()) < before.indexed + 200; number += 1) {
+    const job = { lane: `lane ${number % 20}`, data: { number } };
+    await fresh.db.transaction(async (tx) => runners.work.enqueue(tx, kind, job));
+    await expect.poll(() => done.size, { interval: 10, timeout: 20_000 }).toBe(number + 1);
+  }
+  expect((await readScans()).whole).toBe(before.whole);
+}, 60_000);
+
+test("a failure is not noted on a lane that was claimed by another gateway meanwhile", async () => {
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const attempts: number[] = [];
+  const kind = workOf({
+    schedule: [60_000],
+    async run({ attempt }) {
+      const isFirst = attempts.push(attempt) === 1;
+      await gates[isFirst ? 0 : 1]?.promise;
+      if (isFirst) throw new Error("too late");
+    },
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1 });
+  await add(runners, kind, "one");
+  await expect.poll(() => attempts, { timeout: 20_000 }).toEqual([1]);
+  const { sql: db } = database.db;
+  const setLane = (lane: { claim: string; leased_until?: Date }) =>
+    db.updateTable("work_lanes").set(lane).where("kind", "=", kind.kind).execute();
+  await setLane({ claim: "-1" });
+  gates[0]?.resolve();
+  const ended = () => runners.metrics.getSingleMetricAsString("pilothouse_work_attempts_total");
+  await expect.poll(ended, { timeout: 20_000 }).toMatch(/outcome="(failed|lost)"} 1/);
+  const job = db.selectFrom("work_jobs").select(["attempts", "complaint"]).where("kind", "=", kind.kind);
+  expect(await job.execute()).toEqual([{ attempts: 0, complaint: null }]);
+  const lane = db.selectFrom("work_lanes").select(["claim", "failures"]).where("kind", "=", kind.kind);
+  expect(await lane.execute()).toEqual([{ claim: "-1", failures: 0 }]);
+  // The lease of the other gateway lapses: the next attempt counts as the first, and waits for nothing.
+  await setLane({ claim: "-1", leased_until: new Date(0) });
+  await expect.poll(() => attempts, { timeout: 20_000 }).toEqual([1, 1]);
+  gates[1]?.resolve();
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+});
+
+test("frees the lanes of a gateway whose lock PostgreSQL has released, before their leases end", async () => {
+  const { db, url } = database;
+  const kind = workOf({});
+  const lock = createGatewayLock({ url }, silentLog);
+  await lock.start?.();
+  const claims = { locked: lock.gateway(), unlocked: 0 };
+  await db.transaction(async (tx) =>
+    createWork({ bus: createLocalBus(), clock: systemClock }).enqueueAll(
+      tx,
+      kind,
+      Object.keys(claims).map((lane) => ({ lane, data: { number: 1 } })),
+    ),
+  );
+  for (const [lane, gateway] of Object.entries(claims)) {
+    const terms = { kind: kind.kind, now: new Date(), lanes: [lane], limit: 1, gateway, leaseMs: 3_600_000 };
+    expect(await claimNamedLanes(db, terms)).toHaveLength(1);
+  }
+  const readHeld = async () => {
+    await freeLanes(db);
+    const held = db.sql.selectFrom("work_lanes").select("lane").where("claim", "is not", null);
+    return (await held.where("kind", "=", kind.kind).orderBy("lane").execute()).map(({ lane }) => lane);
+  };
+  expect(await readHeld()).toEqual(["locked", "unlocked"]);
+  await lock.stop?.();
+  await expect.poll(readHeld).toEqual(["unlocked"]);
+});
+
+test("a lane lets go of its place after ten seconds, although it has more jobs", async () => {
+  const { db } = database;
+  const now = performance.now.bind(performance);
+  let elapsed = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now() + elapsed);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const begun: number[] = [];
+  const work = workOf({
+    async run({ data }) {
+      begun.push(data.number);
+      elapsed += 4_000;
+    },
+  });
+  const jobs = [0, 1, 2, 3, 4].map((number) => ({ lane: "a", data: { number } }));
+  await db.transaction(async (tx) =>
+    createWork({ bus: createLocalBus(), clock: systemClock }).enqueueAll(tx, work, jobs),
+  );
+  const held = createHeldLanes({ db, clock: systemClock, log: silentLog, gateway: () => 0 });
+  const terms = { kind: work.kind, now: new Date(), lanes: ["a"], limit: 1, gateway: 0, leaseMs: held.leaseMs };
+  for (const lane of await claimNamedLanes(db, terms)) {
+    const signals = { closing: new AbortController().signal, stopping: new AbortController().signal };
+    const counting = { count: () => undefined, lag: () => undefined, turns: createTurns(1) };
+    const place = { owner: "a", kind: "sound", move: () => true, leave: () => undefined } as const;
+    const mine = { held: held.add(lane, performance.now()), place, work };
+    await runLane(mine, { db, clock: systemClock, log: silentLog, ...signals, ...counting });
+    held.remove(mine.held);
+  }
+  expect(begun).toEqual([0, 1, 2]);
+});

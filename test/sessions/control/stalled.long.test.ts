@@ -1,0 +1,102 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { pssBytes } from "../../../tools/bench/processes.ts";
+import { InputLedger } from "../../support/input-ledger.ts";
+import {
+  type InputDoor,
+  type InputStream,
+  type InputTarget,
+  inputDoors,
+  openInput,
+} from "../../support/input-stream.ts";
+import { type Rest, restClient } from "../../support/rest.ts";
+import { type Service, startService } from "../../support/service.ts";
+
+/** What is sent while nobody takes it, in pastes of 100 kB; and how much of it a process may hold. */
+const messages = 2_000;
+const paste = [{ kind: "paste", text: "p".repeat(100_000) }];
+const mostGrowth = 32 * 2 ** 20;
+
+/** A key that stalls the page for 2 s. */
+const stall = [
+  { kind: "key_down", key: "F8" },
+  { kind: "key_up", key: "F8" },
+];
+const stalls = 12;
+
+/** Milliseconds: less than the stalls, though the sending takes some of it; and shorter than the lease of a worker that is stopped. */
+const stalled = 14_000;
+const stopped = 3_000;
+
+let ledger: InputLedger;
+let service: Service;
+let rest: Rest;
+let target: InputTarget;
+let pids: { readonly gateway: number; readonly worker: number };
+beforeAll(async () => {
+  ledger = await InputLedger.start();
+  service = await startService({ EGRESS_ALLOW: ledger.host });
+  const { url, grpcAddress, key } = service;
+  rest = restClient(service);
+  pids = { gateway: service.pidOf("gateway"), worker: service.pidOf("worker") };
+  const { body } = await rest("/v1/agent-sessions", { timeout_seconds: 3_600 });
+  await rest(`/v1/sessions/${body.session_id}/navigate`, { url: ledger.url });
+  await rest(`/v1/agent-sessions/${body.id}/takeover`, { client_id: "anna" });
+  target = { url, grpcAddress, key, agentId: body.id, clientId: "anna" };
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await ledger?.[Symbol.asyncDispose]();
+}, 60_000);
+
+/** Sends more than anybody may hold, and gives the most that gateway and worker have grown by meanwhile. */
+async function flood(stream: InputStream, ms: number): Promise<{ gateway: number; worker: number }> {
+  const memory = () => ({ gateway: pssBytes(pids.gateway), worker: pssBytes(pids.worker) });
+  const before = memory();
+  for (let message = 0; message < messages; message += 1) stream.send(paste);
+  const most = { gateway: 0, worker: 0 };
+  for (const end = Date.now() + ms; Date.now() < end; ) {
+    await delay(250);
+    const now = memory();
+    for (const process of ["gateway", "worker"] as const) {
+      most[process] = Math.max(most[process], now[process] - before[process]);
+    }
+  }
+  return most;
+}
+
+/** A first stream makes what the processes keep from then on. */
+async function warmUp(door: InputDoor): Promise<void> {
+  using stream = await openInput(door, target);
+  for (let message = 0; message < 40; message += 1) stream.send(paste);
+  await expect.poll(() => stream.acknowledged.accepted, { timeout: 60_000 }).toBe(40);
+}
+
+test.each(inputDoors)(
+  "200 MB over %s for a page that stalls are held by nobody",
+  { timeout: 180_000 },
+  async (door) => {
+    await warmUp(door);
+    using stream = await openInput(door, target);
+    for (let count = 0; count < stalls; count += 1) stream.send(stall);
+    const growth = await flood(stream, stalled);
+    console.log(door, growth, stream.acknowledged);
+    expect(stream.acknowledged.accepted).toBeLessThan(stalls * 3);
+    expect(growth.gateway).toBeLessThan(mostGrowth);
+    expect(growth.worker).toBeLessThan(mostGrowth);
+  },
+);
+
+test.each(inputDoors)(
+  "200 MB over %s for a worker that stalls are held by nobody",
+  { timeout: 180_000 },
+  async (door) => {
+    await warmUp(door);
+    using stream = await openInput(door, target);
+    process.kill(pids.worker, "SIGSTOP");
+    const growth = await flood(stream, stopped).finally(() => process.kill(pids.worker, "SIGCONT"));
+    console.log(door, growth, stream.acknowledged);
+    expect(growth.gateway).toBeLessThan(mostGrowth);
+    await expect.poll(() => stream.acknowledged.accepted, { timeout: 30_000 }).toBeGreaterThan(0);
+  },
+);

@@ -1,0 +1,71 @@
+import type { InteractRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../../src/platform/errors.ts";
+import { isTargetClosed } from "../../cdp/target-faults.ts";
+import { crashedFailure } from "../../pages/tab.ts";
+import { browserFailure } from "./browser-failure.ts";
+import { drag, swipe } from "./pointer.ts";
+import type { Scene } from "./scene.ts";
+import { scroll } from "./scroll.ts";
+import { select } from "./select.ts";
+import { hover, tap } from "./tap.ts";
+import { pressKey, typeText } from "./typing.ts";
+import { upload } from "./upload.ts";
+
+type Action = InteractRequest["action"];
+
+/** An action upon what a page shows, and none upon the page itself. */
+export type PageAction = Exclude<
+  Action,
+  { case: "back" | "forward" | "reload" | "activatePage" | "closePage" | "openPage" }
+>;
+
+/**
+ * Does the one thing that a request asks for. Gives the title of the page, where the page has told it when it had handled
+ * all that it was sent.
+ */
+export async function interact(scene: Scene, action: PageAction): Promise<string | undefined> {
+  if (scene.sessionPage.isCrashed) throw crashedFailure();
+  try {
+    return await act(scene, action);
+  } catch (thrown) {
+    // What was sent has closed the page, as a popup's own button does: that is what it was to do.
+    if (!isTargetClosed(thrown)) throw browserFailure(thrown);
+    return undefined;
+  }
+}
+
+async function act(scene: Scene, action: PageAction): Promise<string | undefined> {
+  switch (action.case) {
+    case "tap":
+      return tap(scene, action.value);
+    case "hover":
+      return hover(scene, action.value);
+    case "type":
+      await typeText(scene, action.value);
+      break;
+    case "key":
+      await pressKey(scene, action.value);
+      break;
+    case "scroll":
+      await scroll(scene, action.value);
+      break;
+    case "select":
+      await select(scene, action.value);
+      break;
+    case "drag":
+      await drag(scene, action.value);
+      break;
+    case "swipe":
+      await swipe(scene, action.value);
+      break;
+    case "upload":
+      await upload(scene, action.value);
+      break;
+    case undefined:
+      throw failFields("validation-failed", { action: "is required" });
+    default:
+      // Without it an action that is forgotten above would be answered as done.
+      action satisfies never;
+  }
+  return undefined;
+}

@@ -1,0 +1,233 @@
+import { type NavigateRequest, WaitUntil } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { unlessLate, within } from "../../../src/platform/deadline.ts";
+import { Failure, fail } from "../../../src/platform/errors.ts";
+import { isMetadataHost } from "../../../src/platform/outgoing/address-rules.ts";
+import type { CdpSession } from "../../cdp/cdp-session.ts";
+import type { EgressFailure } from "../../egress/journal.ts";
+import type { Relay } from "../../egress/relay.ts";
+import type { DownloadShelf } from "../../files/download-shelf.ts";
+import type { PageBook } from "../../pages/page-book.ts";
+import type { Progress } from "../../pages/progress.ts";
+import type { SessionPage } from "../../pages/session-page.ts";
+import type { LoadState } from "../../pages/tab.ts";
+import { messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
+
+/**
+ * How long a document may take from its server's answer to its beginning, or the old one to let it be asked for, before
+ * the renderer counts as hung.
+ */
+const hungMs = 2_000;
+
+/** How long a living renderer may take to say so. */
+const probeMs = 1_000;
+
+/** How long giving up a navigation may take, which is less than the grace after a command's timeout. */
+const stopMs = 100;
+
+/** What a navigation works with. */
+export interface NavigateScene {
+  readonly pages: PageBook;
+  readonly sessionPage: SessionPage;
+  readonly progress: Progress;
+  readonly relay: Pick<Relay, "wasRefused" | "failureOf" | "isOutside">;
+  readonly downloads: Pick<DownloadShelf, "nameSince">;
+  /** Refusals say how the operator lets an address through. */
+  readonly showRemedy: boolean;
+}
+
+/** How far a document has to come. */
+export function loadStateOf(waitUntil: WaitUntil): LoadState {
+  if (waitUntil === WaitUntil.DOMCONTENTLOADED) return "domcontentloaded";
+  return waitUntil === WaitUntil.COMMIT ? "commit" : "load";
+}
+
+/** What has come of a navigation. */
+interface Landing {
+  /** Of the document, where it has one. */
+  readonly httpStatus?: number;
+  readonly download?: { readonly fileName: string };
+}
+
+/** Returns the status of a document, where it has one. */
+export const landingOf = (answer: { readonly status: number } | undefined): Landing =>
+  answer ? { httpStatus: answer.status } : {};
+
+/** Loads an address, which the gateway has checked, in a page. */
+export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<Landing> {
+  const url = new URL(request.url);
+  const { sessionPage, pages, progress, downloads } = scene;
+  if (sessionPage.isCrashed || (sessionPage.isSuspect && !(await isAlive(sessionPage)))) {
+    await progress.race(pages.replace(sessionPage));
+  }
+  const since = Date.now();
+  sessionPage.isNavigating = true;
+  sessionPage.traffic.forgetDocument();
+  try {
+    const came = await load(scene, url.href);
+    if (came === "download") {
+      const fileName = await downloads.nameSince(since, sessionPage.targetId);
+      return fileName === undefined ? {} : { download: { fileName } };
+    }
+    if (came === "document") await reach(sessionPage, loadStateOf(request.waitUntil), progress);
+    const { answer } = sessionPage.traffic;
+    if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
+    return landingOf(answer);
+  } catch (thrown) {
+    // One that was begun goes on when a person takes control.
+    if (netErrorOf(thrown) === undefined && !wasTaken(thrown)) await stopLoading(sessionPage);
+    throw explain(scene, thrown, sessionPage.traffic.requestedUrl ?? url.href, since);
+  } finally {
+    sessionPage.isNavigating = false;
+  }
+}
+
+/** Resolves when the page's document, the one that is on its way included, has come so far. */
+export async function reach({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
+  const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
+  if (!reached) notLoaded();
+}
+
+function wasTaken(thrown: unknown): boolean {
+  return thrown instanceof Failure && "holder_client_id" in thrown.extensions;
+}
+
+function notLoaded(): never {
+  throw fail("session-timeout", {}, { detail: "the page has not loaded within the timeout" });
+}
+
+/** Resolves when a document has come for the address, or nothing is to come. */
+async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
+  const { sessionPage, progress } = scene;
+  const before = sessionPage.tab.committed;
+  const { errorText, isDownload } = await unlessLate(goUnlessHung(scene, url), progress.remaining(), notLoaded);
+  if (isDownload) return "download";
+  if (errorText === undefined) return "document";
+  const { tab, traffic } = sessionPage;
+  if (netErrorOf(errorText) === "ERR_ABORTED") {
+    if (traffic.answer?.status === 204 || traffic.answer?.status === 205) return "nothing";
+    // The browser's own page about the failure of the navigation before has come late, and in between.
+    if (tab.committed > before && tab.isErrorPage) return load(scene, url);
+    // The page sent itself elsewhere meanwhile: that is where the navigation ends.
+    if (tab.committed > before || tab.isLeaving) return "document";
+  }
+  throw new Error(errorText);
+}
+
+/**
+ * Navigates, and when the renderer turns out to hang before the document has begun, does so in another tab: one in an
+ * endless script takes no navigation within its site.
+ */
+async function goUnlessHung({ sessionPage, progress, pages }: NavigateScene, url: string): Promise<Navigated> {
+  const over = new AbortController();
+  const first = go(sessionPage, url, progress);
+  try {
+    const outcome = await progress.race(Promise.race([first, hang(sessionPage, over.signal)]));
+    if (outcome !== "hung") return outcome;
+    first.catch(() => undefined);
+    await progress.race(pages.replace(sessionPage));
+    return await go(sessionPage, url, progress);
+  } finally {
+    over.abort();
+  }
+}
+
+/** Asks for a navigation; resolves when its document has come, or when it is known that none will. */
+async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<Navigated> {
+  const navigated = await progress.race(cdp.send("Page.navigate", { url }));
+  const { loaderId, errorText } = navigated;
+  if (loaderId === undefined || errorText !== undefined) return navigated;
+  // The browser answers when it has sent the document to the renderer, which may hang.
+  const hasCome = () => {
+    tab.assertShown();
+    return tab.hasShown(loaderId) || undefined;
+  };
+  await tab.changes.until(hasCome, progress);
+  return navigated;
+}
+
+/** What the browser answers when a navigation has come to its document, or to nothing. */
+interface Navigated {
+  /** Absent when it has succeeded. */
+  readonly errorText?: string | undefined;
+  readonly isDownload?: boolean;
+}
+
+/** Resolves when nobody but the renderer can be what a navigation waits for; never, once `over` aborts. */
+function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung"> {
+  const { promise, resolve } = Promise.withResolvers<"hung">();
+  const before = tab.committed;
+  let since = performance.now();
+  const timer = setInterval(() => {
+    if (tab.committed > before && !tab.isErrorPage) clearInterval(timer);
+    else if (traffic.isAwaitingServer) since = performance.now();
+    else if (performance.now() - since >= hungMs) resolve("hung");
+  }, hungMs / 10);
+  over.addEventListener("abort", () => clearInterval(timer), { once: true });
+  return promise;
+}
+
+/** Gives up a navigation that has not come to its end: until then the old document runs no script of ours. */
+async function stopLoading({ cdp }: SessionPage): Promise<void> {
+  await within(cdp.send("Page.stopLoading"), stopMs, undefined);
+}
+
+async function isAlive(sessionPage: SessionPage): Promise<boolean> {
+  // The browser asks a renderer nothing while the page is on its way elsewhere.
+  await stopLoading(sessionPage);
+  const alive = await answers(sessionPage.cdp);
+  if (alive) sessionPage.isSuspect = false;
+  return alive;
+}
+
+/** Whether a renderer answers in time; an error is an answer. */
+function answers(cdp: CdpSession): Promise<boolean> {
+  const asked = cdp.send("Runtime.evaluate", { expression: "1" });
+  return within(
+    asked.then(
+      () => true,
+      () => true,
+    ),
+    probeMs,
+    false,
+  );
+}
+
+function explain(scene: NavigateScene, thrown: unknown, url: string, since: number): Failure {
+  const isNet = netErrorOf(thrown) !== undefined;
+  if (isNet && wasRefused(scene, url, since)) return refused(scene, url);
+  const onTheWay = isNet ? failureOf(scene, url, since) : undefined;
+  if (onTheWay) return netFailure(onTheWay.netError, { url, proxyFault: onTheWay.proxyFault });
+  if (thrown instanceof Failure) return thrown;
+  const netError = netErrorOf(thrown);
+  if (netError !== undefined) return netFailure(netError, { url });
+  return pageFailure(thrown) ?? fail("driver-error", {}, { detail: messageOf(thrown).slice(0, 300), cause: thrown });
+}
+
+function wasRefused({ relay }: NavigateScene, url: string, since: number): boolean {
+  const place = placeOf(url);
+  return place !== undefined && relay.wasRefused(place.host, place.port, since);
+}
+
+function failureOf({ relay }: NavigateScene, url: string, since: number): EgressFailure | undefined {
+  const place = placeOf(url);
+  return place && relay.failureOf(place.host, place.port, since);
+}
+
+function refused({ relay, showRemedy }: NavigateScene, url: string): Failure {
+  const place = placeOf(url);
+  const target = place ? `${place.host}:${place.port}` : url;
+  if (place && relay.isOutside(place.host)) {
+    const detail = `${target} is none of the hosts that this session may reach`;
+    return fail("driver-error", { blocked_by: "egress" }, { detail });
+  }
+  const isAdvisable = showRemedy && !(place && isMetadataHost(place.host));
+  const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to let it through` : "";
+  const detail = `${target} is not on the public internet, and pages may reach nothing else${remedy}`;
+  return fail("driver-error", { blocked_by: "egress" }, { detail });
+}
+
+function placeOf(url: string): { host: string; port: number } | undefined {
+  const parsed = URL.parse(url);
+  if (!parsed || parsed.hostname === "") return undefined;
+  return { host: parsed.hostname, port: Number(parsed.port || (parsed.protocol === "https:" ? 443 : 80)) };
+}

@@ -1,0 +1,69 @@
+import type { ActivatePage, ClosePage } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { within } from "../../../src/platform/deadline.ts";
+import { fail } from "../../../src/platform/errors.ts";
+import { askBrowser } from "../../pages/ask-browser.ts";
+import type { PageBook } from "../../pages/page-book.ts";
+import type { Progress } from "../../pages/progress.ts";
+import type { SessionPage } from "../../pages/session-page.ts";
+import { browserFailure } from "./browser-failure.ts";
+import { reach } from "./navigate.ts";
+
+/** How long the browser may take to bring a page to the front; nothing waits for it that a session shows. */
+const frontMs = 500;
+
+/** What a page control works on. */
+export interface ControlScene {
+  readonly pages: PageBook;
+  readonly sessionPage: SessionPage;
+  readonly progress: Progress;
+}
+
+/** Goes so many steps through the page's history; resolves when the document there has loaded. */
+export async function goInHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
+  const { cdp } = sessionPage;
+  const { entries, currentIndex } = await ask(progress, () => cdp.send("Page.getNavigationHistory"));
+  const entry = entries[currentIndex + steps];
+  if (!entry) {
+    const detail = steps < 0 ? "the page has nothing to go back to" : "the page has nothing to go forward to";
+    throw fail("conflict", {}, { detail });
+  }
+  await begin(sessionPage, progress, () => cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
+  await reach(sessionPage, "load", progress);
+}
+
+/** Loads the page's document anew; resolves when it has loaded. */
+export async function reload({ sessionPage, progress }: ControlScene): Promise<void> {
+  await begin(sessionPage, progress, () => sessionPage.cdp.send("Page.reload"));
+  await reach(sessionPage, "load", progress);
+}
+
+/** Makes a page the one on which commands act that name none. */
+export async function activatePage({ pages }: ControlScene, { pageId }: ActivatePage): Promise<void> {
+  const page = pages.find(pageId);
+  pages.activate(page);
+  await within(page.cdp.send("Page.bringToFront"), frontMs, undefined);
+}
+
+/** Opens a blank page, and makes it the active one. */
+export async function openPage({ pages, progress }: ControlScene): Promise<void> {
+  await pages.open(progress);
+}
+
+/** Closes a page; the one that was active before it is active then. */
+export async function closePage({ pages, progress }: ControlScene, { pageId }: ClosePage): Promise<void> {
+  await pages.close(pages.find(pageId), progress);
+}
+
+/** How long a navigation of the browser's may take to begin. */
+const beginMs = 500;
+
+/** Asks for a navigation; resolves when it has begun, or the address has changed without one. */
+async function begin({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
+  const { started, url } = tab;
+  await ask(progress, send);
+  await tab.changes.until(() => tab.started > started || tab.url !== url || undefined, progress, beginMs);
+}
+
+function ask<Answer>(progress: Progress, send: () => Promise<Answer>): Promise<Answer> {
+  return askBrowser(progress, send).catch((thrown) => Promise.reject(browserFailure(thrown)));
+}

@@ -1,0 +1,56 @@
+import type { Scroll } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Point } from "../../injected/page-aim.ts";
+import type { Scrolled } from "../../injected/page-scroll.ts";
+import type { Seen } from "../../injected/page-wait.ts";
+import { inputOf } from "../../input/page-input.ts";
+import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
+import { frameHeldBy, persist, useElement } from "../elements/reach.ts";
+import { aimOf, type Scene } from "./scene.ts";
+
+/** How long a turn of the wheel may take to show; a page that has nothing to scroll shows nothing. */
+const settleMs = 500;
+
+/** Scrolls an element, or by the wheel whatever is in the middle of the viewport. Answers when it has been applied. */
+export async function scroll(scene: Scene, request: Scroll): Promise<void> {
+  const { dx, dy } = request;
+  const aim = aimOf(scene, request, "action");
+  if (aim) {
+    await useElement(scene, aim, { act: scrollElement, args: { dx, dy } });
+    return;
+  }
+  const { progress, sessionPage } = scene;
+  const { mouse } = inputOf(sessionPage.cdp);
+  const watched = await persist(scene, async () => ({ value: await lookAround(scene, mainFrame(scene)) }));
+  const middle = watched[0].seen.at;
+  await progress.race(Promise.all([mouse.move(middle), mouse.turnWheel(middle, { x: dx, y: dy })]));
+  const timeoutMs = Math.min(settleMs, progress.remaining());
+  await Promise.race(
+    watched.map(({ frame, seen }) => callPage(scene, frame, "settled", { ...seen, timeoutMs }).catch(unlessLeft)),
+  );
+}
+
+/** A frame, and what was scrolled in it before the wheel was turned. */
+interface Watched {
+  readonly frame: Frame;
+  readonly seen: Scrolled;
+}
+
+/** Sees what is scrolled around the middle of the viewport, or a point of a frame, and in the frames that show there. */
+async function lookAround(scene: Scene, frame: Frame, at?: Point): Promise<[Watched, ...Watched[]]> {
+  const seen = await callPage(scene, frame, "scrolled", at);
+  if (!seen.inner) return [{ frame, seen }];
+  const { objectId } = await callForObject(scene, frame, "hitAt", seen.at);
+  const id = objectId && (await frameHeldBy(scene, frame, objectId));
+  return [{ frame, seen }, ...(id ? await lookAround(scene, childFrame(scene, id), seen.inner) : [])];
+}
+
+/** What the wheel has made a page leave stands still. */
+function unlessLeft(thrown: unknown): void {
+  if (!(thrown instanceof DocumentLeft)) throw thrown;
+}
+
+/** Runs in the page. */
+function scrollElement(element: Element, { dx, dy }: { dx: number; dy: number }): Seen<null> {
+  element.scrollBy({ left: dx, top: dy, behavior: "instant" });
+  return { value: null };
+}

@@ -1,0 +1,68 @@
+import { type Hover, MouseButton, type Tap } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../../src/platform/errors.ts";
+import type { Point } from "../../injected/page-aim.ts";
+import type { Stroke } from "../../injected/page-guard.ts";
+import type { Button } from "../../input/mouse.ts";
+import { inputOf, type PageInput } from "../../input/page-input.ts";
+import type { TouchScreen } from "../../input/touch-screen.ts";
+import { callPage, mainFrame } from "../elements/page-world.ts";
+import { persist } from "../elements/reach.ts";
+import { strike } from "../elements/strike.ts";
+import { aimOf, checkTime, type Scene } from "./scene.ts";
+
+/**
+ * Taps an element or a point: a touch on touch devices, unless it is more than one or with another button. Gives the title
+ * that `strike` gives.
+ */
+export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
+  const { count = 1 } = request;
+  const button = buttonOf(request.button);
+  const isTouch = scene.hasTouch && count === 1 && button === "left";
+  return hit(scene, request, "press", ({ mouse, touchScreen }, point) =>
+    isTouch ? touch(touchScreen, point) : mouse.click(point, button, count),
+  );
+}
+
+/** Moves the mouse over an element or to a point; gives the same. */
+export function hover(scene: Scene, request: Hover): Promise<string | undefined> {
+  return hit(scene, request, "move", ({ mouse }, point) => mouse.move(point));
+}
+
+async function hit(
+  scene: Scene,
+  request: Tap | Hover,
+  stroke: Stroke,
+  act: (input: PageInput, point: Point) => Promise<unknown>,
+): Promise<string | undefined> {
+  const { progress, sessionPage } = scene;
+  const aim = aimOf(scene, request, "action");
+  const input = inputOf(sessionPage.cdp);
+  const dispatch = (point: Point) => progress.race(act(input, point));
+  if (!aim) {
+    const point = await pointOf(scene, request);
+    checkTime(progress);
+    await dispatch(point);
+    return undefined;
+  }
+  return strike(scene, aim, { stroke, isEnabled: stroke === "press" }, dispatch);
+}
+
+async function touch(screen: TouchScreen, point: Point): Promise<void> {
+  await Promise.all([screen.start(point), screen.end()]);
+}
+
+/** The point that a request names, which has to be one of the viewport. */
+async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<Point> {
+  const { width, height } = await persist(scene, async () => {
+    return { value: await callPage(scene, mainFrame(scene), "viewport") };
+  });
+  const outside = `is outside of the viewport of ${width}x${height}`;
+  if (x >= width) throw failFields("validation-failed", { "action.x": outside });
+  if (y >= height) throw failFields("validation-failed", { "action.y": outside });
+  return { x, y };
+}
+
+function buttonOf(button: MouseButton): Button {
+  if (button === MouseButton.RIGHT) return "right";
+  return button === MouseButton.MIDDLE ? "middle" : "left";
+}

@@ -1,0 +1,101 @@
+import type { Type } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { failFields } from "../../../src/platform/errors.ts";
+import type { Seen } from "../../injected/page-wait.ts";
+import type { Aim } from "../elements/aim.ts";
+import { useElement } from "../elements/reach.ts";
+import type { Scene } from "./scene.ts";
+
+/** What a text means to an element. */
+type Reception =
+  /** It has the focus, and what there was to clear is selected: the text can be typed. */
+  | { readonly outcome: "ready" }
+  /** It is a control that holds one value, which the text now is. */
+  | { readonly outcome: "set" }
+  /** It takes no text, or not this one. `type` is that of the control. */
+  | { readonly outcome: "takesNone" | "refused"; readonly type: string };
+
+/** What is to become of the element. */
+interface Wanted {
+  readonly text: string;
+  readonly clear: boolean;
+}
+
+/** Readies an element for keys, as soon as it can take text; a control that holds one value is `set` to the text. */
+export async function readyForText(
+  scene: Scene,
+  aim: Aim,
+  { text, clear }: Pick<Type, "text" | "clear">,
+): Promise<"ready" | "set"> {
+  return settle(await useElement(scene, aim, { act: receiveText, args: { text, clear } }));
+}
+
+function settle(reception: Reception): "ready" | "set" {
+  switch (reception.outcome) {
+    case "takesNone":
+      throw failFields("validation-failed", { "action.selector": `${reception.type} takes no text` });
+    case "refused":
+      throw failFields("validation-failed", { "action.text": `is not a value of an input of type ${reception.type}` });
+    default:
+      return reception.outcome;
+  }
+}
+
+/** Runs in the page: readies an element for keys, or gives it the text as its value. */
+function receiveText(element: Element, { text, clear }: Wanted): Seen<Reception> {
+  const textless = ["button", "checkbox", "file", "hidden", "image", "radio", "reset", "submit"];
+  const valued = ["color", "date", "datetime-local", "month", "range", "time", "week"];
+  const hindered = (hindrance: string) => ({ hindrance });
+
+  const hasFocus = () => {
+    const root = element.getRootNode();
+    return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === element;
+  };
+
+  const setValue = (input: HTMLInputElement): Reception => {
+    const before = input.value;
+    input.value = text;
+    const isTaken = text === "" || isValue(input);
+    if (!isTaken) input.value = before;
+    if (!isTaken) return { outcome: "refused", type: input.type };
+    input.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    return { outcome: "set" };
+  };
+
+  // The browser corrects a colour or a number, and empties the others of what is none of theirs.
+  const isValue = ({ type, value }: HTMLInputElement) => {
+    if (type === "range") return Number(value) === Number(text);
+    return type === "color" ? value === text.trim().toLowerCase() : value !== "";
+  };
+
+  const select = (field: HTMLInputElement | HTMLTextAreaElement | undefined) => {
+    if (field) field.select();
+    else getSelection()?.selectAllChildren(element);
+  };
+
+  const moveToEnd = (field: HTMLInputElement | HTMLTextAreaElement | undefined) => {
+    if (!field) {
+      getSelection()?.selectAllChildren(element);
+      getSelection()?.collapseToEnd();
+    } else if (field.selectionStart === null) getSelection()?.modify("move", "forward", "documentboundary");
+    else field.setSelectionRange(field.value.length, field.value.length);
+  };
+
+  if (!(element instanceof HTMLElement)) return hindered("takes no text");
+  const input = element instanceof HTMLInputElement ? element : undefined;
+  const field = element instanceof HTMLTextAreaElement ? element : input;
+  const isTextless = element instanceof HTMLButtonElement || element instanceof HTMLSelectElement;
+  if (isTextless || (input && textless.includes(input.type)))
+    return { value: { outcome: "takesNone", type: input?.type ?? element.localName } };
+  if (element.matches(":disabled")) return hindered("is disabled");
+  if (!field && !element.isContentEditable) return hindered("takes no text");
+  if (field?.readOnly) return hindered("is read-only");
+
+  const hadFocus = hasFocus();
+  if (!hadFocus) element.focus();
+  if (!hasFocus()) return hindered("does not take the focus");
+  if (input && valued.includes(input.type)) return { value: setValue(input) };
+  if (clear) select(field);
+  else if (!hadFocus) moveToEnd(field);
+  return { value: { outcome: "ready" } };
+}

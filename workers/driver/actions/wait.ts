@@ -1,0 +1,71 @@
+import { ElementState, type UrlCondition, type WaitRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail, failFields } from "../../../src/platform/errors.ts";
+import { crashedFailure } from "../../pages/tab.ts";
+import { type Presence, waitForElement, waitForText } from "../elements/wait.ts";
+import { browserFailure } from "./browser-failure.ts";
+import { loadStateOf, reach } from "./navigate.ts";
+import type { Scene } from "./scene.ts";
+import { urlGlob } from "./url-glob.ts";
+
+/** Characters of an address that are shown. */
+const longestShown = 500;
+
+type Condition = WaitRequest["condition"];
+
+/** Resolves when the condition holds. */
+export async function waitFor(scene: Scene, condition: Condition): Promise<void> {
+  if (scene.sessionPage.isCrashed) throw crashedFailure();
+  try {
+    await hold(scene, condition);
+  } catch (thrown) {
+    throw browserFailure(thrown);
+  }
+}
+
+async function hold(scene: Scene, condition: Condition): Promise<void> {
+  const { progress, sessionPage } = scene;
+  switch (condition.case) {
+    case "selector": {
+      const { selector, frame, state } = condition.value;
+      return waitForElement(scene, { selector, frame, path: "condition" }, presences[state] ?? "visible");
+    }
+    case "url":
+      return waitForAddress(scene, condition.value);
+    case "loadState":
+      return reach(sessionPage, loadStateOf(condition.value.state), progress);
+    case "text":
+      return waitForText(scene, condition.value.text, condition.value.frame, coverOf(scene));
+    case "networkIdle":
+      await reach(sessionPage, "load", progress);
+      return sessionPage.traffic.idle(progress);
+    case undefined:
+      throw failFields("validation-failed", { condition: "is required" });
+  }
+}
+
+/** What hides secrets, if there are any: whoever waits for one would learn what it is. */
+function coverOf({ secrets }: Scene): ((text: string) => string) | undefined {
+  const mask = secrets.textMask();
+  return mask && ((text) => mask.apply(text));
+}
+
+async function waitForAddress(scene: Scene, { pattern }: UrlCondition): Promise<void> {
+  const { progress, sessionPage } = scene;
+  const { tab } = sessionPage;
+  const matches = urlGlob(pattern);
+  const cover = coverOf(scene);
+  const look = () => {
+    tab.assertShown();
+    return matches(cover?.(tab.url) ?? tab.url) || undefined;
+  };
+  if (await tab.changes.until(look, progress)) return;
+  const address = (cover?.(tab.url) ?? tab.url).slice(0, longestShown);
+  const detail = `the address of the page is ${address}, and did not match ${pattern} within the timeout; * stops at /, and ** does not`;
+  throw fail("session-timeout", {}, { detail });
+}
+
+const presences: Readonly<Record<number, Presence>> = {
+  [ElementState.HIDDEN]: "hidden",
+  [ElementState.ATTACHED]: "attached",
+  [ElementState.DETACHED]: "detached",
+};

@@ -1,0 +1,78 @@
+import { type FileHandle, open, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { fail } from "../../../src/platform/errors.ts";
+import { chunkBytes, readChunks } from "../../files/file-chunks.ts";
+import type { ImageSize } from "./image-size.ts";
+
+/** The largest capture. */
+export const maxBytes = 64 * 1024 * 1024;
+
+/** Captures above this wait in a file for their reader, who may be slow. */
+const memoryBytes = 8 * 1024 * 1024;
+
+/** The bytes of a capture before they are stored, in the parts in which they came. */
+export interface RawCapture {
+  readonly contentType: string;
+  readonly parts: readonly Buffer[];
+  readonly size?: ImageSize | undefined;
+}
+
+/** A finished capture that waits for its reader: in memory, or in a file that has no name any more. */
+export class Captured {
+  readonly contentType: string;
+  readonly size: ImageSize | undefined;
+  readonly bytes: number;
+  readonly #parts: readonly Buffer[];
+  readonly #file: FileHandle | undefined;
+
+  private constructor(raw: RawCapture, bytes: number, file: FileHandle | undefined) {
+    this.contentType = raw.contentType;
+    this.size = raw.size;
+    this.bytes = bytes;
+    this.#parts = file ? [] : raw.parts;
+    this.#file = file;
+  }
+
+  /** Keeps a capture; a large one goes into the directory. */
+  static async keep(raw: RawCapture, directory: string): Promise<Captured> {
+    const bytes = raw.parts.reduce((sum, part) => sum + part.length, 0);
+    if (bytes > maxBytes) throw tooLarge(bytes);
+    return new Captured(raw, bytes, bytes > memoryBytes ? await writeUnnamed(raw.parts, directory) : undefined);
+  }
+
+  /** Gives the bytes in chunks of 256 KiB. */
+  async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    if (!this.#file) return yield* sliced(this.#parts);
+    yield* readChunks(this.#file, this.bytes);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file?.close();
+  }
+}
+
+/** What is answered when a capture would be above 64 MiB. */
+export function tooLarge(bytes: number): Error {
+  const detail = `the capture has ${bytes} bytes, and at most ${maxBytes} are possible`;
+  return fail("driver-error", { capture_bytes: bytes }, { detail });
+}
+
+/** Writes a file and takes its name away at once: it ends with its last reader, and the browser cannot open it. */
+async function writeUnnamed(parts: readonly Buffer[], directory: string): Promise<FileHandle> {
+  const path = join(directory, `capture-${crypto.randomUUID()}`);
+  const file = await open(path, "wx+", 0o600);
+  try {
+    await unlink(path);
+    for (const part of parts) await file.writeFile(part);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+function* sliced(parts: readonly Buffer[]): Generator<Uint8Array, void, undefined> {
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += chunkBytes) yield part.subarray(at, at + chunkBytes);
+  }
+}

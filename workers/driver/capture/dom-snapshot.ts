@@ -1,0 +1,134 @@
+import { within } from "../../../src/platform/deadline.ts";
+import { type SerializedDocument, type SerializeOptions, serializeDocument } from "../../injected/dom-script.ts";
+import type { Scene } from "../actions/scene.ts";
+import { childFrame, DocumentLeft, type Frame, mainFrame, runForObject, runInPage } from "../elements/page-world.ts";
+import { persist } from "../elements/reach.ts";
+import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
+import { encodeText, escapeAttribute } from "./text-parts.ts";
+
+/** Characters that the browser's pipe carries in one message without anyone else's waiting for it. */
+const sliceLength = 4 * 1024 * 1024;
+
+/** How long the document of a frame may take: one that hangs is left out, the rest is still worth having. */
+const frameMs = 5_000;
+
+/** Frames nested deeper, or more of them, are left out. */
+const maxDepth = 8;
+const maxFrames = 200;
+
+/** Writes the document as it is now: with form values, open shadow roots and the documents of its frames. */
+export async function snapshotDom(scene: Scene): Promise<RawCapture> {
+  // A document that is left while it is read is not what anybody asked for: the next one is.
+  const html = await persist(scene, async () => ({
+    value: await new DomSnapshot(scene).write(mainFrame(scene), 0),
+  }));
+  return { contentType: "text/html; charset=utf-8", parts: await encodeText(html) };
+}
+
+class DomSnapshot {
+  /** Stands in the document for the frames in it, and names what was written of each document in its world. */
+  readonly #token = `frame-${crypto.randomUUID()}-`;
+  readonly #scene: Scene;
+  #frames = 0;
+  #length = 0;
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+  }
+
+  async write(frame: Frame, depth: number): Promise<string> {
+    let isKept = true;
+    try {
+      const { html, isWhole } = await this.#read(frame);
+      isKept = !isWhole;
+      this.#length += html.length;
+      if (this.#length > maxBytes) throw tooLarge(this.#length);
+      return await this.#inline(frame, html, depth);
+    } finally {
+      if (isKept) runInPage(this.#scene, frame, forget, this.#token).catch(() => undefined);
+    }
+  }
+
+  /** Puts the documents of its frames into a document. */
+  async #inline(frame: Frame, html: string, depth: number): Promise<string> {
+    const [first = "", ...parts] = html.split(this.#token);
+    const written = [first];
+    let length = first.length;
+    for (const part of parts) {
+      const end = part.indexOf(";");
+      const child = await this.#writeChild(frame, Number(part.slice(0, end)), depth + 1);
+      const escaped = await escapeAttribute(child, maxBytes - length);
+      length += escaped.length + part.length;
+      if (length > maxBytes) throw tooLarge(length);
+      written.push(escaped, part.slice(end + 1));
+    }
+    return written.join("");
+  }
+
+  async #writeChild(parent: Frame, index: number, depth: number): Promise<string> {
+    this.#frames += 1;
+    if (depth > maxDepth || this.#frames > maxFrames) return "";
+    const write = async () => {
+      const { objectId } = await runForObject(this.#scene, parent, holderOf, this.#token, index);
+      if (objectId === undefined) return "";
+      const { node } = await parent.cdp.send("DOM.describeNode", { objectId });
+      return node.frameId === undefined ? "" : await this.write(childFrame(this.#scene, node.frameId), depth);
+    };
+    return within(write(), frameMs, "");
+  }
+
+  /** Reads what was written of a document, in one go unless it is large; what is not whole then stays in its world meanwhile. */
+  async #read(frame: Frame): Promise<{ readonly html: string; readonly isWhole: boolean }> {
+    const options = { token: this.#token, limit: maxBytes };
+    const slices: string[] = [];
+    for (let from = 0; ; ) {
+      const slice = { from, size: sliceLength };
+      const read = await runInPage(this.#scene, frame, readWritten, serializeDocument, options, slice);
+      if (!read) throw new DocumentLeft("the document was left while it was read");
+      if (read.length > maxBytes) throw tooLarge(read.length);
+      slices.push(read.html);
+      from += read.html.length;
+      if (read.html === "" || from >= read.length) return { html: slices.join(""), isWhole: read.isWhole };
+    }
+  }
+}
+
+/** Where what was written of a document stays, as long as there is more to be asked of it. */
+type Kept = Record<string, SerializedDocument | undefined>;
+
+/** A part of what was written. */
+interface Slice extends Pick<SerializedDocument, "length" | "html"> {
+  /** Nothing more is to be asked: it is all of the document, and no frame is in it. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Runs in the page: writes the document when it is read from its beginning, and gives a part of it that does not end
+ * between the two halves of a character.
+ */
+function readWritten(
+  serialize: (options: SerializeOptions) => SerializedDocument,
+  options: SerializeOptions,
+  { from, size }: { from: number; size: number },
+): Slice | undefined {
+  const kept = globalThis as unknown as Kept;
+  const written = from === 0 ? serialize(options) : kept[options.token];
+  if (!written) return undefined;
+  const { length, frames } = written;
+  const last = written.html.charCodeAt(from + size - 1);
+  const isHalf = last >= 0xd800 && last <= 0xdbff;
+  const html = written.html.slice(from, from + size - (isHalf ? 1 : 0));
+  const isWhole = html.length === length && frames.length === 0;
+  if (!isWhole) kept[options.token] = written;
+  return { length, html, isWhole };
+}
+
+/** Runs in the page: the element that holds a frame of what was written. */
+function holderOf(token: string, index: number): Element | undefined {
+  return (globalThis as unknown as Kept)[token]?.frames[index];
+}
+
+/** Runs in the page. */
+function forget(token: string): void {
+  delete (globalThis as unknown as Kept)[token];
+}

@@ -1,0 +1,57 @@
+import type { CaptureRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Scene } from "../actions/scene.ts";
+import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
+
+/** Width and height in inches, upright. */
+const papers: Readonly<Record<string, readonly [number, number]>> = {
+  a3: [11.7, 16.54],
+  a4: [8.27, 11.7],
+  a5: [5.83, 8.27],
+  letter: [8.5, 11],
+  legal: [8.5, 14],
+  tabloid: [11, 17],
+};
+
+/** Bytes asked of the browser at once. */
+const readBytes = 1024 * 1024;
+
+/** Prints the page. */
+export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
+  const [paperWidth, paperHeight] = papers[request.paper ?? "a4"] ?? papers.a4 ?? [8.27, 11.7];
+  const { progress, sessionPage } = scene;
+  const cdp = sessionPage.cdp;
+  const printed = cdp.send("Page.printToPDF", {
+    paperWidth,
+    paperHeight,
+    landscape: request.landscape,
+    printBackground: request.printBackground,
+    // Tags for screen readers make a PDF take half as long again.
+    generateTaggedPDF: false,
+    transferMode: "ReturnAsStream",
+  });
+  const { stream } = await progress.race(printed);
+  if (stream === undefined) throw new Error("the browser gave no stream of the PDF");
+  return { contentType: "application/pdf", parts: await readStream(scene, stream) };
+}
+
+async function readStream({ progress, sessionPage }: Scene, handle: string): Promise<Buffer[]> {
+  const cdp = sessionPage.cdp;
+  const read = () => cdp.send("IO.read", { handle, size: readBytes });
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for (let isAtEnd = false; !isAtEnd; ) {
+      // That nothing follows is told by the read behind the last part: it is asked for together with the one before.
+      for (const { data, base64Encoded, eof } of await progress.race(Promise.all([read(), read()]))) {
+        const part = Buffer.from(data, base64Encoded ? "base64" : "latin1");
+        bytes += part.length;
+        if (bytes > maxBytes) throw tooLarge(bytes);
+        parts.push(part);
+        isAtEnd = eof;
+      }
+    }
+    return parts;
+  } finally {
+    cdp.send("IO.close", { handle }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,36 @@
+import { failFields } from "../../../src/platform/errors.ts";
+import type { ImageSize } from "./image-size.ts";
+
+/** The picture formats, as the browser names them. */
+export type PictureFormat = "png" | "jpeg" | "webp";
+
+/** The longest side in pixels that a format's header can say; the browser gives an empty picture beyond it. */
+const longestSides: Readonly<Record<PictureFormat, number>> = {
+  png: 2 ** 31 - 1,
+  jpeg: 65_535,
+  webp: 16_383,
+};
+
+/**
+ * The compositor has memory for 2,048 tiles of 256 pixels a side, of which neighbours share two, and leaves white what it
+ * has no tile for (seen with 156). The rest is left to layers that lie over the page.
+ */
+const tilePixels = 254;
+const mostTiles = 1_800;
+
+/** Throws `validation-failed` when the browser could not draw a picture, or its format not hold it. */
+export function checkPicture({ width, height }: ImageSize, format: PictureFormat, sizedBy: string): void {
+  const size = `and this one would be ${width}x${height}`;
+  const longest = longestSides[format];
+  if (Math.max(width, height) > longest) {
+    throw failFields("validation-failed", {
+      format: `a ${format} has at most ${longest} pixels a side, ${size}`,
+    });
+  }
+  const tallest = Math.floor(mostTiles / Math.ceil(width / tilePixels)) * tilePixels;
+  if (height > tallest) {
+    throw failFields("validation-failed", {
+      [sizedBy]: `a picture ${width} pixels wide can be at most ${tallest} tall, ${size}`,
+    });
+  }
+}

@@ -1,0 +1,120 @@
+import { within } from "../../../src/platform/deadline.ts";
+import type { Looked, LookedFrame, LookWish } from "../../injected/page-look.ts";
+import type { Ref } from "../../injected/page-refs.ts";
+import { plain, says } from "../../injected/page-text.ts";
+import type { TextMask } from "../../variables/text-mask.ts";
+import { callForObject, callPage, childFrame, type ElementScene, type Frame } from "../elements/page-world.ts";
+import { frameHeldBy } from "../elements/reach.ts";
+import type { RefBook } from "../elements/ref-book.ts";
+import { findClosedRoots } from "./closed-roots.ts";
+
+/** How many frames are looked into, and how many deep. */
+const mostFrames = 32;
+const deepest = 4;
+
+/** How long a frame may take before it is left out; one that hangs must not hold up the look. */
+const frameMs = 1_000;
+
+/** What is looked for in a page. */
+export interface PageWish extends Pick<LookWish, "isWhole" | "find" | "room" | "timeMs"> {
+  /** What covers the secrets that a search must not find: whoever searches would learn what they are. */
+  readonly mask: TextMask | undefined;
+}
+
+/** What a page shows, by lines. */
+export interface PageLook extends Pick<Looked, "title" | "scroll" | "height"> {
+  readonly lines: readonly string[];
+  readonly isCut: boolean;
+}
+
+/** What all looks at one page share. */
+interface Sight {
+  readonly scene: ElementScene;
+  readonly refs: RefBook;
+  readonly wish: PageWish;
+  framesLeft: number;
+}
+
+/** Looks at the document of a frame, and at those of the frames in it. */
+export function lookAt(scene: ElementScene, frame: Frame, refs: RefBook, wish: PageWish): Promise<PageLook> {
+  return lookInto({ scene, refs, wish, framesLeft: mostFrames }, frame, [], null);
+}
+
+async function lookInto(sight: Sight, frame: Frame, way: readonly Ref[], clip: LookWish["clip"]): Promise<PageLook> {
+  const { scene, refs, wish } = sight;
+  const epoch = refs.offer();
+  const { mask, ...sought } = wish;
+  const whole = { ...sought, epoch, clip, isTentative: mask !== undefined, isAgain: false };
+  let looked: Looked = await callPage(scene, frame, "look", whole);
+  if (looked.doubtful > 0 && (await findClosedRoots(scene, frame)))
+    looked = await callPage(scene, frame, "look", { ...whole, isAgain: true });
+  if (looked.epoch !== epoch) refs.giveBack(epoch);
+  refs.note(looked.epoch, { pageId: scene.sessionPage.id, frame: way });
+  const lines = mask ? await tellFound(sight, frame, mask, looked) : looked.lines;
+  const isDeep = way.length >= deepest;
+  const shown = isDeep ? [] : looked.frames.slice(0, sight.framesLeft);
+  sight.framesLeft -= shown.length;
+  const inner = await Promise.all(
+    shown.map((each) => within(lookIntoFrame(sight, frame, [...way, each.ref], each), frameMs, undefined)),
+  );
+  const { title, scroll, height } = looked;
+  const isCut = looked.isCut || shown.length < looked.frames.length || inner.some((each) => each?.isCut ?? true);
+  return { lines: merge(lines, looked.frames, inner), isCut, title, scroll, height };
+}
+
+/** The lines of what was found that have the text still when secrets are covered, each at its place; they get their numbers now. */
+async function tellFound(
+  { scene, wish }: Sight,
+  frame: Frame,
+  mask: TextMask,
+  { epoch, lines, frames }: Looked,
+): Promise<(string | undefined)[]> {
+  const wanted = plain(wish.find);
+  const framed = new Set(frames.map(({ line }) => line));
+  const told = [...lines.keys()].filter((index) => says(mask.apply(lines[index] ?? ""), wanted) && !framed.has(index));
+  const numbers = await callPage(scene, frame, "numberFound", epoch, told);
+  const shown = new Map(told.map((line, at) => [line, numbers[at]]));
+  const unnumbered = /^( *- [a-z]+(?: "(?:[^"\\]|\\.)*")? ref=s\d+e)0/;
+  return lines.map((line, index) => {
+    if (framed.has(index)) return line;
+    return shown.has(index) ? line.replace(unnumbered, (_, before) => `${before}${shown.get(index)}`) : undefined;
+  });
+}
+
+/** What a frame shows; undefined where it has gone, or shows nothing that can be asked. */
+async function lookIntoFrame(
+  sight: Sight,
+  frame: Frame,
+  way: readonly Ref[],
+  { ref, clip }: LookedFrame,
+): Promise<PageLook | undefined> {
+  const { scene } = sight;
+  // What cannot be seen of it is looked at for the rest of the page alone.
+  if (!clip && !sight.wish.isWhole && sight.wish.find === "") return undefined;
+  try {
+    const { objectId } = await callForObject(scene, frame, "elementFor", ref);
+    const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
+    return frameId ? await lookInto(sight, childFrame(scene, frameId), way, clip) : undefined;
+  } catch (thrown) {
+    // The page goes on without a frame of it; without the page all is over.
+    if (scene.progress.signal.aborted) throw thrown;
+    return undefined;
+  }
+}
+
+/** The lines of a document with those of its frames below theirs; a frame that shows nothing has none. */
+function merge(
+  lines: readonly (string | undefined)[],
+  frames: readonly LookedFrame[],
+  inner: readonly (PageLook | undefined)[],
+): string[] {
+  const byLine = new Map(frames.map((frame, index) => [frame.line, { frame, look: inner[index] }]));
+  return lines.flatMap((line, index) => {
+    const at = byLine.get(index);
+    if (line === undefined) return [];
+    if (!at) return [line];
+    const indent = "  ".repeat(Math.min(at.frame.indent, 12));
+    const below = at.look?.lines.map((each) => `${indent}${each}`) ?? [];
+    return below.length > 0 ? [line, ...below] : [];
+  });
+}

@@ -1,0 +1,99 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import {
+  type Observation,
+  ObservationSchema,
+  type ObserveOptions,
+  ObserveScope,
+} from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { shownText } from "../../pages/shown-text.ts";
+import { crashedFailure } from "../../pages/tab.ts";
+import { browserFailure } from "../actions/browser-failure.ts";
+import type { Scene } from "../actions/scene.ts";
+import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
+import { persist } from "../elements/reach.ts";
+import type { RefBook } from "../elements/ref-book.ts";
+import { lookAt, type PageLook } from "./look.ts";
+import { takeModelPicture } from "./model-picture.ts";
+
+/** The largest snapshot, in bytes. */
+const mostBytes = 24_576;
+
+/** The same of what a search finds before it is known what of it may be told: nothing is to tell how much that was. */
+const mostFound = 8 * mostBytes;
+
+/** How long the documents of a page may each be gone through: a search that ends before its end says that nothing is there. */
+const lookMs = 120;
+const searchMs = 500;
+
+/** How long a page is to be without change, and how long it is waited for at the most. */
+const quietMs = 100;
+const settleMs = 3_000;
+
+/** What a look works on. */
+export interface ObserveScene extends Scene {
+  readonly refs: RefBook;
+}
+
+type Wish = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot">;
+
+/** Looks at a page: its text and references, and its picture where that is asked for. */
+export async function observe(scene: ObserveScene, wish: Wish): Promise<Observation> {
+  const { sessionPage, viewport } = scene;
+  if (sessionPage.isCrashed) throw crashedFailure();
+  const { scope, find = "", maxBytes: room = mostBytes, screenshot } = wish;
+  const mask = find === "" ? undefined : scene.secrets.textMask();
+  const pageWish = {
+    ...{ isWhole: scope === ObserveScope.PAGE, find, room: mask ? mostFound : room },
+    ...{ timeMs: find === "" ? lookMs : searchMs, mask },
+  };
+  try {
+    const [look, picture] = await Promise.all([
+      persist(scene, async () => ({ value: await lookAt(scene, mainFrame(scene), scene.refs, pageWish) })),
+      screenshot ? takeModelPicture(scene) : undefined,
+    ]);
+    const { lines, isCut } = cut(look, room);
+    const { scroll, height } = look;
+    const snapshot = lines.join("\n");
+    const seen = { pageId: sessionPage.id, url: sessionPage.address, title: shownText(look.title) };
+    return create(ObservationSchema, {
+      ...{ ...seen, snapshot, truncated: isCut, viewport, scroll, height },
+      ...(picture && { picture }),
+    });
+  } catch (thrown) {
+    throw browserFailure(thrown);
+  }
+}
+
+/** Resolves when a page has come to rest after what was done to it, or has been waited for long enough. */
+export async function settle(scene: ObserveScene): Promise<void> {
+  const { sessionPage, progress } = scene;
+  const { tab } = sessionPage;
+  const endsAt = performance.now() + Math.min(settleMs, progress.remaining());
+  for (let left = endsAt - performance.now(); left > 0; left = endsAt - performance.now()) {
+    await tab.changes.until(() => !tab.isLeaving || tab.isClosed || undefined, progress, left);
+    if (tab.isClosed || tab.isCrashed || tab.isLeaving) return;
+    const { started } = tab;
+    try {
+      const timeoutMs = Math.max(1, endsAt - performance.now());
+      const quiet = callPage(scene, mainFrame(scene), "quiet", { quietMs, timeoutMs });
+      const isMoot = () => tab.started > started || tab.isClosed || tab.isCrashed;
+      await tab.changes.before(quiet, isMoot, progress, timeoutMs);
+    } catch (thrown) {
+      if (!(thrown instanceof DocumentLeft)) throw browserFailure(thrown);
+      await progress.race(delay(20));
+      continue;
+    }
+    if (tab.started === started && !tab.isLeaving) return;
+  }
+}
+
+/** As many lines as there is room for. */
+function cut({ lines, isCut }: PageLook, room: number): Pick<PageLook, "lines" | "isCut"> {
+  let left = room + 1;
+  const count = lines.findIndex((line) => {
+    left -= Buffer.byteLength(line) + 1;
+    return left < 0;
+  });
+  return count < 0 ? { lines, isCut } : { lines: lines.slice(0, count), isCut: true };
+}

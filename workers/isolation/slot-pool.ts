@@ -1,0 +1,270 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
+import type { Isolation } from "../../src/platform/isolation.ts";
+import { type AddressRules, makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
+import { ownAddresses, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
+import type { Log } from "../base/log.ts";
+import type { MediaServer } from "../egress/media-server.ts";
+import { Relay } from "../egress/relay.ts";
+import { type EgressGuard, takeTurns } from "../egress/resolver.ts";
+import type { EgressBytes } from "../egress/socket-tally.ts";
+import { confineCommand, probeConfinement, probeDirectory, probeSandbox, type Sandbox } from "./confinement.ts";
+import { ConfinementError } from "./confinement-error.ts";
+import { createNamespace, type Namespace } from "./namespace.ts";
+import { findScratch } from "./scratch.ts";
+import type { Slot } from "./slot.ts";
+import { makeSlotDirectories, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
+import { SlotPlace } from "./slot-place.ts";
+import { blockSize, findUidBase } from "./uid-range.ts";
+
+/** Namespaces made at once in the background: each costs 35 ms of CPU, which the first sessions want as well. */
+const preparedAtOnce = 2;
+
+/** How long to wait before trying again to clear a slot whose processes or files do not go away. */
+const clearAgainMs = 5_000;
+
+export interface SlotPoolOptions {
+  /** How many sessions may run at once, at most 256. */
+  size: number;
+  /** The real binaries, which every slot's uid must be able to read. */
+  executables: BrowserPaths;
+  log: Log;
+  /** Private networks and targets that every page may reach (`EGRESS_ALLOW`). */
+  allow?: readonly string[];
+  /** Refusal pages name the operator's remedy. */
+  showRemedy?: boolean;
+  /** "flags" does without namespaces; on Linux they are needed otherwise. */
+  isolation?: Isolation;
+  /** "off" does without Chromium's sandbox; it is needed otherwise. */
+  browserSandbox?: "on" | "off";
+  /** Saves what dead workers' sessions have left before it is cleared. */
+  salvage?: Salvage;
+  /** Where the files of running sessions lie; by `findScratch` unless given. */
+  scratch?: string | undefined;
+  /** Where the files of their users lie, on disk; beside the others unless given. */
+  storage?: string | undefined;
+  /** Resolves names; the system's resolver unless given. */
+  resolve?: Resolve;
+  /** Pages do not reach it. */
+  mediaServer?: MediaServer | undefined;
+}
+
+/** What has left through all slots since the worker began. */
+export interface EgressTotals extends EgressBytes {
+  refused: number;
+}
+
+/** The slots of a worker: a fixed number of places, each for one session's browser at a time. */
+export class SlotPool {
+  readonly size: number;
+  readonly #options: SlotPoolOptions;
+  readonly #rules: AddressRules;
+  readonly #free: SlotPlace[] = [];
+  readonly #leased = new Set<Slot>();
+  readonly #released: EgressTotals = { sent: 0, received: 0, refused: 0 };
+  readonly #stopping = new AbortController();
+  /** What keeps pages in. */
+  readonly isolation: Isolation;
+  #sandbox: Sandbox = "none";
+  #places: readonly SlotPlace[] = [];
+  #block: SlotBlock | undefined;
+  #preparing: Promise<unknown> = Promise.resolve();
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: SlotPoolOptions) {
+    if (!(options.size >= 1 && options.size <= blockSize)) throw new Error(`a worker has 1 to ${blockSize} slots`);
+    this.#options = options;
+    this.size = options.size;
+    this.isolation = options.isolation ?? (process.platform === "linux" ? "namespace" : "flags");
+    this.#rules = makeAddressRules({ allow: options.allow ?? [], ownAddresses: ownAddresses() });
+  }
+
+  /** How many sessions could begin now. */
+  get free(): number {
+    return this.#free.length;
+  }
+
+  /** What decides where proxies of sessions to come may be. */
+  get guard(): EgressGuard {
+    return { rules: this.#rules, resolve: takeTurns(this.#options.resolve) };
+  }
+
+  /** What has left through all slots. */
+  get egress(): EgressTotals {
+    const totals = { ...this.#released };
+    for (const { relay } of this.#leased) addEgress(totals, relay);
+    return totals;
+  }
+
+  /** Which sandbox Chromium has, known after `start`. */
+  get sandbox(): Sandbox {
+    return this.#sandbox;
+  }
+
+  /** Takes a block of slots, clears what dead workers left, and throws where the kernel does not grant what they need. */
+  async start(): Promise<void> {
+    if (this.#block) return;
+    const uidBase = findUidBase();
+    const { scratch = findScratch(uidBase !== undefined) } = this.#options;
+    this.#block = await takeBlock({ ...this.#options, uidBase, scratch });
+    await this.#probe(this.#block);
+    this.#places = this.#makePlaces(this.#block);
+    this.#free.push(...this.#places);
+    const waiting = [...this.#places];
+    const prepareNext = async () => {
+      for (let place = waiting.shift(); place && !this.#stopping.signal.aborted; place = waiting.shift()) {
+        await this.#prepare(place);
+      }
+    };
+    this.#preparing = Promise.all(Array.from({ length: preparedAtOnce }, prepareNext));
+  }
+
+  /** Ends every session, removes everything, and lets the block go. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  /** Gives a slot for one session, or undefined when none is free. */
+  acquire(): Slot | undefined {
+    const place = this.#stopping.signal.aborted ? undefined : this.#free.shift();
+    if (!place) return undefined;
+    const slot = this.#lease(place);
+    this.#leased.add(slot);
+    return slot;
+  }
+
+  #lease(place: SlotPlace): Slot {
+    const relay = this.#makeRelay();
+    place.attach(relay);
+    let released: Promise<void> | undefined;
+    let isKilled = false;
+    // Set by a kill that has seen the last process end: releasing the slot then need not look again (40 ms of CPU).
+    let isEmpty = false;
+    const ready = place.prepare();
+    // Whoever launches awaits it; a session that is given back unused must not end the worker.
+    ready.catch(() => undefined);
+    const slot: Slot = {
+      index: place.index,
+      uid: place.uid,
+      directory: place.directory,
+      storage: place.storage,
+      relay,
+      isolation: this.isolation,
+      sandbox: this.#sandbox,
+      executables: this.#options.executables,
+      ready,
+      get isKilled() {
+        return isKilled;
+      },
+      killProcesses: async () => {
+        isKilled = true;
+        // After its release the place may be another session's.
+        if (released) await released;
+        else isEmpty = await place.kill();
+      },
+      release: () => {
+        isKilled = true;
+        released ??= this.#release(slot, place, isEmpty);
+        return released;
+      },
+    };
+    return slot;
+  }
+
+  #makeRelay(): Relay {
+    const { log, showRemedy, resolve, mediaServer } = this.#options;
+    return new Relay({
+      rules: this.#rules,
+      log,
+      ...(showRemedy === undefined ? {} : { showRemedy }),
+      ...(resolve === undefined ? {} : { resolve }),
+      ...(mediaServer && { mediaServer }),
+    });
+  }
+
+  async #release(slot: Slot, place: SlotPlace, isEmpty: boolean): Promise<void> {
+    await slot.ready.catch(() => undefined);
+    place.attach(undefined);
+    slot.relay.close();
+    while (!(await this.#clear(place, isEmpty))) {
+      if (this.#stopping.signal.aborted) break;
+      await delay(clearAgainMs, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+    }
+    this.#leased.delete(slot);
+    addEgress(this.#released, slot.relay);
+    if (this.#stopping.signal.aborted) return;
+    // Free already while its directory is made again: the next session awaits the same preparation.
+    void this.#prepare(place);
+    this.#free.push(place);
+  }
+
+  async #clear(place: SlotPlace, isEmpty = false): Promise<boolean> {
+    try {
+      if (!isEmpty && !(await place.kill())) return false;
+      place.clear();
+      return true;
+    } catch (error) {
+      this.#options.log.error({ slot: place.index, err: error }, "a slot cannot be cleared");
+      return false;
+    }
+  }
+
+  async #prepare(place: SlotPlace): Promise<void> {
+    try {
+      await place.prepare();
+    } catch (error) {
+      this.#options.log.error({ slot: place.index, err: error }, "a slot cannot be prepared");
+    }
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#preparing;
+    await Promise.all([...this.#leased].map((slot) => slot.release()));
+    for (const place of this.#places) {
+      await place.close();
+      await this.#clear(place);
+    }
+    this.#free.length = 0;
+    this.#block?.release();
+  }
+
+  /** Tries everything on the first slot: what it shows holds for all of this worker's. */
+  async #probe(block: SlotBlock): Promise<void> {
+    const { executables, browserSandbox = "on" } = this.#options;
+    const uid = block.uidOf(0);
+    const namespace = this.isolation === "namespace" ? await probeNamespace(uid !== undefined) : undefined;
+    try {
+      const confine = confineCommand(namespace?.enter ?? [], uid, "namespaces");
+      probeConfinement(confine);
+      if (browserSandbox === "on") this.#sandbox = probeSandbox(confine, uid, Object.values(executables));
+      const directories = { directory: block.directoryOf(0), storage: block.storageOf(0), uid };
+      makeSlotDirectories(directories);
+      for (const path of [directories.directory, directories.storage]) probeDirectory(confine, path);
+    } finally {
+      namespace?.close();
+    }
+  }
+
+  #makePlaces(block: SlotBlock): SlotPlace[] {
+    const options = { block, isolation: this.isolation, sandbox: this.#sandbox, log: this.#options.log };
+    return Array.from({ length: this.size }, (_, index) => new SlotPlace(index, options));
+  }
+}
+
+async function probeNamespace(isRoot: boolean): Promise<Namespace> {
+  try {
+    return await createNamespace(isRoot);
+  } catch (error) {
+    const complaint = error instanceof Error ? error.message : String(error);
+    const what = "no network namespace can be made";
+    throw new ConfinementError({ what, complaint, isRoot, optOut: "ISOLATION=flags" });
+  }
+}
+
+function addEgress(totals: EgressTotals, { bytes, refused }: Relay): void {
+  totals.sent += bytes.sent;
+  totals.received += bytes.received;
+  totals.refused += refused;
+}

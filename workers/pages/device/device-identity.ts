@@ -1,0 +1,111 @@
+import type { Archetype } from "../../../src/platform/browsers/archetypes.ts";
+
+/** A name of a browser with its version, as client hints have it. */
+interface Brand {
+  brand: string;
+  version: string;
+}
+
+/** What client hints tell: as headers and as `navigator.userAgentData`. */
+export interface ClientHints {
+  brands: Brand[];
+  fullVersionList: Brand[];
+  platform: string;
+  platformVersion: string;
+  architecture: string;
+  bitness: string;
+  model: string;
+  mobile: boolean;
+  wow64: boolean;
+  formFactors: string[];
+}
+
+/** What a device says of itself, everywhere the same. */
+export interface DeviceIdentity {
+  readonly userAgent: string;
+  readonly acceptLanguage: string;
+  /** `navigator.platform`. */
+  readonly platform: string;
+  /** Absent on devices whose browsers have none: Safari and Firefox. */
+  readonly clientHints: ClientHints | undefined;
+}
+
+interface System {
+  readonly mark: RegExp;
+  readonly platform: string;
+  /** As client hints name it. */
+  readonly name: string;
+  /** Of the processor: phones tell neither. */
+  readonly architecture: string;
+  readonly bitness: string;
+}
+
+/** Systems by a mark of their user agents; the first that fits. */
+const systems: readonly System[] = [
+  { mark: /Windows/, platform: "Win32", name: "Windows", architecture: "x86", bitness: "64" },
+  { mark: /Android ([\d.]+)/, platform: "Linux armv81", name: "Android", architecture: "", bitness: "" },
+  { mark: /iPhone/, platform: "iPhone", name: "iOS", architecture: "", bitness: "" },
+  { mark: /iPad/, platform: "iPad", name: "iOS", architecture: "", bitness: "" },
+  { mark: /Mac OS X ([\d_.]+)/, platform: "MacIntel", name: "macOS", architecture: "x86", bitness: "64" },
+];
+const linux: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", architecture: "x86", bitness: "64" };
+
+/** What a Chromium gives beside its own name, so that sites do not rely on the list's first member. */
+const greaseBrand: Brand = { brand: "Not:A-Brand", version: "8" };
+
+/** The user agent of an archetype in a browser of a version: one that claims to be Chromium is the one that it is. */
+function userAgentOf(archetype: Archetype, major: number): string {
+  const given = archetype.userAgent ?? desktopUserAgent(major);
+  // Since version 101 only the major version is told.
+  return given.replaceAll(/\b(Chrome|Edg)\/[\d.]+/g, `$1/${major}.0.0.0`);
+}
+
+/** Works out what a device says of itself. */
+export function makeIdentity(archetype: Archetype, browserVersion: string, locale: string): DeviceIdentity {
+  const major = Number.parseInt(browserVersion, 10);
+  const userAgent = userAgentOf(archetype, major);
+  const system = systems.find(({ mark }) => mark.test(userAgent)) ?? linux;
+  const isChromium = /\bChrome\//.test(userAgent);
+  return {
+    userAgent,
+    acceptLanguage: locale,
+    platform: system.platform,
+    clientHints: isChromium ? hintsOf(userAgent, system, browserVersion) : undefined,
+  };
+}
+
+function hintsOf(userAgent: string, system: System, fullVersion: string): ClientHints {
+  const [major = ""] = fullVersion.split(".");
+  const names = ["Chromium", ...(userAgent.includes("Edg/") ? ["Microsoft Edge"] : [])];
+  const list = (version: string, grease: string) => [
+    { ...greaseBrand, version: grease },
+    ...names.map((brand) => ({ brand, version })),
+  ];
+  const isAndroid = system.name === "Android";
+  const mobile = /\bMobile\b/.test(userAgent);
+  return {
+    brands: list(major, greaseBrand.version),
+    fullVersionList: list(fullVersion, `${greaseBrand.version}.0.0.0`),
+    platform: system.name,
+    platformVersion: versionOf(userAgent, system),
+    architecture: system.architecture,
+    bitness: system.bitness,
+    model: isAndroid ? (/Android [\d.]+; ([^;)]+?)(?: Build\/[^)]*)?[;)]/.exec(userAgent)?.[1] ?? "") : "",
+    mobile,
+    wow64: false,
+    formFactors: [mobile ? "Mobile" : isAndroid ? "Tablet" : "Desktop"],
+  };
+}
+
+/** Three numbers, as hints have it; none on Linux. */
+function versionOf(userAgent: string, { name, mark }: System): string {
+  if (name === "Linux") return "";
+  const version = name === "Windows" ? "10" : (mark.exec(userAgent)?.[1] ?? "");
+  const [major = "", minor = "0", patch = "0"] = version.split(/[._]/);
+  return major === "" ? "" : `${major}.${minor}.${patch}`;
+}
+
+/** What the browser says of itself when it is not headless. */
+function desktopUserAgent(major: number): string {
+  return `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${major}.0.0.0 Safari/537.36`;
+}
