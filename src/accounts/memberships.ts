@@ -1,7 +1,7 @@
+import type { Role } from "../kernel/role.ts";
 import type { Recipient } from "../mail/mail.ts";
 import type { Id } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
-import type { Role } from "./tables.ts";
 
 /** A user in an account. */
 export interface Membership {

@@ -1,8 +1,6 @@
 import type { Generated } from "kysely";
+import type { Role } from "../kernel/role.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
-
-/** What a user is in an account. */
-export type Role = "owner" | "admin" | "member";
 
 /** People. One whose address is not verified is a sign-up that is pending: neither account nor login belongs to it yet. */
 export interface UsersTable {

@@ -1,9 +1,9 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Role } from "../accounts/tables.ts";
 import type { Failure } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Entitlement } from "./entitlement.ts";
+import type { Role } from "./role.ts";
 
 /** What every caller has: whose things it may touch, and which of them; and what its account is entitled to. */
 interface Caller extends Entitlement {

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Role } from "../accounts/tables.ts";
+import type { Role } from "../kernel/role.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
 /** A member of an account with what its user adds. */

@@ -1,8 +1,8 @@
 import { lockAccount } from "../accounts/store.ts";
-import type { Role } from "../accounts/tables.ts";
 import { isAbove, judgeGrant, membershipAs } from "../identity/api-keys/grants.ts";
 import type { MemberKeys } from "../identity/api-keys/member-keys.ts";
 import type { LoginPrincipal, Principal } from "../kernel/call.ts";
+import type { Role } from "../kernel/role.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";

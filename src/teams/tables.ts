@@ -1,5 +1,5 @@
 import type { Generated } from "kysely";
-import type { Role } from "../accounts/tables.ts";
+import type { Role } from "../kernel/role.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
 /** Invites to accounts; of each token only the hash. */

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from "kysely";
-import type { Role } from "../../accounts/tables.ts";
 import type { Override } from "../../kernel/entitlement.ts";
+import type { Role } from "../../kernel/role.ts";
 import type { Database, NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { Schema } from "../../platform/postgres/schema.ts";
 

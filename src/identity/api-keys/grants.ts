@@ -1,6 +1,6 @@
 import { findRole } from "../../accounts/memberships.ts";
-import type { Role } from "../../accounts/tables.ts";
 import type { Principal } from "../../kernel/call.ts";
+import type { Role } from "../../kernel/role.ts";
 import { fail } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import { areWithin } from "./address-list.ts";

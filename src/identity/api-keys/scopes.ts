@@ -1,4 +1,4 @@
-import type { Role } from "../../accounts/tables.ts";
+import type { Role } from "../../kernel/role.ts";
 
 /** What keys can be allowed to touch. */
 const resources = [

@@ -1,8 +1,8 @@
-import type { Role } from "../../accounts/tables.ts";
 import { compileAddresses } from "../../identity/api-keys/address-list.ts";
 import type { Credential } from "../../kernel/bearer-kind.ts";
 import type { Principal } from "../../kernel/call.ts";
 import type { Override } from "../../kernel/entitlement.ts";
+import type { Role } from "../../kernel/role.ts";
 import type { NamedStatement } from "../../platform/postgres/database.ts";
 
 /** A token for one session as it is kept, with what its maker and its account add. */

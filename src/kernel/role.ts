@@ -1,0 +1,2 @@
+/** What a user is in an account. */
+export type Role = "owner" | "admin" | "member";
