@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
-import type { Bearer } from "../src/identity/bearers.ts";
+import type { Bearer } from "../src/identity/bearer.ts";
 import type { Attempt, AuditEntry, Call, Principal } from "../src/kernel/call.ts";
 import type { ServedMethod } from "../src/kernel/registry.ts";
 import type { BucketState } from "../src/limits/buckets.ts";

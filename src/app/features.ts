@@ -34,7 +34,7 @@ import { viewLinks } from "../sessions/view-links/feature.ts";
 import { status } from "../status/feature.ts";
 import { teams } from "../teams/feature.ts";
 import { webhooks } from "../webhooks/feature.ts";
-import type { AppParts } from "./app.ts";
+import type { AppParts } from "./app-parts.ts";
 
 /** All features. A new one is its proto, its folder, and its line here. */
 export const features: readonly Feature<AppParts>[] = [

@@ -2,9 +2,10 @@ import { deleteLapsedUsers } from "../accounts/users.ts";
 import { AuthService } from "../gen/pilothouse/v1/auth_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { createInvites } from "../teams/invites.ts";
+import type { AuthServiceParts } from "./auth-parts.ts";
 import { createLinkRequests, type LinkRequestsParts } from "./link-requests.ts";
 import { deleteExpiredMailTokens } from "./mail-tokens.ts";
-import { type AuthServiceParts, createAuthService } from "./service.ts";
+import { createAuthService } from "./service.ts";
 
 /** Milliseconds between two looks for sign-ups and links that have lapsed. */
 const sweepEvery = 600_000;

@@ -6,8 +6,8 @@ import type { RevokeKeysRequest } from "../gen/pilothouse/v1/auth_pb.ts";
 import { revokeWithEvent } from "../identity/api-keys/revocation.ts";
 import { lockKeysMadeBy } from "../identity/api-keys/store.ts";
 import type { Call } from "../kernel/call.ts";
+import type { AuthServiceParts } from "./auth-parts.ts";
 import { invalidMailToken, useMailToken } from "./mail-tokens.ts";
-import type { AuthServiceParts } from "./service.ts";
 
 /** Makes the method that revokes the keys of a user by a link. */
 export function createKeyRevocation(parts: AuthServiceParts) {

@@ -5,10 +5,10 @@ import type { Call } from "../kernel/call.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { toLoginMessage } from "./auth-messages.ts";
+import type { AuthServiceParts } from "./auth-parts.ts";
 import { clientOf } from "./logins/client.ts";
 import { useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
-import type { AuthServiceParts } from "./service.ts";
 import { createVerification } from "./verification.ts";
 
 const notVerified = "open the link in the mail that was sent at sign-up; sign up again to be sent another";

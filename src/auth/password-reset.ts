@@ -4,11 +4,11 @@ import { listMemberships } from "../accounts/memberships.ts";
 import { userActor } from "../audit/audit-log.ts";
 import type { ConfirmPasswordResetRequest } from "../gen/pilothouse/v1/auth_pb.ts";
 import type { Call } from "../kernel/call.ts";
+import type { AuthServiceParts } from "./auth-parts.ts";
 import { clientOf } from "./logins/client.ts";
 import { noteDevice } from "./logins/store.ts";
 import { findMailToken, useMailToken } from "./mail-tokens.ts";
 import { keepPassword } from "./new-password.ts";
-import type { AuthServiceParts } from "./service.ts";
 import { createVerification } from "./verification.ts";
 
 /** Makes the method that sets another password by a link. */

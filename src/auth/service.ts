@@ -2,42 +2,17 @@ import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { canonicalEmail } from "../accounts/users.ts";
 import { type AuthService, type LogOutRequest, MailRequestedSchema } from "../gen/pilothouse/v1/auth_pb.ts";
-import type { RevocationParts } from "../identity/api-keys/revocation.ts";
-import type { Brakes } from "../identity/throttle.ts";
-import { type AuditLog, type Call, loginOf } from "../kernel/call.ts";
+import { type Call, loginOf } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
-import type { Terms } from "../legal/terms.ts";
-import type { Mailer } from "../mail/mailer.ts";
-import type { Config } from "../platform/config.ts";
-import type { Ids } from "../platform/ids.ts";
-import type { Database } from "../platform/postgres/database.ts";
-import type { Invites } from "../teams/invites.ts";
 import { toLoginMessage } from "./auth-messages.ts";
+import type { AuthServiceParts } from "./auth-parts.ts";
 import { createKeyRevocation } from "./key-revocation.ts";
-import type { LinkRequest, LinkRequests } from "./link-requests.ts";
+import type { LinkRequest } from "./link-requests.ts";
 import { createLogIn } from "./log-in.ts";
 import { clientOf } from "./logins/client.ts";
-import type { Logins } from "./logins/logins.ts";
 import { validFor } from "./mail-tokens.ts";
 import { createPasswordReset } from "./password-reset.ts";
-import type { ProvePassword } from "./passwords/password-proof.ts";
-import type { Passwords } from "./passwords/passwords.ts";
 import { createSignUp } from "./sign-up.ts";
-
-export interface AuthServiceParts extends RevocationParts {
-  readonly config: Pick<Config, "signup">;
-  readonly db: Database;
-  readonly ids: Ids;
-  readonly brakes: Brakes;
-  readonly passwords: Passwords;
-  readonly provePassword: ProvePassword;
-  readonly logins: Logins;
-  readonly linkRequests: LinkRequests;
-  readonly mailer: Mailer;
-  readonly audit: AuditLog;
-  readonly invites: Invites;
-  readonly legal: Terms;
-}
 
 /** Makes the implementation of AuthService. */
 export function createAuthService(parts: AuthServiceParts): ServiceImplementation<typeof AuthService> {

@@ -4,7 +4,7 @@ import type { Clock } from "../platform/clock.ts";
 import { asFailure, type Failure } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
-import type { Bearer } from "./bearers.ts";
+import type { Bearer } from "./bearer.ts";
 
 /** Milliseconds. A bus that has lost a message costs an ended bearer no more than this and a query. */
 const every = 2_000;

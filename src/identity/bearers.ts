@@ -9,6 +9,7 @@ import type { Log } from "../platform/log.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { matchesHash } from "../platform/secrets/secrets.ts";
 import { createBatchLoader } from "./batch-loader.ts";
+import type { Bearer } from "./bearer.ts";
 import { createBearerWatch, type Verdict } from "./bearer-watch.ts";
 
 /** Milliseconds. */
@@ -20,11 +21,6 @@ const patience = 300;
 const cacheCapacity = 10_000;
 
 const authorizationHeader = /^Bearer +(\S+) *$/i;
-
-/** A bearer of a kind that this service has. */
-export interface Bearer extends BearerToken {
-  readonly kind: BearerKind;
-}
 
 /** Tells who shows a bearer, from memory for up to 5 s, and for up to 60 s while PostgreSQL cannot be reached. */
 export interface Bearers {

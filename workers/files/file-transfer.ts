@@ -8,7 +8,7 @@ import {
 import { FileSource } from "../../src/gen/pilothouse/v1/file_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { readChunks } from "./file-chunks.ts";
-import type { OpenFile } from "./session-files.ts";
+import type { OpenFile } from "./open-file.ts";
 
 /** A file on its way to its session. */
 export interface ComingFile {

@@ -10,7 +10,7 @@ import {
   rmSync,
   unlinkSync,
 } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
@@ -21,6 +21,7 @@ import type { Slot } from "../isolation/slot.ts";
 import { filesDirectory } from "../isolation/slot-block.ts";
 import { type Coming, fileBounds, inMebibytes } from "./file-bounds.ts";
 import type { ComingFile } from "./file-transfer.ts";
+import type { OpenFile } from "./open-file.ts";
 
 /** What a browser may do with a file that is ours: read it. */
 const readableByGroup = 0o640;
@@ -32,12 +33,6 @@ const asItIs = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 export interface KeptFile {
   readonly file: SessionFile;
   readonly position: bigint;
-}
-
-/** A file that is being read; it stays what it was when it was opened, whatever becomes of its name. */
-export interface OpenFile extends AsyncDisposable {
-  readonly file: SessionFile;
-  readonly handle: FileHandle;
 }
 
 /**

@@ -23,8 +23,8 @@ import type { RecipeProgress } from "./tables.ts";
 import { answer, readFailure } from "./tool-call.ts";
 import { choosePayerColumns } from "./turn-columns.ts";
 import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
-import { startTurn, type TurnParts } from "./turn-question.ts";
-import type { Run } from "./turn-run.ts";
+import type { Run, TurnParts } from "./turn-parts.ts";
+import { startTurn } from "./turn-question.ts";
 
 /** Milliseconds before a step is tried again that was refused: it is known by then who steers, or what the session waits for. */
 const retryAfter = 200;

@@ -12,8 +12,7 @@ import { beginAction, findTurn, hasWaitingMessages, insertMessage, type TurnRow,
 import { unknownIn } from "./tools.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit, readOutput } from "./turn-output.ts";
-import type { TurnParts } from "./turn-question.ts";
-import type { Run } from "./turn-run.ts";
+import type { Run, TurnParts } from "./turn-parts.ts";
 
 /** Seconds for which a person is waited for. */
 const personWait = { usual: 600, longest: 3_600 };

@@ -3,12 +3,9 @@ import { addEntry } from "../../events/transcript.ts";
 import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { Failure, fail } from "../../platform/errors.ts";
-import type { BundledLlmConfig } from "../../platform/llm-config.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
-import type { Sessions } from "../../sessions/sessions.ts";
 import type { ModelFault } from "../llm/model-fault.ts";
-import { longestAnswer, type Models } from "../llm/models.ts";
+import { longestAnswer } from "../llm/models.ts";
 import { credentialOf } from "../llm/payer.ts";
 import { priceOf } from "../llm/prices.ts";
 import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
@@ -26,17 +23,9 @@ import {
 } from "./store.ts";
 import { recipeTools, rolePrompt, tools } from "./tools.ts";
 import { payerOf } from "./turn-columns.ts";
-import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd, type TurnEndParts } from "./turn-end.ts";
+import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
 import { noteMisfit } from "./turn-output.ts";
-import type { Run } from "./turn-run.ts";
-
-/** What turns are made of. */
-export interface TurnParts extends TurnEndParts {
-  readonly sealer: Sealer;
-  readonly sessions: Sessions;
-  readonly models: Models;
-  readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
-}
+import type { Run, TurnParts } from "./turn-parts.ts";
 
 /** Milliseconds for which a provider that is busy, or away, is asked again; the first pause, and the longest. */
 const patience = { whole: 60_000, first: 500, longest: 15_000 };

@@ -2,38 +2,24 @@ import { findEntitlement } from "../../accounts/store.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
-import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import { type ControlRow, findControl } from "../../sessions/control/store.ts";
 import { isEnded } from "../../sessions/session-states.ts";
 import { openVariables } from "../sessions/variables.ts";
 import { openCalls, openMessages, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
-import { createPage, type Page } from "./page.ts";
+import { createPage } from "./page.ts";
 import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
 import { findTurn, insertMessage, lockTurn, readAgent, readMessages, type TurnRow, updateTurn } from "./store.ts";
 import { doCall } from "./tool-call.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
 import { takenBy } from "./turn-message.ts";
-import { askInTurn, type TurnParts } from "./turn-question.ts";
+import type { Run, TurnParts } from "./turn-parts.ts";
+import { askInTurn } from "./turn-question.ts";
 
 /** The turn has ended, or is another gateway's. */
 class TurnOver extends Error {}
 
 /** Milliseconds after which a turn that waits for a person looks whether one has come and gone. */
 const lookEvery = 500;
-
-/** What one run of a turn has; another gateway's run begins where its last commit was. */
-export interface Run {
-  readonly signal: AbortSignal;
-  /** The key of the header, of a turn that is paid with it. */
-  readonly header: string | undefined;
-  readonly page: Page;
-  /** On whose behalf the page is acted upon. */
-  caller(stepId?: string): SessionCaller;
-  /** Runs a transaction on the turn, which is locked and has not ended. */
-  write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
-  /** Milliseconds of work since it was last asked. */
-  takeTime(): number;
-}
 
 /** Runs turns: what each does next is read from its rows, so that any gateway can go on with any turn. */
 export function createTurnRunner(parts: TurnParts) {

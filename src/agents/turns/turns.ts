@@ -13,7 +13,7 @@ import { beatTurns, findLostTurns, findOrphans, insertTurn, type TurnRow } from 
 import type { RecipeProgress } from "./tables.ts";
 import { limitsOf } from "./turn-columns.ts";
 import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
-import type { TurnParts } from "./turn-question.ts";
+import type { TurnParts } from "./turn-parts.ts";
 import { createTurnRunner, endOfSession } from "./turn-run.ts";
 
 export interface TurnsParts extends TurnParts {

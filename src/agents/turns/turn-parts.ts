@@ -1,0 +1,31 @@
+import type { BundledLlmConfig } from "../../platform/llm-config.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
+import type { Sessions } from "../../sessions/sessions.ts";
+import type { Models } from "../llm/models.ts";
+import type { Page } from "./page.ts";
+import type { TurnRow } from "./store.ts";
+import type { TurnEndParts } from "./turn-end.ts";
+
+/** What turns are made of. */
+export interface TurnParts extends TurnEndParts {
+  readonly sealer: Sealer;
+  readonly sessions: Sessions;
+  readonly models: Models;
+  readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
+}
+
+/** What one run of a turn has; another gateway's run begins where its last commit was. */
+export interface Run {
+  readonly signal: AbortSignal;
+  /** The key of the header, of a turn that is paid with it. */
+  readonly header: string | undefined;
+  readonly page: Page;
+  /** On whose behalf the page is acted upon. */
+  caller(stepId?: string): SessionCaller;
+  /** Runs a transaction on the turn, which is locked and has not ended. */
+  write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
+  /** Milliseconds of work since it was last asked. */
+  takeTime(): number;
+}

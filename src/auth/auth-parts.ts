@@ -1,0 +1,29 @@
+import type { RevocationParts } from "../identity/api-keys/revocation.ts";
+import type { Brakes } from "../identity/throttle.ts";
+import type { AuditLog } from "../kernel/call.ts";
+import type { Terms } from "../legal/terms.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { Config } from "../platform/config.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import type { Invites } from "../teams/invites.ts";
+import type { LinkRequests } from "./link-requests.ts";
+import type { Logins } from "./logins/logins.ts";
+import type { ProvePassword } from "./passwords/password-proof.ts";
+import type { Passwords } from "./passwords/passwords.ts";
+
+/** Dependencies of the methods of AuthService. */
+export interface AuthServiceParts extends RevocationParts {
+  readonly config: Pick<Config, "signup">;
+  readonly db: Database;
+  readonly ids: Ids;
+  readonly brakes: Brakes;
+  readonly passwords: Passwords;
+  readonly provePassword: ProvePassword;
+  readonly logins: Logins;
+  readonly linkRequests: LinkRequests;
+  readonly mailer: Mailer;
+  readonly audit: AuditLog;
+  readonly invites: Invites;
+  readonly legal: Terms;
+}
