@@ -5,7 +5,6 @@ import { networkOf } from "../src/platform/client-network.ts";
 import type { Clock } from "../src/platform/clock.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
-import type { GatewayCall } from "./call.ts";
 
 /** Bodies of requests, messages of streams that come or wait, captures that are put together, and unread answers. */
 const kinds = ["body", "message", "capture", "answer"] as const;
@@ -36,6 +35,13 @@ interface BufferSource {
   readonly measure: Partial<Record<BufferKind, () => number>>;
   /** Ends it, so that its bytes are released. */
   close(): void;
+}
+
+/** Call that the gateway holds bytes for, as far as its holder depends on it. */
+interface BufferedCall {
+  readonly accountId: string | undefined;
+  readonly clientAddress: string;
+  buffer: ClientBuffer | undefined;
 }
 
 interface BufferOptions {
@@ -133,7 +139,7 @@ export class ClientBuffers {
   }
 
   /** Counts the bytes that are held for a call from now on. */
-  open(call: GatewayCall, source: BufferSource): ClientBuffer {
+  open(call: BufferedCall, source: BufferSource): ClientBuffer {
     const buffer = new ClientBuffer(holderOf(call), source, this.change);
     this.#open.add(buffer);
     call.buffer = buffer;
@@ -147,7 +153,7 @@ export class ClientBuffers {
   }
 
   /** Counts what is held for an exchange of HTTP, until it is over. `bodyBytes` is the largest body that it may have. */
-  openExchange(call: GatewayCall, request: IncomingMessage, response: ServerResponse, bodyBytes: number): void {
+  openExchange(call: BufferedCall, request: IncomingMessage, response: ServerResponse, bodyBytes: number): void {
     const buffer = this.open(call, {
       measure: { answer: () => response.writableLength },
       close: () => closeExchange(response),
@@ -157,7 +163,7 @@ export class ClientBuffers {
   }
 
   /** Throws `rate-limited` if the budget is exceeded, and the holder of a call has more than its share. */
-  assertRoom(call: GatewayCall): void {
+  assertRoom(call: BufferedCall): void {
     if (!this.refuses(call)) return;
     const mebibytes = Math.ceil((this.#holders.get(holderOf(call)) ?? 0) / 2 ** 20);
     const detail = `the service holds ${mebibytes} MiB of requests, messages and unread answers of yours; finish and read them`;
@@ -165,7 +171,7 @@ export class ClientBuffers {
   }
 
   /** Returns whether a call or message is to be refused, and notes that it is. */
-  refuses(call: GatewayCall): boolean {
+  refuses(call: BufferedCall): boolean {
     const { budget } = this.#options;
     const isOver = this.#total > budget && (this.#holders.get(holderOf(call)) ?? 0) > budget / this.#holders.size;
     if (isOver) this.#report("refused", holderOf(call));
@@ -201,7 +207,7 @@ export class ClientBuffers {
   }
 }
 
-function holderOf({ accountId, clientAddress }: GatewayCall): string {
+function holderOf({ accountId, clientAddress }: BufferedCall): string {
   return accountId ?? networkOf(clientAddress, { v4: 32, v6: 64 });
 }
 

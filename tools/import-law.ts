@@ -1,6 +1,6 @@
 // Checks the import law of .dependency-cruiser.json. Exits with 1 and one line per broken rule.
 import { existsSync } from "node:fs";
-import type { VariableDeclarator } from "@swc/core";
+import type { ImportDeclaration, Module, StringLiteral, VariableDeclarator } from "@swc/core";
 import { Visitor } from "@swc/core/Visitor.js";
 import { cruise, type ICruiseResult } from "dependency-cruiser";
 import extractOptions from "dependency-cruiser/config-utl/extract-depcruise-options";
@@ -27,6 +27,40 @@ function readUsingDeclarations(): void {
   };
 }
 
+interface ImportType {
+  type: "TsImportType";
+  argument: StringLiteral;
+}
+
+function isImportType(node: object): node is ImportType {
+  return "type" in node && node.type === "TsImportType";
+}
+
+/** Finds types such as `typeof import("./page.ts")` at any depth of a syntax tree. */
+function* importTypes(node: unknown): Generator<ImportType> {
+  if (typeof node !== "object" || node === null) return;
+  if (isImportType(node)) yield node;
+  for (const child of Object.values(node)) yield* importTypes(child);
+}
+
+/** Makes the visitor report each `import(...)` in a type, which it skips, as an `import type` declaration. */
+function readImportTypes(): void {
+  const { visitModule } = Visitor.prototype;
+  Visitor.prototype.visitModule = function (module: Module) {
+    for (const { argument } of [...importTypes(module)]) {
+      const declaration: ImportDeclaration = {
+        type: "ImportDeclaration",
+        span: argument.span,
+        source: argument,
+        specifiers: [],
+        typeOnly: true,
+      };
+      this.visitImportDeclaration(declaration);
+    }
+    return visitModule.call(this, module);
+  };
+}
+
 /** Cruises the project's folders by the rules of the data file. */
 async function cruiseProject(): Promise<ICruiseResult> {
   const options = await extractOptions("./.dependency-cruiser.json");
@@ -41,6 +75,7 @@ function unreadFolders({ modules }: ICruiseResult): string[] {
 }
 
 readUsingDeclarations();
+readImportTypes();
 const result = await cruiseProject();
 const unread = unreadFolders(result);
 for (const { rule, from, to } of result.summary.violations) console.error(`${rule.name}: ${from} -> ${to}`);

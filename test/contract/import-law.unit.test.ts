@@ -9,6 +9,7 @@ const sound: Record<string, string> = {
   "src/platform/clock.ts": "export const clock = 1;",
   "src/platform/postgres/database.ts": 'import { clock } from "../clock.ts"; export const database = clock;',
   "src/gen/session_pb.ts": "export type Session = { id: string };",
+  "src/kernel/call.ts": 'import type { clock } from "../platform/clock.ts"; export type Call = typeof clock;',
   "src/sessions/service.ts":
     'import { database } from "../platform/postgres/database.ts"; export const sessions = database;',
   "src/agents/service.ts": 'import { sessions } from "../sessions/service.ts"; export const agents = sessions;',
@@ -16,7 +17,10 @@ const sound: Record<string, string> = {
   "gateway/main.ts": 'import { agents } from "../src/app/app.ts"; console.log(agents);',
   "workers/main.ts":
     'import { clock } from "../src/platform/clock.ts"; import type { Session } from "../src/gen/session_pb.ts"; export type S = Session; console.log(clock);',
-  "workers/isolation/slot.ts": "export const slot = 1;",
+  "workers/drain.ts": 'import { session } from "./session/session.ts"; export const drained = session;',
+  "workers/base/log.ts": "export const log = 1;",
+  "workers/injected/sight.ts": "export const sight = 1;",
+  "workers/isolation/slot.ts": 'import { log } from "../base/log.ts"; export const slot = log;',
   "workers/session/session.ts": 'import { slot } from "../isolation/slot.ts"; export const session = slot;',
   "src/agents/turn.ts":
     'export async function turn() { using _lease = await import("./service.ts").then(() => null); }',
@@ -68,13 +72,40 @@ const broken: [rule: string, path: string, text: string][] = [
   ["workers-hold-no-credentials", "workers/pool.ts", 'import "../src/platform/postgres/database.ts";'],
   ["workers-hold-no-credentials", "src/platform/clock.ts", 'import "pg"; export const clock = 1;'],
   ["platform-imports-no-feature", "src/platform/jobs.ts", 'import type { sessions } from "../sessions/service.ts";'],
+  ["kernel-imports-platform", "src/kernel/role.ts", 'import type { sessions } from "../sessions/service.ts";'],
+  ["features-import-no-app", "src/agents/parts.ts", 'import type { agents } from "../app/app.ts";'],
+  ["files-of-src-are-in-folders", "src/time.ts", 'import type { clock } from "./platform/clock.ts";'],
   ["features-are-not-circular", "src/sessions/rules.ts", 'import type { agents } from "../agents/service.ts";'],
+  ["features-are-not-circular", "src/sessions/rules.ts", 'type Agents = typeof import("../agents/service.ts");'],
   [
     "rooms-of-a-worker-are-not-circular",
     "workers/isolation/pool.ts",
     'import type { session } from "../session/session.ts";',
   ],
+  [
+    "rooms-of-a-worker-are-not-circular",
+    "workers/isolation/pool.ts",
+    'declare const sessions: typeof import("../session/session.ts");',
+  ],
+  ["top-of-a-worker-is-not-imported", "workers/isolation/pool.ts", 'import type { drained } from "../drain.ts";'],
+  ["base-of-a-worker-imports-no-folder", "workers/base/log.ts", 'import type { sight } from "../injected/sight.ts";'],
+  ["injected-code-imports-only-itself", "workers/injected/text.ts", 'import "node:fs";'],
+  [
+    "injected-code-imports-only-itself",
+    "workers/injected/text.ts",
+    'import { clock } from "../../src/platform/clock.ts";',
+  ],
   ["modules-are-not-circular", "src/platform/clock.ts", 'import "./postgres/database.ts"; export const clock = 1;'],
+  [
+    "modules-are-not-circular",
+    "src/platform/clock.ts",
+    'import type { database } from "./postgres/database.ts"; export const clock = 1;',
+  ],
+  [
+    "modules-are-not-circular",
+    "src/platform/clock.ts",
+    'declare const data: typeof import("./postgres/database.ts"); export const clock = 1;',
+  ],
   ["nothing-imports-tests", "src/sessions/store.ts", 'import "../../test/all.test.ts";'],
   ["nothing-imports-tests", "tools/tool.ts", 'import "./bench/bench.ts"; export const tool = 1;'],
   ["nothing-imports-tools", "gateway/door.ts", 'import "../tools/tool.ts";'],
@@ -92,6 +123,15 @@ test.each(broken)("%s refuses what %s imports", async (rule, path, text) => {
   const { status, stderr } = judge();
   expect(stderr).toContain(`${rule}: `);
   expect(status).toBe(1);
+});
+
+test("a file beside the folders of src is refused, also if it imports nothing", async () => {
+  await write({
+    "src/limits.ts": "export type Limit = number;",
+    "src/sessions/rules.ts": 'import type { Limit } from "../limits.ts"; export type Rule = Limit;',
+  });
+  const stderr = "files-of-src-are-in-folders: src/sessions/rules.ts -> src/limits.ts\n";
+  expect(judge()).toEqual({ status: 1, stderr });
 });
 
 test("a folder of which nothing was read does not pass", async () => {
