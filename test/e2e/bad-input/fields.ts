@@ -96,7 +96,10 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [{ action: { kind: "type", selector: "a", text: ["x"] } }, "action.text: must be a string"],
     [{ action: { kind: "type", selector: "a" } }, "action: give text, or clear"],
     [{ action: { kind: "type", text: "x", frame: ["a"] } }, "action.frame: needs a selector"],
-    [{ action: { kind: "type", text: "x", insert: true, delay_ms: 5 } }, "action: delay_ms does not go with insert"],
+    [
+      { action: { kind: "type", text: "x", insert: true, delay_ms: 5 } },
+      "action: delay_ms cannot be combined with insert",
+    ],
     [{ action: { kind: "key", key: "NoSuchKey" } }, "action.key: is not a key"],
     [{ action: { kind: "key", key: "a", modifiers: ["Hyper"] } }, "action.modifiers[0]: "],
     [{ action: { kind: "drag", from: { x: 1, y: 1 } } }, "action.to: is required"],
@@ -192,7 +195,7 @@ export function fieldTests(scene: GetScene): void {
         print_background: true,
       }),
     ).toEqual([
-      "frame: applies only beside selector",
+      "frame: applies only together with selector",
       "quality: applies only to a jpeg or webp screenshot",
       "paper: applies only to a PDF",
       "landscape: applies only to a PDF",
