@@ -70,7 +70,7 @@ test.each(runtimes)("a page in %s cannot leave the allowed domains by any way", 
     await expect(session.navigate({ url })).rejects.toMatchObject({
       slug: "driver-error",
       extensions: { blocked_by: "egress" },
-      detail: expect.stringContaining("is none of the hosts that this session may reach"),
+      detail: expect.stringContaining("is not an allowed host of this session"),
     });
   }
   expect((await session.state()).egress?.refused).toContain(`outside.test:${port(outside)}`);

@@ -171,7 +171,7 @@ test("where a recipe may go is where the browser may that runs it, which has to 
       const { status, error } = await turn();
       expect([status, error.detail]).toEqual([
         "failed",
-        expect.stringContaining("is none of the hosts that this session may reach"),
+        expect.stringContaining("is not an allowed host of this session"),
       ]);
       const recipe_id = recipe.split("/").at(-1);
       const apart = await scene.rest("/v1/agent-sessions", { recipe_id, allowed_domains: ["127.0.0.1"] });

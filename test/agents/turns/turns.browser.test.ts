@@ -233,10 +233,9 @@ test("a model that obeys a hostile page does not leave the allowed domains", asy
         );
         expect((await message("Look around.")).body.text).toBe("I have tried.");
         const results = provider.asked.at(-1)?.results ?? [];
-        const refused = `failed: driver-error: ${host} is none of the hosts that this session may reach`;
+        const refused = `failed: driver-error: ${host} is not an allowed host of this session`;
         for (const result of results.slice(0, 2)) expect(result).toContain(refused);
-        for (const index of [3, 5, 7])
-          expect(results[index]).toContain("is none of the hosts that this session may reach");
+        for (const index of [3, 5, 7]) expect(results[index]).toContain("is not an allowed host of this session");
         const { body: agent } = await scene.rest(path);
         expect(agent.allowed_domains).toEqual(allowed_domains);
         const { egress } = (await scene.rest(`/v1/sessions/${agent.session_id}/state`)).body;
@@ -644,7 +643,7 @@ test("a model that obeys a hostile page types no secret into another origin, whe
       const { body } = await message("Pay.");
       expect(body).toMatchObject({ status: "done" });
       const results = provider.asked.at(-1)?.results ?? [];
-      const refused = `{{card}} is not typed into http://${other}: card is for 127.0.0.1 alone`;
+      const refused = `{{card}} is not typed into http://${other}: card is allowed on 127.0.0.1 only`;
       for (const index of [1, 2, 5]) expect(results[index]).toContain(refused);
       expect(results[7]).toContain("{{card}} is not typed into a document without an origin");
       // Where it may be typed it is heard.

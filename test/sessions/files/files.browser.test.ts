@@ -406,7 +406,7 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
       expect.stringMatching(/^no element matches `#none` \(on the page http/),
     ]);
     const nothing = await interact({ kind: "upload", selector: "#nothing", files: ["a"] }, { timeout_ms: 1_000 });
-    const detail = "the element is not a file input, and opened no file chooser";
+    const detail = "the element is not a file input, and tapping it opened no file chooser";
     expect([nothing.status, nothing.body.detail]).toEqual([504, expect.stringContaining(detail)]);
     expect(await title()).toBe("Upload");
   });

@@ -4,26 +4,26 @@ import type { SessionPage } from "../../pages/session-page.ts";
 import type { Tab } from "../../pages/tab.ts";
 import { callIfKnown, mainFrame } from "../elements/page-world.ts";
 
-/** How long a page may be busy with what it was sent before it is left at that: its input has been answered by then. */
+/** Longest wait for a page to handle its input. The input itself has been acknowledged by then. */
 const busyMs = 1_000;
 
-/** How long a navigation that was asked for may take to begin: a form is sent by a task of its own. */
+/** Longest wait for a requested navigation to begin: a form submission starts in its own task. */
 const beginMs = 500;
 
-/** How long a tab that was asked for may take to open. */
+/** Longest wait for a requested tab to open. */
 const openMs = 1_000;
 
-/** What has come of an action. */
+/** Result of an action. */
 interface Outcome {
-  /** Pages that it has opened. */
+  /** Pages that the action opened. */
   readonly opened: readonly SessionPage[];
-  /** The title of the document that it was done to; undefined when that is not known, or it may have gone. */
+  /** Title of the document that the action ran in. Undefined if unknown, or if the document may be gone. */
   readonly title: string | undefined;
 }
 
 /**
- * Follows what an action sets going in its page. A navigation is waited for until it has come to a document, or to
- * nothing; a tab until it has opened. What was not begun when the action was over is not waited for.
+ * Waits for the effects of an action: navigations until they commit or end, new tabs until they open. Effects that
+ * begin after the action ended are not awaited.
  */
 export class Aftermath {
   readonly #pages: PageBook;
@@ -42,8 +42,8 @@ export class Aftermath {
   }
 
   /**
-   * Resolves, when the action is over, with what has come of it. `told` is the title that the page has told when it had
-   * handled all that it was sent, where it has.
+   * Resolves with the result once the action is over. `told` is the title that the page reported after handling all its
+   * input, if it did.
    */
   async settle(progress: Progress, told: string | undefined): Promise<Outcome> {
     const { changes } = this.#pages;
@@ -58,8 +58,8 @@ export class Aftermath {
   }
 
   /**
-   * Resolves when the page has handled all that it was sent: what it did by then was told before its answer. Gives its
-   * title where our script is in its document, and can be asked for it in the same turn.
+   * Resolves when the page has handled all its input: events of earlier effects arrive before this answer. Returns the
+   * title if our script runs in the document.
    */
   async #handled(progress: Progress, told: string | undefined): Promise<string | undefined> {
     const { session, sessions } = this.#tab;
@@ -76,7 +76,7 @@ export class Aftermath {
     return title;
   }
 
-  /** Whether nothing more has to be known of what the page does. */
+  /** Whether nothing else about the page needs to be awaited. */
   #isOver(): boolean {
     return this.#hasAsked() || this.#hasBegun() || this.#tab.isClosed || this.#tab.isCrashed;
   }

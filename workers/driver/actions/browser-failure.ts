@@ -6,12 +6,15 @@ import { closedFailure, crashedFailure } from "../../pages/tab.ts";
 const crashed = /Target crashed/;
 const netErrorPattern = /net::(ERR_[A-Z0-9_]+)/;
 
-/** Turns what was thrown while something was done to a page into the failure that the client sees. */
+/** Converts an error of a page operation to the failure that the client receives. */
 export function browserFailure(thrown: unknown): Failure {
-  return pageFailure(thrown) ?? fail("driver-error", {}, { detail: "the browser could not do it", cause: thrown });
+  return (
+    pageFailure(thrown) ??
+    fail("driver-error", {}, { detail: "the browser failed to perform the action", cause: thrown })
+  );
 }
 
-/** Recognises failures of the page as a whole: it has crashed, gone or cannot be reached. */
+/** Recognises failures of the whole page: crashed, closed or unreachable. */
 export function pageFailure(thrown: unknown): Failure | undefined {
   if (thrown instanceof Failure) return thrown;
   const message = messageOf(thrown);
@@ -21,7 +24,7 @@ export function pageFailure(thrown: unknown): Failure | undefined {
   return isTargetClosed(thrown) ? closedFailure() : undefined;
 }
 
-/** What is answered to a page that cannot be reached; where the session's proxy is at fault, with what it did. */
+/** Creates the failure for an unreachable page. If the session's proxy is at fault, the detail names its fault. */
 export function netFailure(
   netError: string,
   { url, proxyFault }: { url?: string; proxyFault?: string | undefined } = {},
@@ -31,12 +34,12 @@ export function netFailure(
   return fail("driver-error", { net_error: netError }, { detail: `the page cannot be reached: ${why}` });
 }
 
-/** Chromium's name for why a load failed, if that is what was thrown. */
+/** Returns Chromium's network error name, such as `ERR_TIMED_OUT`, if the error contains one. */
 export function netErrorOf(thrown: unknown): string | undefined {
   return netErrorPattern.exec(messageOf(thrown))?.[1];
 }
 
-/** What was said of a failure. */
+/** Returns the message of a thrown value. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -13,22 +13,19 @@ import { upload } from "./upload.ts";
 
 type Action = InteractRequest["action"];
 
-/** An action upon what a page shows, and none upon the page itself. */
+/** An action on the contents of a page, as opposed to the page itself. */
 export type PageAction = Exclude<
   Action,
   { case: "back" | "forward" | "reload" | "activatePage" | "closePage" | "openPage" }
 >;
 
-/**
- * Does the one thing that a request asks for. Gives the title of the page, where the page has told it when it had handled
- * all that it was sent.
- */
+/** Performs one action. Returns the title that the page reported after handling all its input, if it did. */
 export async function interact(scene: Scene, action: PageAction): Promise<string | undefined> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   try {
     return await act(scene, action);
   } catch (thrown) {
-    // What was sent has closed the page, as a popup's own button does: that is what it was to do.
+    // The input closed the page, as a button in a popup does: the action succeeded.
     if (!isTargetClosed(thrown)) throw browserFailure(thrown);
     return undefined;
   }
@@ -64,7 +61,7 @@ async function act(scene: Scene, action: PageAction): Promise<string | undefined
     case undefined:
       throw failFields("validation-failed", { action: "is required" });
     default:
-      // Without it an action that is forgotten above would be answered as done.
+      // Makes the compiler reject a missing case, which would otherwise be answered as done.
       action satisfies never;
   }
   return undefined;

@@ -13,46 +13,46 @@ import type { LoadState } from "../../pages/tab.ts";
 import { messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
 
 /**
- * How long a document may take from its server's answer to its beginning, or the old one to let it be asked for, before
- * the renderer counts as hung.
+ * Time after which a renderer counts as hung: from the server's response to the document's commit, or from the request
+ * while the old document blocks it.
  */
 const hungMs = 2_000;
 
-/** How long a living renderer may take to say so. */
+/** Longest wait for a live renderer to answer a probe. */
 const probeMs = 1_000;
 
-/** How long giving up a navigation may take, which is less than the grace after a command's timeout. */
+/** Longest wait for `Page.stopLoading`. Shorter than the grace period after a command's timeout. */
 const stopMs = 100;
 
-/** What a navigation works with. */
+/** Dependencies of a navigation. */
 export interface NavigateScene {
   readonly pages: PageBook;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
   readonly relay: Pick<Relay, "wasRefused" | "failureOf" | "isOutside">;
   readonly downloads: Pick<DownloadShelf, "nameSince">;
-  /** Refusals say how the operator lets an address through. */
+  /** Whether refusals tell the operator how to allow the address. */
   readonly showRemedy: boolean;
 }
 
-/** How far a document has to come. */
+/** Converts the requested wait condition to a load state. */
 export function loadStateOf(waitUntil: WaitUntil): LoadState {
   if (waitUntil === WaitUntil.DOMCONTENTLOADED) return "domcontentloaded";
   return waitUntil === WaitUntil.COMMIT ? "commit" : "load";
 }
 
-/** What has come of a navigation. */
+/** Result of a navigation. */
 interface Landing {
-  /** Of the document, where it has one. */
+  /** HTTP status of the document, if it has one. */
   readonly httpStatus?: number;
   readonly download?: { readonly fileName: string };
 }
 
-/** Returns the status of a document, where it has one. */
+/** Returns the status of a document, if it has one. */
 export const landingOf = (answer: { readonly status: number } | undefined): Landing =>
   answer ? { httpStatus: answer.status } : {};
 
-/** Loads an address, which the gateway has checked, in a page. */
+/** Loads an address in a page. The gateway has already checked the address. */
 export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<Landing> {
   const url = new URL(request.url);
   const { sessionPage, pages, progress, downloads } = scene;
@@ -73,7 +73,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
     if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
     return landingOf(answer);
   } catch (thrown) {
-    // One that was begun goes on when a person takes control.
+    // A started navigation continues when a person takes control.
     if (netErrorOf(thrown) === undefined && !wasTaken(thrown)) await stopLoading(sessionPage);
     throw explain(scene, thrown, sessionPage.traffic.requestedUrl ?? url.href, since);
   } finally {
@@ -81,7 +81,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
   }
 }
 
-/** Resolves when the page's document, the one that is on its way included, has come so far. */
+/** Resolves when the page's document, or a pending one, has reached the load state. */
 export async function reach({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
   const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
   if (!reached) notLoaded();
@@ -92,10 +92,10 @@ function wasTaken(thrown: unknown): boolean {
 }
 
 function notLoaded(): never {
-  throw fail("session-timeout", {}, { detail: "the page has not loaded within the timeout" });
+  throw fail("session-timeout", {}, { detail: "the page did not load within the timeout" });
 }
 
-/** Resolves when a document has come for the address, or nothing is to come. */
+/** Resolves when the document has committed, or when none will. */
 async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
   const { sessionPage, progress } = scene;
   const before = sessionPage.tab.committed;
@@ -105,17 +105,17 @@ async function load(scene: NavigateScene, url: string): Promise<"document" | "do
   const { tab, traffic } = sessionPage;
   if (netErrorOf(errorText) === "ERR_ABORTED") {
     if (traffic.answer?.status === 204 || traffic.answer?.status === 205) return "nothing";
-    // The browser's own page about the failure of the navigation before has come late, and in between.
+    // The browser's error page for the previous navigation arrived late and interrupted this one.
     if (tab.committed > before && tab.isErrorPage) return load(scene, url);
-    // The page sent itself elsewhere meanwhile: that is where the navigation ends.
+    // The page navigated elsewhere meanwhile. The navigation ends there.
     if (tab.committed > before || tab.isLeaving) return "document";
   }
   throw new Error(errorText);
 }
 
 /**
- * Navigates, and when the renderer turns out to hang before the document has begun, does so in another tab: one in an
- * endless script takes no navigation within its site.
+ * Navigates. If the renderer hangs before the document commits, navigates in a new tab instead: an endless script
+ * blocks same-site navigation.
  */
 async function goUnlessHung({ sessionPage, progress, pages }: NavigateScene, url: string): Promise<Navigated> {
   const over = new AbortController();
@@ -131,12 +131,12 @@ async function goUnlessHung({ sessionPage, progress, pages }: NavigateScene, url
   }
 }
 
-/** Asks for a navigation; resolves when its document has come, or when it is known that none will. */
+/** Starts a navigation. Resolves when its document has committed, or when none will. */
 async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<Navigated> {
   const navigated = await progress.race(cdp.send("Page.navigate", { url }));
   const { loaderId, errorText } = navigated;
   if (loaderId === undefined || errorText !== undefined) return navigated;
-  // The browser answers when it has sent the document to the renderer, which may hang.
+  // The browser answers once the renderer has received the document. The renderer may hang before the commit.
   const hasCome = () => {
     tab.assertShown();
     return tab.hasShown(loaderId) || undefined;
@@ -145,14 +145,14 @@ async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): P
   return navigated;
 }
 
-/** What the browser answers when a navigation has come to its document, or to nothing. */
+/** Result of `Page.navigate`. */
 interface Navigated {
-  /** Absent when it has succeeded. */
+  /** Absent on success. */
   readonly errorText?: string | undefined;
   readonly isDownload?: boolean;
 }
 
-/** Resolves when nobody but the renderer can be what a navigation waits for; never, once `over` aborts. */
+/** Resolves when only the renderer can still delay the navigation. Never resolves once `over` aborts. */
 function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung"> {
   const { promise, resolve } = Promise.withResolvers<"hung">();
   const before = tab.committed;
@@ -166,20 +166,20 @@ function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung">
   return promise;
 }
 
-/** Gives up a navigation that has not come to its end: until then the old document runs no script of ours. */
+/** Stops a pending navigation, which would otherwise block our scripts in the old document. */
 async function stopLoading({ cdp }: SessionPage): Promise<void> {
   await within(cdp.send("Page.stopLoading"), stopMs, undefined);
 }
 
 async function isAlive(sessionPage: SessionPage): Promise<boolean> {
-  // The browser asks a renderer nothing while the page is on its way elsewhere.
+  // The browser forwards nothing to a renderer while the page is navigating.
   await stopLoading(sessionPage);
   const alive = await answers(sessionPage.cdp);
   if (alive) sessionPage.isSuspect = false;
   return alive;
 }
 
-/** Whether a renderer answers in time; an error is an answer. */
+/** Whether a renderer answers in time. An error counts as an answer. */
 function answers(cdp: CdpSession): Promise<boolean> {
   const asked = cdp.send("Runtime.evaluate", { expression: "1" });
   return within(
@@ -217,12 +217,12 @@ function refused({ relay, showRemedy }: NavigateScene, url: string): Failure {
   const place = placeOf(url);
   const target = place ? `${place.host}:${place.port}` : url;
   if (place && relay.isOutside(place.host)) {
-    const detail = `${target} is none of the hosts that this session may reach`;
+    const detail = `${target} is not an allowed host of this session`;
     return fail("driver-error", { blocked_by: "egress" }, { detail });
   }
   const isAdvisable = showRemedy && !(place && isMetadataHost(place.host));
-  const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to let it through` : "";
-  const detail = `${target} is not on the public internet, and pages may reach nothing else${remedy}`;
+  const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to allow it` : "";
+  const detail = `${target} is not a public address, and pages may reach only public addresses${remedy}`;
   return fail("driver-error", { blocked_by: "egress" }, { detail });
 }
 

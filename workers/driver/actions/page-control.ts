@@ -8,56 +8,56 @@ import type { SessionPage } from "../../pages/session-page.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { reach } from "./navigate.ts";
 
-/** How long the browser may take to bring a page to the front; nothing waits for it that a session shows. */
+/** Longest wait for `Page.bringToFront`. No session output depends on it. */
 const frontMs = 500;
 
-/** What a page control works on. */
+/** Dependencies of a page command. */
 export interface ControlScene {
   readonly pages: PageBook;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
 }
 
-/** Goes so many steps through the page's history; resolves when the document there has loaded. */
+/** Moves `steps` entries through the page's history. Resolves when that document has loaded. */
 export async function goInHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
   const { cdp } = sessionPage;
   const { entries, currentIndex } = await ask(progress, () => cdp.send("Page.getNavigationHistory"));
   const entry = entries[currentIndex + steps];
   if (!entry) {
-    const detail = steps < 0 ? "the page has nothing to go back to" : "the page has nothing to go forward to";
+    const detail = steps < 0 ? "the page has no earlier history entry" : "the page has no later history entry";
     throw fail("conflict", {}, { detail });
   }
   await begin(sessionPage, progress, () => cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
   await reach(sessionPage, "load", progress);
 }
 
-/** Loads the page's document anew; resolves when it has loaded. */
+/** Reloads the page. Resolves when it has loaded. */
 export async function reload({ sessionPage, progress }: ControlScene): Promise<void> {
   await begin(sessionPage, progress, () => sessionPage.cdp.send("Page.reload"));
   await reach(sessionPage, "load", progress);
 }
 
-/** Makes a page the one on which commands act that name none. */
+/** Makes a page the active one: the default page of commands. */
 export async function activatePage({ pages }: ControlScene, { pageId }: ActivatePage): Promise<void> {
   const page = pages.find(pageId);
   pages.activate(page);
   await within(page.cdp.send("Page.bringToFront"), frontMs, undefined);
 }
 
-/** Opens a blank page, and makes it the active one. */
+/** Opens a blank page and makes it active. */
 export async function openPage({ pages, progress }: ControlScene): Promise<void> {
   await pages.open(progress);
 }
 
-/** Closes a page; the one that was active before it is active then. */
+/** Closes a page. The previously active page becomes active. */
 export async function closePage({ pages, progress }: ControlScene, { pageId }: ClosePage): Promise<void> {
   await pages.close(pages.find(pageId), progress);
 }
 
-/** How long a navigation of the browser's may take to begin. */
+/** Longest wait for a navigation to begin. */
 const beginMs = 500;
 
-/** Asks for a navigation; resolves when it has begun, or the address has changed without one. */
+/** Requests a navigation. Resolves when it has begun, or when the address changed without one. */
 async function begin({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
   const { started, url } = tab;
   await ask(progress, send);

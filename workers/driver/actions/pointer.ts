@@ -7,21 +7,21 @@ import type { Progress } from "../../pages/progress.ts";
 import { showElement } from "../elements/reach.ts";
 import { aimOf, checkTime, type Scene } from "./scene.ts";
 
-/** A page that follows the pointer needs to see it on its way, not only at its ends. */
+/** Intermediate moves of a drag: pages that follow the pointer need more than its two ends. */
 const dragSteps = 10;
 
-/** One move of a finger per frame. */
+/** Milliseconds between two moves of a finger: one frame. */
 const frameMs = 16;
 
-/** How long a swipe takes unless the request says otherwise. */
+/** Default duration of a swipe. */
 const swipeMs = 300;
 
-/** Presses at one place, moves to another and releases there. */
+/** Presses at one point, moves to another and releases there. */
 export function drag(scene: Scene, { from, to }: Drag): Promise<void> {
   return dragMouse(scene, from, to, 0);
 }
 
-/** Moves one finger from one place to another; without a touch screen it is a drag of that duration. */
+/** Moves one finger between two points. Without a touch screen, drags the mouse for the same duration. */
 export async function swipe(scene: Scene, { from, to, durationMs = swipeMs }: Swipe): Promise<void> {
   if (!scene.hasTouch) return dragMouse(scene, from, to, durationMs);
   const { progress, sessionPage } = scene;
@@ -78,7 +78,7 @@ async function eachStep(
   }
 }
 
-/** Gives the point itself, or the middle of the element once it is there, still and in view. */
+/** Returns the given point, or the centre of the element once it is attached, stable and in view. */
 async function findPoint(scene: Scene, place: Place | undefined, path: string): Promise<Point> {
   if (!place) throw failFields("validation-failed", { [path]: "is required" });
   const { x = 0, y = 0 } = place;

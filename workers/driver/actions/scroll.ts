@@ -7,10 +7,10 @@ import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFram
 import { frameHeldBy, persist, useElement } from "../elements/reach.ts";
 import { aimOf, type Scene } from "./scene.ts";
 
-/** How long a turn of the wheel may take to show; a page that has nothing to scroll shows nothing. */
+/** Longest wait for a wheel event to take effect. A page without scrollable content shows none. */
 const settleMs = 500;
 
-/** Scrolls an element, or by the wheel whatever is in the middle of the viewport. Answers when it has been applied. */
+/** Scrolls an element, or sends a wheel event to the middle of the viewport. Resolves when the page has scrolled. */
 export async function scroll(scene: Scene, request: Scroll): Promise<void> {
   const { dx, dy } = request;
   const aim = aimOf(scene, request, "action");
@@ -29,13 +29,16 @@ export async function scroll(scene: Scene, request: Scroll): Promise<void> {
   );
 }
 
-/** A frame, and what was scrolled in it before the wheel was turned. */
+/** A frame with its scroll offsets before the wheel event. */
 interface Watched {
   readonly frame: Frame;
   readonly seen: Scrolled;
 }
 
-/** Sees what is scrolled around the middle of the viewport, or a point of a frame, and in the frames that show there. */
+/**
+ * Reads the scroll offsets around a point (default: the middle of the viewport), and recursively those of the frame
+ * shown there.
+ */
 async function lookAround(scene: Scene, frame: Frame, at?: Point): Promise<[Watched, ...Watched[]]> {
   const seen = await callPage(scene, frame, "scrolled", at);
   if (!seen.inner) return [{ frame, seen }];
@@ -44,7 +47,7 @@ async function lookAround(scene: Scene, frame: Frame, at?: Point): Promise<[Watc
   return [{ frame, seen }, ...(id ? await lookAround(scene, childFrame(scene, id), seen.inner) : [])];
 }
 
-/** What the wheel has made a page leave stands still. */
+/** Ignores that the wheel event made the frame navigate. */
 function unlessLeft(thrown: unknown): void {
   if (!(thrown instanceof DocumentLeft)) throw thrown;
 }

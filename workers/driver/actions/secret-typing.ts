@@ -7,23 +7,23 @@ import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFram
 import { frameHeldBy, persist } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 
-/** A place in a text that a secret takes: its value, or the code of the seed that it is. */
+/** A placeholder in a text: stands for a secret's value, or for the current TOTP code of its seed. */
 interface SecretPart {
   readonly variable: SecretVariable;
   readonly isCode: boolean;
-  /** As the text has it. */
+  /** The placeholder as written in the text. */
   readonly place: string;
 }
 
-/** What is typed as it stands, and what is put in place of a name. */
+/** Literal text, or a placeholder. */
 type Part = string | SecretPart;
 
 const places = /(\{\{[A-Za-z_][A-Za-z0-9_]{0,63}(?:\.totp)?\}\})/;
 
-/** How many frames deep the focus is followed. */
+/** Frames that the focus is followed into. */
 const deepest = 16;
 
-/** Reads a text that may have places for secrets. What names none of them is typed as it stands. */
+/** Splits a text into literals and placeholders. Unknown names stay literal. */
 export function readParts(text: string, { variables }: VariableUse): Part[] {
   if (variables.length === 0) return [text];
   const parts = text.split(places).map((place): Part => {
@@ -34,13 +34,15 @@ export function readParts(text: string, { variables }: VariableUse): Part[] {
   return parts.filter((part) => part !== "");
 }
 
-/** Throws where the focus is in a frame into which one of the secrets of a text is not typed. */
+/** Throws if the focused frame's origin is not allowed for one of the secrets. */
 export async function assertTakes(scene: Scene, parts: readonly Part[]): Promise<void> {
   const { origin } = await focusOf(scene);
   for (const part of parts) if (typeof part !== "string") assertAllowed(part, origin);
 }
 
-/** Puts a secret where the focus is; not by keys, of which the page around could lead some into another frame. */
+/**
+ * Inserts a secret at the focus. Key events are not used: the surrounding page could redirect some into another frame.
+ */
 export async function putSecret(scene: Scene, part: SecretPart): Promise<void> {
   const { frame, origin } = await focusOf(scene);
   assertAllowed(part, origin);
@@ -50,13 +52,13 @@ export async function putSecret(scene: Scene, part: SecretPart): Promise<void> {
     throw thrown instanceof DocumentLeft ? left(place) : thrown;
   });
   if (isTaken === undefined) throw left(place);
-  if (!isTaken) throw failFields("validation-failed", { "action.text": `nothing has the focus that takes ${place}` });
+  if (!isTaken) throw failFields("validation-failed", { "action.text": `no focused element accepts ${place}` });
 }
 
 const left = (place: string): Failure =>
-  fail("conflict", {}, { detail: `the page shows another document than that into which ${place} was to be typed` });
+  fail("conflict", {}, { detail: `the document changed before ${place} was typed` });
 
-/** The frame that has the focus, whoever has put it there, and the origin of its document. */
+/** Returns the focused frame and its document's origin. */
 function focusOf(scene: Scene): Promise<{ readonly frame: Frame; readonly origin: string }> {
   return persist(scene, async () => {
     let frame = mainFrame(scene);
@@ -74,6 +76,6 @@ function assertAllowed({ variable: { name, domains }, place }: SecretPart, origi
   const host = URL.canParse(origin) ? normaliseHost(new URL(origin).hostname) : undefined;
   if (host !== undefined && new DomainList(domains).has(host)) return;
   const where = host === undefined ? "a document without an origin" : origin;
-  const what = `${place} is not typed into ${where}: ${name} is for ${domains.join(", ")} alone`;
+  const what = `${place} is not typed into ${where}: ${name} is allowed on ${domains.join(", ")} only`;
   throw failFields("validation-failed", { "action.text": what });
 }

@@ -4,10 +4,10 @@ import type { Seen } from "../../injected/page-wait.ts";
 import { useElement } from "../elements/reach.ts";
 import { neededAim, type Scene } from "./scene.ts";
 
-/** What is wrong with the request, by field. */
+/** Faults of the request, by field. */
 type Faults = Readonly<Record<string, string>>;
 
-/** Chooses options of a `<select>`, by their values or else by their labels, once it has them all. */
+/** Selects options of a `<select>` by value or else by label, once all of them exist. */
 export async function select(scene: Scene, request: Select): Promise<void> {
   const { values } = request;
   const aim = neededAim(scene, request, "action");
@@ -20,7 +20,7 @@ function chooseOptions(element: Element, values: readonly string[]): Seen<Faults
   const control = element instanceof HTMLLabelElement ? element.control : element;
   if (!(control instanceof HTMLSelectElement)) return { value: { "action.selector": "is not a <select>" } };
   if (values.length > 1 && !control.multiple) {
-    return { value: { "action.values": "are several, and the <select> takes one" } };
+    return { value: { "action.values": "must be one value: the <select> is not multiple" } };
   }
   const options = [...control.options];
   const chosen = values.map((wanted) => {
@@ -31,9 +31,7 @@ function chooseOptions(element: Element, values: readonly string[]): Seen<Faults
       const [value, label] = [option.value, option.label.trim()].map((text) => JSON.stringify(text.slice(0, 40)));
       return `${value}${value === label ? "" : ` (${label})`}${option.matches(":disabled") ? " disabled" : ""}`;
     });
-    const fault = chosen.includes(undefined)
-      ? "does not have all of these options"
-      : "has disabled some of these options";
+    const fault = chosen.includes(undefined) ? "does not have all of these options" : "disables some of these options";
     const more = options.length > shown.length ? ` and ${options.length - shown.length} more` : "";
     return { hindrance: `${fault}. It has ${shown.join(", ") || "none"}${more}` };
   }

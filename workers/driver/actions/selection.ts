@@ -2,10 +2,10 @@ import { ownWorld } from "../../pages/own-world.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 
-/** How much of a selection is read. */
+/** Characters of a selection that are read. */
 const most = 262_144;
 
-/** Reads what is selected in a page and in its frames of the same origin, the way that copying takes it. */
+/** Returns the selected text of a page, including same-origin frames, as a copy command would. */
 export async function readSelection({ cdp, targetId: frameId }: SessionPage, progress: Progress): Promise<string> {
   const world = cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
   const { executionContextId: contextId } = await progress.race(world);
@@ -15,7 +15,10 @@ export async function readSelection({ cdp, targetId: frameId }: SessionPage, pro
   return typeof result.value === "string" ? result.value : "";
 }
 
-/** Runs in the page, in a world of its own. A field has a selection that its document does not tell; a password tells none. */
+/**
+ * Runs in the page, in an isolated world. Fields keep a selection of their own; that of a password field is never
+ * returned.
+ */
 function selectedText(length: number): string {
   const focusOf = (root: Document | ShadowRoot): Element | null => {
     const { activeElement: focused } = root;
@@ -23,7 +26,7 @@ function selectedText(length: number): string {
     return focused?.shadowRoot ? focusOf(focused.shadowRoot) : focused;
   };
   const focused = focusOf(document);
-  // Elements of a frame are of classes of that frame.
+  // Elements of another frame are not instances of this realm's classes.
   const field = focused as Partial<HTMLInputElement> | null;
   const { value, selectionStart: start, selectionEnd: end } = field ?? {};
   if (typeof value === "string" && typeof start === "number" && typeof end === "number")

@@ -11,8 +11,8 @@ import { strike } from "../elements/strike.ts";
 import { aimOf, checkTime, type Scene } from "./scene.ts";
 
 /**
- * Taps an element or a point: a touch on touch devices, unless it is more than one or with another button. Gives the title
- * that `strike` gives.
+ * Taps an element or a point. Touch devices receive a touch, except for multiple clicks or another button. Returns the
+ * title from `strike`.
  */
 export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
   const { count = 1 } = request;
@@ -23,7 +23,7 @@ export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
   );
 }
 
-/** Moves the mouse over an element or to a point; gives the same. */
+/** Moves the mouse to an element or a point. Returns the title from `strike`. */
 export function hover(scene: Scene, request: Hover): Promise<string | undefined> {
   return hit(scene, request, "move", ({ mouse }, point) => mouse.move(point));
 }
@@ -51,7 +51,7 @@ async function touch(screen: TouchScreen, point: Point): Promise<void> {
   await Promise.all([screen.start(point), screen.end()]);
 }
 
-/** The point that a request names, which has to be one of the viewport. */
+/** Returns the point that a request names. Throws `validation-failed` if it is outside of the viewport. */
 async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<Point> {
   const { width, height } = await persist(scene, async () => {
     return { value: await callPage(scene, mainFrame(scene), "viewport") };

@@ -5,22 +5,22 @@ import type { Aim } from "../elements/aim.ts";
 import { useElement } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 
-/** What a text means to an element. */
+/** How an element can receive a text. */
 type Reception =
-  /** It has the focus, and what there was to clear is selected: the text can be typed. */
+  /** The element has focus and any text to clear is selected: keys can be sent. */
   | { readonly outcome: "ready" }
-  /** It is a control that holds one value, which the text now is. */
+  /** The control holds a single value, which was set to the text. */
   | { readonly outcome: "set" }
-  /** It takes no text, or not this one. `type` is that of the control. */
+  /** The element accepts no text, or not this one. `type` is that of the control. */
   | { readonly outcome: "takesNone" | "refused"; readonly type: string };
 
-/** What is to become of the element. */
+/** The requested change of the element. */
 interface Wanted {
   readonly text: string;
   readonly clear: boolean;
 }
 
-/** Readies an element for keys, as soon as it can take text; a control that holds one value is `set` to the text. */
+/** Prepares an element for key input once it accepts text. A control with a single value is `set` to the text. */
 export async function readyForText(
   scene: Scene,
   aim: Aim,
@@ -40,7 +40,7 @@ function settle(reception: Reception): "ready" | "set" {
   }
 }
 
-/** Runs in the page: readies an element for keys, or gives it the text as its value. */
+/** Runs in the page: prepares an element for key input, or sets its value. */
 function receiveText(element: Element, { text, clear }: Wanted): Seen<Reception> {
   const textless = ["button", "checkbox", "file", "hidden", "image", "radio", "reset", "submit"];
   const valued = ["color", "date", "datetime-local", "month", "range", "time", "week"];
@@ -62,7 +62,7 @@ function receiveText(element: Element, { text, clear }: Wanted): Seen<Reception>
     return { outcome: "set" };
   };
 
-  // The browser corrects a colour or a number, and empties the others of what is none of theirs.
+  // The browser sanitizes an invalid colour or number, and empties other inputs.
   const isValue = ({ type, value }: HTMLInputElement) => {
     if (type === "range") return Number(value) === Number(text);
     return type === "color" ? value === text.trim().toLowerCase() : value !== "";
@@ -93,7 +93,7 @@ function receiveText(element: Element, { text, clear }: Wanted): Seen<Reception>
 
   const hadFocus = hasFocus();
   if (!hadFocus) element.focus();
-  if (!hasFocus()) return hindered("does not take the focus");
+  if (!hasFocus()) return hindered("does not accept focus");
   if (input && valued.includes(input.type)) return { value: setValue(input) };
   if (clear) select(field);
   else if (!hadFocus) moveToEnd(field);

@@ -12,18 +12,18 @@ import { assertTakes, putSecret, readParts } from "./secret-typing.ts";
 import { readyForText } from "./text-receiver.ts";
 
 /**
- * How far a page may be behind with the keys that it was sent: it goes on with them when their command is over. Each key
- * of a page that is further behind waits for the one before it.
+ * Answer delay up to which a page counts as quick. A slower page receives fewer keys ahead: it would still handle them
+ * after the command.
  */
 const backlogMs = 50;
 
-/** So many characters are sent ahead at the most; more make no page faster. */
+/** Most characters in flight. More do not speed up any page. */
 const mostAhead = 16;
 
-/** So many before a page has shown how quick it is: one costs a tenth more CPU, many are a burden to a slow page. */
+/** Characters in flight at first. One at a time costs 10 % more CPU; many overload a slow page. */
 const firstAhead = 4;
 
-/** Types a text into an element or into whatever has the focus. */
+/** Types a text into an element, or into the focused one. */
 export async function typeText(scene: Scene, request: Type): Promise<void> {
   const { progress, sessionPage } = scene;
   const { text, clear, insert, delayMs = 0 } = request;
@@ -36,7 +36,7 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   if (hasSecrets) await assertTakes(scene, parts);
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
-  // What there was is selected. The page handles what it is sent in that order, and what it cannot be sent, not at all.
+  // The old text is selected. The page handles input in order, so this key is not awaited first.
   const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
   const write = (part: string) => (insert ? keyboard.insert(part) : typeKeys(progress, keyboard, part, delayMs));
   if (!hasSecrets) {
@@ -47,7 +47,7 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   for (const part of parts) await progress.race(typeof part === "string" ? write(part) : putSecret(scene, part));
 }
 
-/** Presses and releases one key, with others held. */
+/** Presses and releases one key with modifiers held. */
 export async function pressKey({ progress, sessionPage }: Scene, { key, modifiers }: Key): Promise<void> {
   const found = findKey(key);
   if (!found && (modifiers.length > 0 || !isOneCharacter(key)))
@@ -60,7 +60,7 @@ export async function pressKey({ progress, sessionPage }: Scene, { key, modifier
   await progress.race(pressed);
 }
 
-/** Sends the keys that make a text, some of them ahead while the page handles them quickly. */
+/** Sends the keys of a text. Quick pages receive several keys in flight. */
 async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, delayMs: number): Promise<void> {
   const sent: { readonly at: number; readonly answer: Promise<unknown> }[] = [];
   let ahead = delayMs > 0 ? 1 : firstAhead;
@@ -77,20 +77,20 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
   const strokes = [...strokesOf(text)];
   const sendAll = async () => {
     for (const [index, stroke] of strokes.entries()) {
-      // A page that closes may leave keys unanswered that it has handled: those before the last one are answered first.
+      // A closing page may not acknowledge the keys that it handled. All others are awaited before the last key.
       await hearUntil(index === strokes.length - 1 ? 0 : ahead - 1);
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {
         await hearUntil(0);
-        throw fail("session-timeout", {}, { detail: `the first ${typed} characters were typed in time` });
+        throw fail("session-timeout", {}, { detail: `typed the first ${typed} characters before the timeout` });
       }
       const answer = strike(keyboard, stroke);
-      // Nobody waits for it when one before it fails.
+      // If an earlier key fails, this answer is never awaited.
       answer.catch(() => undefined);
       sent.push({ at: performance.now(), answer });
     }
   };
-  // A page may close by the last key; by one before that it is not typed.
+  // Only the last key may close the page: after an earlier one the text is incomplete.
   await sendAll().catch((thrown) => Promise.reject(browserFailure(thrown)));
   await hearUntil(0);
 }

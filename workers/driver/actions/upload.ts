@@ -7,7 +7,9 @@ import { holdElement } from "../elements/reach.ts";
 import { neededAim, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
-/** Gives files of the session to a file input, or to the one whose chooser opens when something else is tapped. */
+/**
+ * Sets files of the session on a file input. If the element is not one, taps it and uses the file chooser that opens.
+ */
 export async function upload(scene: Scene, request: Upload): Promise<void> {
   const { selector, frame, ref, files } = request;
   const paths = files.map((name, index) => {
@@ -22,18 +24,22 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
   await giveFiles(input, paths, scene.progress);
 }
 
-/** Taps what opens a file chooser, and gives the input that this is for. */
+/** Taps an element and returns the input of the file chooser that opens. */
 async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
   const { chooserDesk, sessionPage, progress } = scene;
   using expected = chooserDesk.expect(sessionPage.tab);
   await tap(scene, request);
   const opened = unlessLate(expected.chooser, progress.remaining(), () => {
-    throw fail("session-timeout", {}, { detail: "the element is not a file input, and opened no file chooser" });
+    throw fail(
+      "session-timeout",
+      {},
+      { detail: "the element is not a file input, and tapping it opened no file chooser" },
+    );
   });
   return inputOfChooser(await progress.race(opened), progress);
 }
 
-/** Runs in the page: an element itself or what its label is for, if that takes files. */
+/** Runs in the page: returns the element or its label's control, if that is a file input. */
 function fileInputOf(match: Element): Element | undefined {
   const control = match.closest("label")?.control ?? match;
   return control instanceof HTMLInputElement && control.type === "file" ? control : undefined;

@@ -1,16 +1,15 @@
-/** Longest address that a pattern is held against, as long as those that navigate takes; a page can give itself 2 MiB. */
+/** Longest address that is matched, equal to the bound of navigate. Pages can give themselves up to 2 MiB. */
 const maxAddress = 8_192;
 
 /**
- * Makes the test of a url condition: `*` stands for any characters but `/`, `**` for any, all else for itself.
+ * Compiles the pattern of a url condition. `*` matches any characters but `/`, `**` any characters, all else itself.
  *
- * It takes the address character by character and keeps the set of all places in the pattern that it may have come to,
- * one bit for each. A regular expression would go back and try again, which a pattern of a client's can make last for
- * hours, and everybody's sessions on this worker with it.
+ * Simulates an NFA with one bit per state. A backtracking regular expression could run for hours on a hostile pattern
+ * and block all sessions of this worker.
  */
 export function urlGlob(glob: string): (address: string) => boolean {
   const places = new Map<string, bigint>();
-  // Places where any character, or any but a slash, leaves one where one is.
+  // States that stay set on any character, or on any but a slash.
   let anything = 0n;
   let segment = 0n;
   let place = 1n;
