@@ -134,7 +134,9 @@ describe.each(runtimes)("a look in %s", (runtime) => {
     await session.interact(tap(leave));
     expect(await stale(leave)).toMatchObject({ detail: expect.stringContaining(`${leave} is gone from the page`) });
     await show("<button>Save</button>");
-    expect(await stale(save)).toMatchObject({ detail: expect.stringContaining(`${save} is of an earlier document`) });
+    expect(await stale(save)).toMatchObject({
+      detail: expect.stringContaining(`${save} belongs to an earlier document`),
+    });
     await expect(session.interact(tap("s999999e1"))).rejects.toMatchObject({ slug: "validation-failed" });
   });
 

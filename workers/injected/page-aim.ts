@@ -2,8 +2,8 @@ import type { Target } from "./page-guard.ts";
 import type { Seen, Wish } from "./page-wait.ts";
 
 /*
- * How an element is aimed at. These functions run in the page, beside those of the files declared here: `page-script.ts`
- * sends their source there.
+ * Aiming at elements. These functions run in the page together with the modules declared below; `page-script.ts` sends
+ * their source there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
@@ -24,28 +24,28 @@ export interface Box extends Point {
   readonly height: number;
 }
 
-/** Does something to an element, or says what is in the way. */
+/** Acts on an element, or returns a hindrance. */
 export type Act<Args, Value> = (element: Element, args: Args) => Seen<Value>;
 
-/** What is known of an element from one look to the next. */
+/** State kept between two attempts on an element. */
 interface Look {
   isDoubtful: boolean;
   element?: Element;
   box?: DOMRect;
-  /** The time of animations at that look. */
+  /** Timeline time of the last attempt. */
   shownAt?: unknown;
   scrolls: number;
   scrollsAgainAt: number;
 }
 
-/** How far an element was scrolled. */
+/** Scroll offsets of an element. */
 interface Offset {
   readonly element: Element;
   readonly left: number;
   readonly top: number;
 }
 
-/** The element, once it can be seen. */
+/** Returns the element once it is visible, and enabled if requested. */
 export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
   const stale = typeof selector === "string" ? undefined : refs.staleness(selector);
   if (stale !== undefined) return { hindrance: stale, isFinal: true };
@@ -56,7 +56,7 @@ export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
   return { value: element };
 }
 
-/** Waits until an element can be hit, puts a guard before it, and gives the point at which to hit it. */
+/** Waits until an element can be hit, installs a guard for it, and returns the point to hit. */
 export function aim(wish: Wish & Target): Promise<Seen<Point>> {
   const look = newLook(wish.isDoubtful);
   return waits.until(wish.timeoutMs, () => {
@@ -69,8 +69,8 @@ export function aim(wish: Wish & Target): Promise<Seen<Point>> {
 }
 
 /**
- * Gives the point of this document at which a point of the frame that was found last is hit, and guards all else from it;
- * null where that is outside of the viewport.
+ * Converts a point of the last found frame to this document and guards everything else from it. Returns null if the
+ * point is outside of the viewport.
  */
 export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): Promise<Seen<Point | null>> {
   const { point, timeoutMs, isDoubtful } = wish;
@@ -85,7 +85,7 @@ export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): 
   });
 }
 
-/** Waits until an element stands still in view, and gives its box. */
+/** Waits until an element is stable and in view, and returns its box. */
 export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>> {
   const look = newLook(false);
   return waits.until(wish.timeoutMs, () => {
@@ -100,7 +100,7 @@ export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>
   });
 }
 
-/** Keeps how far everything is scrolled that an element is in, or the frame that was found last, until it is put back. */
+/** Saves the scroll offsets of an element's ancestors (default: those of the last found frame) until `putBack`. */
 export function keepOffsets(element: Element | undefined = state.frame): void {
   if (state.kept) return;
   const kept: Offset[] = [];
@@ -112,7 +112,7 @@ export function keepOffsets(element: Element | undefined = state.frame): void {
   state.kept = kept;
 }
 
-/** Scrolls everything back to where it was kept. */
+/** Restores the saved scroll offsets. */
 export function putBack(): void {
   for (const { element, left, top } of state.kept ?? []) {
     Reflect.apply(Element.prototype.scrollTo, element, [{ left, top, behavior: "instant" }]);
@@ -120,7 +120,7 @@ export function putBack(): void {
   state.kept = undefined;
 }
 
-/** The same box in the document that holds the frame which was found last. */
+/** Converts a box of the last found frame to the document that contains the frame. */
 export function outerBox({ x, y, width, height }: Box): Box | null {
   const { frame } = state;
   if (!frame) return null;
@@ -129,7 +129,7 @@ export function outerBox({ x, y, width, height }: Box): Box | null {
   return { ...corner, width: opposite.x - corner.x, height: opposite.y - corner.y };
 }
 
-/** Brings what was found last into the middle of all that it is in, frames included. */
+/** Scrolls an element to the middle of all its scroll containers, including those of outer documents. */
 export function reveal({ selector }: Pick<Wish, "selector">): void {
   const element = sight.findFirst(selector);
   if (element) scrollIntoView(element, "center");
@@ -139,7 +139,7 @@ export function newLook(isDoubtful: boolean): Look {
   return { isDoubtful, scrolls: 0, scrollsAgainAt: 0 };
 }
 
-/** Where an element is hit, once it stands still, is in view and uncovered. */
+/** Returns the point at which to hit an element once it is stable, in view and uncovered. */
 export function pointAt(element: Element, place: () => Point | undefined, look: Look): Seen<Point> {
   if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
@@ -149,7 +149,10 @@ export function pointAt(element: Element, place: () => Point | undefined, look: 
   return { hindrance: hit ? `is covered by ${sight.nameOf(hit)}` : "is outside of the viewport" };
 }
 
-/** Whether an element may be elsewhere in the next frame: it is animated, or was scrolled, and has moved since the last look. */
+/**
+ * Whether an element may move before the next frame: it is animated or was scrolled, and its box changed since the last
+ * attempt.
+ */
 export function mayMove(element: Element, look: Look): boolean {
   const last = look.element === element ? look.box : undefined;
   const shownBefore = look.shownAt;
@@ -157,14 +160,14 @@ export function mayMove(element: Element, look: Look): boolean {
   look.box = sight.boxOf(element);
   look.shownAt = sight.read(Document.prototype, "timeline", document).currentTime;
   const animations = [...animationsOf(element)];
-  // One that the browser has yet to begin stands where it will begin.
+  // A pending animation still shows its initial position.
   if (animations.some(({ pending }) => pending)) return true;
-  // Of a hundred looks between two frames one is given the time of the next frame already: two of one time show no movement.
+  // At equal times no movement is visible. About 1 of 100 attempts within a frame already has the next frame's time.
   if (animations.length > 0 && look.shownAt === shownBefore) return true;
   return (look.isDoubtful || animations.length > 0) && !(last && sight.isSameBox(last, look.box));
 }
 
-/** Scrolls to an element, and where it is covered there, now and then to another edge; says whether it has moved by it. */
+/** Scrolls to an element. If it is covered there, later attempts use other edges. Returns whether the element moved. */
 export function bringIntoView(element: Element, look: Look, first: "needed" | "start" = "needed"): boolean {
   const now = performance.now();
   const block = ([first, "end", "center", "start"] as const)[look.scrolls];
@@ -174,12 +177,12 @@ export function bringIntoView(element: Element, look: Look, first: "needed" | "s
   look.scrolls += 1;
   look.scrollsAgainAt = now + 100;
   const hasMoved = !sight.isSameBox(before, sight.boxOf(element));
-  // What a page does when it is scrolled shows in the next frame.
+  // A page's reaction to scrolling is visible in the next frame.
   look.isDoubtful ||= hasMoved;
   return hasMoved;
 }
 
-/** Whether an element is too large for the viewport. */
+/** Whether an element is larger than the viewport. */
 export function isLarge(element: Element): boolean {
   const { width, height } = sight.boxOf(element);
   return width > innerWidth || height > innerHeight;
@@ -190,12 +193,12 @@ export function scrollIntoView(element: Element, block: "needed" | "end" | "cent
     Element.prototype.scrollIntoView.call(element, { block, inline: block, behavior: "instant" });
     return;
   }
-  // Chromium's own: it does nothing to what is in view, and centres what is not.
+  // Chromium only: does nothing if the element is in view, and centres it otherwise.
   const { scrollIntoViewIfNeeded } = Element.prototype as unknown as { scrollIntoViewIfNeeded: () => void };
   scrollIntoViewIfNeeded.call(element);
 }
 
-/** The animations and transitions that run on an element, and on what it is in. */
+/** Returns the running animations and transitions of an element and its ancestors. */
 export function* animationsOf(element: Element): Generator<Animation> {
   for (let at: Element | undefined = element; at; at = sight.shownIn(at)) {
     for (const animation of Element.prototype.getAnimations.call(at)) {
@@ -204,7 +207,7 @@ export function* animationsOf(element: Element): Generator<Animation> {
   }
 }
 
-/** The middle of the first box of an element that is in view. */
+/** Returns the middle of an element's first box in view. */
 export function middleOf(element: Element): Point | undefined {
   const { offsetLeft = 0, offsetTop = 0, width = innerWidth, height = innerHeight } = visualViewport ?? {};
   for (const box of sight.boxesOf(element)) {
@@ -217,7 +220,7 @@ export function middleOf(element: Element): Point | undefined {
   return undefined;
 }
 
-/** A point of the document that holds a frame, for one of the frame's own document. */
+/** Converts a point of a frame's document to the document that contains the frame. */
 export function outerPoint(frame: Element, { x, y }: Point): Point {
   const box = sight.boxOf(frame);
   const { paddingLeft, paddingTop } = getComputedStyle(frame);
@@ -232,7 +235,7 @@ export function outerPoint(frame: Element, { x, y }: Point): Point {
   };
 }
 
-/** Does something to an element once it can be seen; what it is not ready for, `act` says itself. */
+/** Runs `act` on an element once it is visible. `act` returns any further hindrance itself. */
 export function use<Args, Value>(wish: Wish, act: Act<Args, Value>, args: Args): Promise<Seen<Value>> {
   return waits.until(wish.timeoutMs, () => {
     const found = findReady(wish);
@@ -240,12 +243,15 @@ export function use<Args, Value>(wish: Wish, act: Act<Args, Value>, args: Args):
   });
 }
 
-/** Runs a function that knows nothing but what it is given. */
+/** Runs a self-contained function. */
 export function run<Args extends unknown[], Value>(work: (...args: Args) => Value, ...args: Args): Value {
   return work(...args);
 }
 
-/** The first that `choose` gives for a match, seen or not; false when it gives none for any, and what is in the way. */
+/**
+ * Returns the first element that `choose` returns for a match, visible or not. Returns false if it returns none, or a
+ * hindrance if nothing matches.
+ */
 export async function pick(
   { selector, timeoutMs }: Wish,
   choose: (match: Element) => Element | undefined,
@@ -260,14 +266,14 @@ export async function pick(
   return "value" in seen ? seen.value : seen.hindrance;
 }
 
-/** The element that holds a frame, or what is in the way of it. */
+/** Returns the element that contains a frame, or a hindrance. */
 export async function findFrame(wish: Wish): Promise<Element | string> {
   const seen = await waits.until(wish.timeoutMs, () => findReady(wish));
   state.frame = "value" in seen ? seen.value : undefined;
   return "value" in seen ? seen.value : seen.hindrance;
 }
 
-/** The first of several selectors that is none, by its index; -1 when all are selectors. */
+/** Returns the index of the first invalid selector, or -1. */
 export function firstInvalid(selectors: readonly string[]): number {
   const nothing = new DocumentFragment();
   return selectors.findIndex((selector) => {
@@ -280,7 +286,7 @@ export function firstInvalid(selectors: readonly string[]): number {
   });
 }
 
-/** The size of the viewport. */
+/** Returns the size of the viewport. */
 export function viewport(): { width: number; height: number } {
   return { width: innerWidth, height: innerHeight };
 }

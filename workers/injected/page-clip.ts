@@ -1,5 +1,5 @@
 /*
- * What of a document can be seen and hit. These functions run in the page, beside those of the files declared here:
+ * Visibility of document parts. These functions run in the page together with the modules declared below;
  * `page-script.ts` sends their source there.
  */
 
@@ -16,7 +16,10 @@ export interface Clip {
   readonly bottom: number;
 }
 
-/** Whether an element that is not in view takes input once it is, as far as its style tells: nothing says what covers it. */
+/**
+ * Whether an element outside of the viewport would take input after scrolling, judged by its style. Covering elements
+ * are not known yet.
+ */
 export function isDrawn(element: Element): boolean {
   const { width, height } = sight.boxOf(element);
   const { pointerEvents, opacity } = getComputedStyle(element);
@@ -24,7 +27,7 @@ export function isDrawn(element: Element): boolean {
   return width >= 4 && height >= 4 && pointerEvents !== "none" && opacity !== "0" && !isInert;
 }
 
-/** Whether an element is what is hit at its middle, or where it is covered there, nearer to its edges. */
+/** Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. */
 export function isHit(element: Element, isItself: boolean): boolean {
   const middle = aiming.middleOf(element);
   if (!middle || !sight.isVisible(element)) return false;

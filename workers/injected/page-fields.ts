@@ -1,16 +1,16 @@
 /*
- * Fields whose contents no picture is to show. These functions run in the page, beside those of the files declared here:
- * `page-script.ts` sends their source there.
+ * Fields whose contents must not appear in screenshots. These functions run in the page together with the modules
+ * declared below; `page-script.ts` sends their source there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
 declare const state: {
-  /** Fields that hold a secret, or have held a password that can be read now. */
+  /** Fields that hold a secret, or a password that may have become readable. */
   secret: Set<WeakRef<Element>> | undefined;
   covers: Animation[] | undefined;
 };
 
-/** A field holds a secret from now on. */
+/** Marks a field as secret. */
 export function keepSecret(field: Element): void {
   state.secret ??= new Set();
   for (const known of state.secret) {
@@ -21,7 +21,7 @@ export function keepSecret(field: Element): void {
   state.secret.add(new WeakRef(field));
 }
 
-/** Covers what secret fields hold, until that is taken back; says whether there are any. */
+/** Covers the contents of secret fields until `uncoverFields`. Returns whether there are any. */
 export function coverFields(): boolean {
   for (const field of sight.queryAll(document, "input[type=password]"))
     if (field instanceof HTMLInputElement && field.value !== "") keepSecret(field);
@@ -30,7 +30,7 @@ export function coverFields(): boolean {
     ...{ color: grey, webkitTextFillColor: grey, caretColor: grey, backgroundColor: grey, backgroundImage: "none" },
     ...{ textShadow: "none", filter: "contrast(0)" },
   };
-  // An animation changes nothing of the document, and has its way over styles of the page that are not important.
+  // An animation leaves the document unchanged and overrides all page styles that are not `!important`.
   const cover = (field: Element) =>
     Element.prototype.animate.call(field, [look, look], { duration: 60_000, fill: "both" });
   uncoverFields();
@@ -41,7 +41,7 @@ export function coverFields(): boolean {
   return state.covers.length > 0;
 }
 
-/** Takes the covers away. */
+/** Removes the covers. */
 export function uncoverFields(): void {
   for (const cover of state.covers ?? []) cover.cancel();
   state.covers = undefined;

@@ -1,12 +1,12 @@
 /*
- * Where the focus of a document is, and what is put there. These functions run in the page, beside those of the files
- * declared here: `page-script.ts` sends their source there.
+ * Focus handling. These functions run in the page together with the modules declared below; `page-script.ts` sends
+ * their source there.
  */
 
 declare const fields: typeof import("./page-fields.ts");
 declare const sight: typeof import("./page-sight.ts");
 
-/** The element that has the focus, in whatever shadow root. */
+/** Returns the focused element, searching shadow roots. */
 export function focusedElement(): Element | null {
   let focused = sight.read(Document.prototype, "activeElement", document);
   for (let root = focused && sight.shadowOf(focused); root; root = focused && sight.shadowOf(focused)) {
@@ -17,14 +17,14 @@ export function focusedElement(): Element | null {
   return focused;
 }
 
-/** The origin of the document; `null` for one that has none. */
+/** Returns the document's origin: `null` for an opaque one. */
 export function originHere(): string {
   return origin;
 }
 
 /**
- * Puts a text where the focus is, if that is in a document of this origin: all at once, so that none of it goes elsewhere
- * when the focus does. Says whether it was taken; undefined where the document is of another origin.
+ * Inserts a text at the focus, synchronously so that no part follows a moved focus elsewhere. Returns whether it was
+ * accepted, or undefined if the document's origin is not `wanted`.
  */
 export function putText(text: string, wanted: string): boolean | undefined {
   if (origin !== wanted) return undefined;
@@ -39,7 +39,7 @@ export function putText(text: string, wanted: string): boolean | undefined {
     focused.dispatchEvent(new Event("change", { bubbles: true }));
     return focused.value !== "";
   }
-  // By characters: a page that has a field for each digit of a code moves the focus with them.
+  // Inserts single characters: pages with one field per digit of a code move the focus after each.
   for (const character of text.length > 64 ? [text] : text) {
     const field = focusedElement();
     if (!Document.prototype.execCommand.call(document, "insertText", false, character)) return false;

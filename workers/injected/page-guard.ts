@@ -1,26 +1,26 @@
 import type { Point } from "./page-aim.ts";
 
 /*
- * What looks on while an element is hit. These functions run in the page, beside those of `page-sight.ts`: `page-script.ts`
- * sends their source there, with what is declared here.
+ * Guards that observe a hit. These functions run in the page together with `page-sight.ts`; `page-script.ts` sends
+ * their source there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
 declare const state: { guard: Guard | undefined };
 
-/** The event that shows what was hit: a press, of which nothing reaches another element, or the pointer's coming. */
+/** The observed event: a press, which is blocked for all other elements, or a pointer move. */
 export type Stroke = "press" | "move";
 
 export interface Target {
   readonly stroke: Stroke;
-  /** The page has moved under an attempt before: its box is compared over two frames. */
+  /** Whether the page moved during an earlier attempt. If so, boxes are compared over two frames. */
   readonly isDoubtful: boolean;
 }
 
-/** What a guard has seen of a stroke. */
+/** What the guard observed. */
 export type Verdict = "unseen" | "hit" | "missed";
 
-/** An element that is to be hit, and where. */
+/** The element to hit, and the point. */
 export interface Mark {
   readonly expected: Element;
   readonly point: Point;
@@ -28,14 +28,14 @@ export interface Mark {
 
 interface Guard {
   verdict: Verdict;
-  /** What a press is to hit in this document itself; undefined where that is a frame, and for a move. */
+  /** Target of a press in this document itself. Undefined if it is a frame, and for moves. */
   readonly pressed: Mark | undefined;
-  /** The presses that the document had had before. */
+  /** Presses that the document had received before. */
   readonly presses: number;
   remove(): void;
 }
 
-/** Whether what hits an element is meant for another: it is in it, in the same button, or in the label of that field. */
+/** Whether a hit on `hit` counts for `element`: a descendant, the same button or link, or the element's label. */
 export function takes(element: Element, hit: Element): boolean {
   const control = sight.closest(element, "button, a, [role=button], [role=link]");
   for (let at: Element | undefined = hit; at; at = sight.shownIn(at)) {
@@ -45,9 +45,10 @@ export function takes(element: Element, hit: Element): boolean {
 }
 
 /**
- * Sees what the next stroke hits. Of a press that hits another element than the one expected, nothing is let through; nor
- * does it count when the element has moved away between press and release. Only what has listened at the window itself, and
- * for longer, hears of it all the same.
+ * Observes the next click or move. A press on another element is blocked; a press whose element moves away before the
+ * release counts as missed.
+ *
+ * Only listeners that the page added earlier to the window itself still receive a blocked event.
  */
 export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number }): void {
   release();
@@ -70,7 +71,7 @@ export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number
     if (!event.isTrusted) return;
     const before = own.verdict;
     own.verdict = judge(event);
-    // A button that the page has seen go down goes up for it too.
+    // If the page received the press, it receives the release as well.
     const isForPage = own.verdict === "hit" || stroke === "move" || before === "hit";
     if (isForPage) return;
     event.preventDefault();
@@ -80,7 +81,7 @@ export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number
   const types = stroke === "move" ? ["pointermove", "mousemove"] : press.split(" ");
   const options = { capture: true, passive: false };
   for (const type of types) addEventListener(type, onEvent, options);
-  // Whoever has aimed lets go of it, unless the connection to it is lost.
+  // The caller removes the guard, unless the connection to the page is lost.
   const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
   const own: Guard = {
     verdict: "unseen",
@@ -94,23 +95,23 @@ export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number
   state.guard = own;
 }
 
-/** What an event has hit: where it does not tell what is in a closed shadow root, what is shown there. */
+/** Returns what an event hit. For the host of a known closed shadow root, returns the inner element. */
 export function hitBy(event: Event): EventTarget | undefined {
   const [hit] = event.composedPath();
   const isHost = hit instanceof Element && sight.shadowOf(hit) !== undefined;
   return isHost && event instanceof MouseEvent ? sight.hitAt({ x: event.clientX, y: event.clientY }) : hit;
 }
 
-/** What a stroke has come to in a document. */
+/** Result of a click or move in one document. */
 export interface Released {
   readonly verdict: Verdict;
-  /** The point of the document whose press has not come to it, though what is to be hit lies there. */
+  /** Point of a press that never arrived, although the target is there. */
   readonly lostAt?: Point;
-  /** The title that the stroke has left the document with. */
+  /** Title of the document afterwards. */
   readonly title: string;
 }
 
-/** Takes the guard away; says what has become of the stroke. */
+/** Removes the guard and returns what it observed. */
 export function release(): Released {
   const last = state.guard;
   state.guard = undefined;
@@ -120,7 +121,7 @@ export function release(): Released {
   return { ...(pressed && hasNone ? findPress(pressed) : { verdict }), title: sight.title() };
 }
 
-/** Of a press that the document has not had: a frame has, which the page has moved there, or the browser has lost it. */
+/** Judges a press that did not arrive here: a frame that moved there received it, or the browser lost it. */
 export function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
   const hit = sight.hitAt(point);
   if (!hit || !takes(expected, hit)) return { verdict: "missed" };
@@ -129,12 +130,14 @@ export function findPress({ expected, point }: Mark): Pick<Released, "verdict" |
     : { verdict: "unseen", lostAt: { x: point.x + scrollX, y: point.y + scrollY } };
 }
 
-/** Presses that the document has had, whoever has listened (Event Timing API, EventCounts). */
+/**
+ * Returns the number of presses that the document received, with or without listeners (Event Timing API, EventCounts).
+ */
 export function presses(): number {
   return performance.eventCounts.get("pointerdown") ?? 0;
 }
 
-/** Whether an element shows another document, which has what is done there: the one around it sees nothing of that. */
+/** Whether an element contains another document, whose events this document never receives. */
 export function isFrame(element: Element | undefined): boolean {
   return element !== undefined && Element.prototype.matches.call(element, "iframe, frame, object, embed, fencedframe");
 }

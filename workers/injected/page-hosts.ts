@@ -1,18 +1,21 @@
 /*
- * The closed shadow roots of a document, which only the browser tells of. These functions run in the page, beside those of
- * the files declared here: `page-script.ts` sends their source there.
+ * Closed shadow roots, which only the browser can reveal. These functions run in the page together with the modules
+ * declared below; `page-script.ts` sends their source there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
 declare const roles: typeof import("./page-role.ts");
 declare const state: {
   closed: WeakMap<Element, ShadowRoot> | undefined;
-  /** Elements of which the browser was asked. */
+  /** Elements that the browser was asked about. */
   known: WeakSet<Element> | undefined;
   doubtful: readonly Element[] | undefined;
 };
 
-/** Whether an element may have a closed shadow root that is not known: by its name, or since it shows more than is in it. */
+/**
+ * Whether an element may have an unknown closed shadow root: a custom element, or one that shows more than its own
+ * children.
+ */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
   state.known ??= new WeakSet();
   if (state.known.has(element) || sight.shadowOf(element)) return false;
@@ -22,7 +25,10 @@ export function isDoubtful(element: Element, box: DOMRect): boolean {
   return isOwn || (isPlain && box.width * box.height > 0 && showsNothing(element));
 }
 
-/** The same of what a search passes by, where a text that is in an element is taken to be shown: asking that takes long. */
+/**
+ * Same as `isDoubtful` for elements that a search skips. Text inside an element counts as shown: checking it would take
+ * too long.
+ */
 export function isDoubtfulAside(element: Element): boolean {
   if (!roles.tagOf(element).includes("-")) {
     const child = sight.read(Element.prototype, "firstElementChild", element);
@@ -32,7 +38,7 @@ export function isDoubtfulAside(element: Element): boolean {
   return isDoubtful(element, sight.boxOf(element));
 }
 
-/** Whether nothing of what is in an element is shown. */
+/** Whether none of an element's own children is shown. */
 export function showsNothing(element: Element): boolean {
   const child = sight.read(Node.prototype, "firstChild", element);
   if (!child) return true;
@@ -40,16 +46,16 @@ export function showsNothing(element: Element): boolean {
   return !(child instanceof Text) || sight.boxesOf(child).length === 0;
 }
 
-/** The elements that the last look has doubts about. */
+/** Returns and clears the doubtful elements of the last snapshot. */
 export function doubtfulElements(): readonly Element[] {
   const doubtful = state.doubtful ?? [];
   state.doubtful = [];
-  // One whose definition is yet to come may get a shadow root with it.
+  // A custom element that is not defined yet may get a shadow root later.
   for (const element of doubtful) if (Element.prototype.matches.call(element, ":defined")) state.known?.add(element);
   return doubtful;
 }
 
-/** Looks into a closed shadow root from now on. */
+/** Registers a closed shadow root, which later snapshots include. */
 export function keepClosed(host: Element, root: ShadowRoot): void {
   state.closed ??= new WeakMap();
   state.closed.set(host, root);

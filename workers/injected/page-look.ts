@@ -2,9 +2,10 @@ import type { Clip } from "./page-clip.ts";
 import type { Ref } from "./page-refs.ts";
 
 /*
- * A look at what a document shows. These functions run in the page, beside those of the files declared here:
- * `page-script.ts` sends their source there. A look takes time by what is in view and by what it has room to tell, and at
- * the most the time that it is given.
+ * Text snapshot of a document. These functions run in the page together with the modules declared below;
+ * `page-script.ts` sends their source there.
+ *
+ * The time grows with the content in view and the size of the output, and is bounded by `timeMs`.
  */
 
 declare const sight: typeof import("./page-sight.ts");
@@ -20,30 +21,30 @@ declare const searching: typeof import("./page-search.ts");
 declare const state: { doubtful: readonly Element[] | undefined; found: Map<number, Found> | undefined };
 
 export interface LookWish {
-  /** The number of the document, if it has none yet. */
+  /** Number for the document if it has none yet. */
   readonly epoch: number;
-  /** The rest of the document, too. */
+  /** Whether to include what is outside of the viewport. */
   readonly isWhole: boolean;
-  /** Only what has this text; empty for everything. */
+  /** Only lines with this text. Empty for all. */
   readonly find: string;
-  /** What is found gets no number by it, but by `numberFound`: some of it may not be told. */
+  /** Whether matches stay unnumbered until `numberFound`: some may not be returned. */
   readonly isTentative: boolean;
-  /** Room, in bytes. */
+  /** Longest output, in bytes. */
   readonly room: number;
   readonly timeMs: number;
-  /** What of the viewport can be seen; null for all of it. */
+  /** Visible part of the viewport. Null for all of it. */
   readonly clip: Clip | null;
-  /** The look before was cut short for closed shadow roots, and is made again. */
+  /** Whether this repeats a snapshot that unknown closed shadow roots interrupted. */
   readonly isAgain: boolean;
 }
 
-/** A frame that a look has come upon. */
+/** A frame found by a snapshot. */
 export interface LookedFrame {
   readonly ref: Ref;
-  /** Its line, and how far in what it shows is to be. */
+  /** Line of the frame, and the indentation of its contents. */
   readonly line: number;
   readonly indent: number;
-  /** What can be seen of its viewport. */
+  /** Visible part of the frame's viewport. */
   readonly clip: Clip | null;
 }
 
@@ -52,14 +53,14 @@ export interface Looked {
   readonly lines: readonly string[];
   readonly frames: readonly LookedFrame[];
   readonly isCut: boolean;
-  /** How many elements may have a closed shadow root that is not known. */
+  /** Number of elements that may have an unknown closed shadow root. */
   readonly doubtful: number;
   readonly title: string;
   readonly scroll: { readonly x: number; readonly y: number };
   readonly height: number;
 }
 
-/** What a look keeps while it goes on. */
+/** State of a snapshot in progress. */
 interface Walk {
   readonly kept: ReturnType<typeof refs.keep>;
   readonly wish: LookWish;
@@ -67,16 +68,16 @@ interface Walk {
   readonly endsAt: number;
   readonly lines: string[];
   readonly frames: LookedFrame[];
-  /** What alone may have the text that is sought; undefined where everything is gone through. */
+  /** The only elements that may contain the searched text. Undefined to visit all. */
   readonly holders: ReadonlySet<Element> | undefined;
   readonly viewport: Clip;
-  /** What is seen at some point of the viewport, with what that is in. */
+  /** Elements visible at sample points of the viewport, with their ancestors. */
   readonly seen: () => ReadonlySet<Element>;
   readonly told: Set<Node>;
-  /** What the next line is in, from the outside in; `line` is empty once it is written. */
+  /** Containers of the next line, outermost first. `line` is empty once written. */
   readonly around: { readonly element: Element; line: string }[];
   readonly doubtful: Element[];
-  /** By their lines. */
+  /** Matches by line. */
   readonly found: Map<number, Found>;
   isInView: boolean;
   text: string;
@@ -86,30 +87,30 @@ interface Walk {
   isCut: boolean;
 }
 
-/** What a search has found that may be acted on, and what that is said to be. */
+/** An actionable match of a search, with its description. */
 interface Found {
   readonly element: Element;
   readonly told: string;
 }
 
-/** Some nodes that are gone through, and what is known of all of them. */
+/** A list of nodes being visited, with their common state. */
 interface Place {
   readonly nodes: ArrayLike<Node>;
   index: number;
   readonly clip: Clip;
-  /** Beyond it nothing can be seen, wherever a person scrolls. */
+  /** Nothing outside of it can become visible by scrolling. */
   readonly edge: Clip;
-  /** What is written there has been told. */
+  /** Whether the text inside is already part of a line. */
   readonly isTold: boolean;
   readonly isHidden: boolean;
   readonly isPointer: boolean;
   readonly isInActive: boolean;
   readonly isBlock: boolean;
-  /** How many lines it is in. */
+  /** Number of enclosing container lines. */
   readonly depth: number;
 }
 
-/** Looks at the document. */
+/** Takes a snapshot of the document. */
 export function look(wish: LookWish): Looked {
   const kept = refs.keep(wish.epoch);
   if (!wish.isAgain && wish.find === "") kept.looks += 1;
@@ -118,7 +119,7 @@ export function look(wish: LookWish): Looked {
   const clip = wish.clip ?? viewport;
   const find = texts.plain(wish.find);
   const beganAt = performance.now();
-  // A search that takes too long leaves some of the time to going through everything, as far as that goes.
+  // If the search takes too long, the remaining time is left for visiting all nodes.
   const found = find === "" ? undefined : searching.search(find, beganAt + 0.75 * wish.timeMs);
   let seen: ReadonlySet<Element> | undefined;
   const walk: Walk = {
@@ -141,7 +142,7 @@ export function look(wish: LookWish): Looked {
   };
 }
 
-/** The numbers of what the last search has found in some lines; it is forgotten then. */
+/** Numbers the matches of the last search in the given lines, then forgets the search. */
 export function numberFound(epoch: number, lines: readonly number[]): (number | undefined)[] {
   const { found } = state;
   state.found = undefined;
@@ -151,11 +152,11 @@ export function numberFound(epoch: number, lines: readonly number[]): (number | 
   });
 }
 
-/** What a person sees at points of the viewport that lie close by each other, with all that it is in. */
+/** Returns the elements at sample points of the viewport, with their ancestors. */
 export function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
   const seen = new Set<Element>();
   const endsAt = performance.now() + 40;
-  // The points are taken from coarse to fine: of a page that is slow at it the large parts are known.
+  // Samples coarsely first: on a slow page at least the large elements are found.
   for (const step of [128, 64, 32]) {
     for (let y = top + step / 2; y < bottom; y += step) {
       if (performance.now() > endsAt) return seen;
@@ -167,7 +168,7 @@ export function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
   return seen;
 }
 
-/** Goes through the document, in the order in which it is shown. */
+/** Visits the document in the order in which it is rendered. */
 export function walkThrough(walk: Walk, clip: Clip): void {
   const whole = { left: -scrollX, top: -scrollY, right: Number.POSITIVE_INFINITY, bottom: Number.POSITIVE_INFINITY };
   const start = { nodes: [document.documentElement], index: 0, clip, edge: whole, isTold: false, isHidden: false };
@@ -193,7 +194,7 @@ export function walkThrough(walk: Walk, clip: Clip): void {
   walk.around.length = 0;
 }
 
-/** Tells what an element is, and gives what is to be gone through in it. */
+/** Adds the line of an element and returns its contents to visit. */
 export function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   if (texts.isSilent(element) || passesBy(walk, element)) return undefined;
   const box = sight.boxOf(element);
@@ -205,7 +206,7 @@ export function enter(walk: Walk, place: Place, element: Element): Place | undef
   const style = getComputedStyle(element);
   const isBlock = !isInLine(style);
   if (isBlock) endText(walk);
-  // What is seen although what it is in is elsewhere is not clipped by that.
+  // An element that is visible outside of its container is not clipped by the container.
   const clip = place.clip === walk.viewport || isSeen() ? walk.viewport : place.clip;
   const isHidden = style.visibility !== "visible";
   const hides = style.overflowX !== "visible" || style.overflowY !== "visible";
@@ -223,7 +224,7 @@ export function enter(walk: Walk, place: Place, element: Element): Place | undef
   return describe(walk, place, inner, element, box);
 }
 
-/** Whether a search leaves an element out. What is in a line with others is part of their text, wherever that is found. */
+/** Whether a search skips an element. Inline elements are never skipped: their text joins that of their siblings. */
 export function passesBy(walk: Walk, element: Element): boolean {
   if (walk.holders?.has(element) ?? true) return false;
   if (!roles.isRendered(element)) return true;
@@ -236,7 +237,7 @@ export function isInLine({ display }: CSSStyleDeclaration): boolean {
   return display.startsWith("inline") || display === "contents";
 }
 
-/** Tells what an element is that is shown, where that is to be told. */
+/** Adds the line of a visible element if it has one, and returns its contents to visit. */
 export function describe(walk: Walk, place: Place, inner: Place, element: Element, box: DOMRect): Place | undefined {
   const role = roles.roleOf(element);
   if (isActive(place, inner, element, role)) {
@@ -249,7 +250,7 @@ export function describe(walk: Walk, place: Place, inner: Place, element: Elemen
       const ref = canAct ? ` ref=s${kept.epoch}e${wish.isTentative ? 0 : refs.numberFor(kept, element)}` : "";
       const isAdded = addLine(walk, element, `${told}${ref}${roles.stateOf(element)}`);
       if (canAct && isAdded && wish.isTentative) walk.found.set(walk.lines.length - 1, { element, told });
-      // What a search does not find is not heard of by it, and stays what it was said to be.
+      // A search does not update the descriptions of elements that it does not return.
       else if (canAct && (isAdded || wish.find === "")) refs.numberOf(kept, element, told);
       const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
       const isShort = roles.contentOf(element, 160).length < 160;
@@ -272,29 +273,29 @@ export function describe(walk: Walk, place: Place, inner: Place, element: Elemen
   return { ...inner, isBlock: true, depth: walk.around.length };
 }
 
-/** Whether something comes of acting on an element, as far as a person can tell. */
+/** Whether a person would expect an element to react to an action. */
 export function isActive(place: Place, inner: Place, element: Element, role: string): boolean {
   if (element instanceof HTMLLabelElement) {
     const { control } = element;
     if (!control || sight.isDisabled(control)) return false;
-    // A label stands for a control that cannot be reached itself, since the page draws one in its place.
+    // A label represents its control if the page hides the control and draws a replacement.
     return clips.meets(sight.boxOf(element), place.clip) ? !clips.isHit(control, true) : !clips.isDrawn(control);
   }
   if (roles.isActive(element, role)) return true;
   return inner.isPointer && !place.isPointer && !place.isInActive && !clips.isRoot(element);
 }
 
-/** Whether a person can get at an element: at once where it is in view, else by scrolling. */
+/** Whether a person can reach an element: directly if it is in view, else by scrolling. */
 export function isWithinReach(walk: Walk, place: Place, element: Element, box: DOMRect): boolean {
   if (clips.meets(box, place.clip) && clips.isHit(element, false)) return true;
   if (walk.isInView) return false;
-  // What is in view and covered there stays so.
+  // Scrolling does not uncover an element that is fully in view.
   const isFarOff = !clips.contains(clips.viewport(), box) || !clips.contains(place.clip, box);
   return isFarOff && clips.meets(box, place.edge) && clips.isDrawn(element);
 }
 
 export function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
-  // What is smaller is there to count visits.
+  // Smaller frames are tracking pixels.
   const isTiny = box.width < 16 || box.height < 16;
   if (isTiny || (!walk.isInView && walk.told.has(element))) return;
   endText(walk);
@@ -317,7 +318,7 @@ export function addText(walk: Walk, place: Place, node: Text): void {
   walk.textNode ??= node;
 }
 
-/** Tells the text that has come together. */
+/** Adds a line for the collected text. */
 export function endText(walk: Walk): void {
   const { text, textNode } = walk;
   walk.text = "";
@@ -326,7 +327,7 @@ export function endText(walk: Walk): void {
   if (textNode && shown !== "") addLine(walk, textNode, `text ${JSON.stringify(shown)}`);
 }
 
-/** Writes a line, and before it those of what it is in; says whether it was to be told, and there was room. */
+/** Adds a line, preceded by those of its containers. Returns false if the line was skipped or there was no room. */
 export function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
   if (walk.told.has(node) || walk.isCut) return false;
   if (!isFrame && walk.find !== "" && !texts.says(body, walk.find)) return false;
@@ -339,7 +340,7 @@ export function addLine(walk: Walk, node: Node, body: string, isFrame = false): 
 }
 
 export function writeLine(walk: Walk, node: Node, body: string, indent: number): boolean {
-  // What a search finds is news to nobody, and has not been shown before by it.
+  // Search results are never marked as new.
   const isNews = walk.find === "" && refs.isNews(walk.kept, node, body);
   const mark = isNews ? "*" : "-";
   const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;

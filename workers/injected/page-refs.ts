@@ -1,24 +1,24 @@
 /*
- * References to elements. These functions run in the page, beside those of the files declared here: `page-script.ts` sends
- * their source there.
+ * References to elements. These functions run in the page together with the modules declared below; `page-script.ts`
+ * sends their source there.
  */
 
 declare const roles: typeof import("./page-role.ts");
 declare const state: { kept: Kept | undefined };
 
-/** An element that a look has given a number, in a document that a look has given one. */
+/** A numbered element of a numbered document. */
 export interface Ref {
   readonly epoch: number;
   readonly number: number;
 }
 
-/** What names an element: a selector, or a reference. */
+/** Identifies an element: a selector or a reference. */
 export type Named = string | Ref;
 
-/** What is remembered of the looks at a document. */
+/** State kept across snapshots of a document. */
 interface Kept {
   readonly epoch: number;
-  /** Counts the looks. */
+  /** Number of snapshots so far. */
   looks: number;
   last: number;
   readonly elements: Map<number, WeakRef<Element>>;
@@ -26,31 +26,31 @@ interface Kept {
   readonly shown: WeakMap<Node, Shown>;
 }
 
-/** The number of an element, and what it was said to be. */
+/** Number and last description of an element. */
 interface Given {
   readonly number: number;
   told: string;
 }
 
-/** What a look, the last one and the one before have shown of a node. */
+/** Text of a node in the last snapshot and in the one before. */
 interface Shown {
   readonly look: number;
   readonly body: string;
   readonly before: string | undefined;
 }
 
-/** What is remembered of the looks at this document; it keeps the number that it was given first. */
+/** Returns the state kept for this document, which keeps its first number. */
 export function keep(epoch: number): Kept {
   state.kept ??= { epoch, looks: 0, last: 0, elements: new Map(), given: new WeakMap(), shown: new WeakMap() };
   return state.kept;
 }
 
-/** The number that an element has, or is the next to get. */
+/** Returns the number of an element, or the next free one. */
 export function numberFor(kept: Kept, element: Element): number {
   return kept.given.get(element)?.number ?? kept.last + 1;
 }
 
-/** The number of an element, which is no other's; and it is taken to be what it is said to be. */
+/** Returns the unique number of an element and records its description. */
 export function numberOf(kept: Kept, element: Element, told: string): number {
   const known = kept.given.get(element);
   if (known) {
@@ -60,12 +60,12 @@ export function numberOf(kept: Kept, element: Element, told: string): number {
   kept.last = numberFor(kept, element);
   kept.given.set(element, { number: kept.last, told });
   kept.elements.set(kept.last, new WeakRef(element));
-  // A page that makes elements without end is not followed without end.
+  // Bounds the memory for pages that create elements without end.
   if (kept.elements.size > 20_000) for (const [oldest] of kept.elements.entries().take(1)) kept.elements.delete(oldest);
   return kept.last;
 }
 
-/** Whether a line is not what the look before has shown of its node; a look that is repeated is still the same one. */
+/** Whether a line differs from the node's line in the previous snapshot. A repeated snapshot counts as the same one. */
 export function isNews(kept: Kept, node: Node, body: string): boolean {
   const last = kept.shown.get(node);
   const before = last?.look === kept.looks ? last.before : last?.body;
@@ -73,17 +73,18 @@ export function isNews(kept: Kept, node: Node, body: string): boolean {
   return kept.looks > 1 && before !== body;
 }
 
-/** The element that a reference is to; undefined once it has left the document. */
+/** Returns the element of a reference. Undefined once it has left the document. */
 export function elementOf({ epoch, number }: Ref): Element | undefined {
   const element = state.kept?.epoch === epoch ? state.kept.elements.get(number)?.deref() : undefined;
   return element?.isConnected ? element : undefined;
 }
 
-/** What has become of a reference that is not to be used any more; undefined while it is good. */
+/** Returns why a reference is stale, or undefined if it is valid. */
 export function staleness(ref: Ref): string | undefined {
   const { kept } = state;
-  if (kept?.epoch !== ref.epoch) return `is of an earlier document: ${roles.quote(location.href, 300)} is shown now`;
-  if (ref.number > kept.last) return "was given by no look";
+  if (kept?.epoch !== ref.epoch)
+    return `belongs to an earlier document: ${roles.quote(location.href, 300)} is shown now`;
+  if (ref.number > kept.last) return "is unknown: no snapshot returned it";
   const element = elementOf(ref);
   if (!element) return "is gone from the page";
   const told = kept.given.get(element)?.told ?? "";
@@ -91,7 +92,7 @@ export function staleness(ref: Ref): string | undefined {
   return now === told ? undefined : `was ${told} and is ${now} now`;
 }
 
-/** The element of a reference. */
+/** Returns the element of a reference. */
 export function elementFor(ref: Ref): Element | null {
   return elementOf(ref) ?? null;
 }

@@ -1,6 +1,6 @@
 /*
- * What an element is, to whoever reads a page. These functions run in the page, beside those of the files declared here:
- * `page-script.ts` sends their source there. Nothing that a page says gets out of them but in quotes.
+ * Roles, names and states of elements. These functions run in the page together with the modules declared below;
+ * `page-script.ts` sends their source there. They return page text only within quotes.
  */
 
 declare const sight: typeof import("./page-sight.ts");
@@ -8,15 +8,15 @@ declare const texts: typeof import("./page-text.ts");
 declare const state: { roles: Roles | undefined };
 
 interface Roles {
-  /** What one acts on. */
+  /** Interactive roles. */
   readonly active: ReadonlySet<string>;
-  /** What says how its contents belong together. */
+  /** Roles that group their contents. */
   readonly around: ReadonlySet<string>;
   readonly byTag: ReadonlyMap<string, string>;
   readonly byType: ReadonlyMap<string, string>;
 }
 
-/** The roles that are told (WAI-ARIA 1.3), and those of elements that name none (HTML AAM). */
+/** Returns the reported roles (WAI-ARIA 1.3) and the implicit roles of elements (HTML AAM). */
 export function allRoles(): Roles {
   const words = (text: string) => text.split(" ");
   const pairs = (text: string) => new Map(words(text).map((pair) => pair.split("=") as [string, string]));
@@ -42,7 +42,7 @@ export function allRoles(): Roles {
   return state.roles;
 }
 
-/** An attribute, as far as anything is made of it. */
+/** Returns an attribute, cut to `most` characters. */
 export function attribute(element: Element, name: string, most = 64): string {
   return (Element.prototype.getAttribute.call(element, name) ?? "").slice(0, most);
 }
@@ -51,7 +51,7 @@ export function tagOf(element: Element): string {
   return sight.read(Element.prototype, "localName", element);
 }
 
-/** The role of an element; empty for one that has none to tell. */
+/** Returns the role of an element, or an empty string. */
 export function roleOf(element: Element): string {
   const { active, around, byTag, byType } = allRoles();
   const given = attribute(element, "role").trim().toLowerCase().split(/\s/, 1)[0] ?? "";
@@ -64,7 +64,7 @@ export function roleOf(element: Element): string {
   return byTag.get(tag) ?? "";
 }
 
-/** Whether text is typed into an element that is no field. */
+/** Whether an element is the root of an editable region. */
 export function isEditor(element: Element): boolean {
   if (!(element instanceof HTMLElement) || !sight.read(HTMLElement.prototype, "isContentEditable", element))
     return false;
@@ -72,7 +72,7 @@ export function isEditor(element: Element): boolean {
   return !(around instanceof HTMLElement && sight.read(HTMLElement.prototype, "isContentEditable", around));
 }
 
-/** Whether an element says by its markup that something comes of acting on it. */
+/** Whether the markup makes an element interactive. */
 export function isActive(element: Element, role: string): boolean {
   if (element instanceof HTMLInputElement) return element.type !== "hidden";
   const tag = tagOf(element);
@@ -88,14 +88,14 @@ export function isActive(element: Element, role: string): boolean {
   );
 }
 
-/** What an element is and is called, in one form wherever it is told. */
+/** Describes an element by role and name. */
 export function tell(element: Element): string {
   const subject = (element instanceof HTMLLabelElement && element.control) || element;
   const name = nameOf(subject) || nameOf(element);
   return `${roleOf(subject) || "clickable"}${name === "" ? "" : ` ${quote(name, 160)}`}`;
 }
 
-/** The name of an element (accname 1.2, as far as people see it): at most 160 characters. */
+/** Returns the visible name of an element (after accname 1.2), at most 160 characters. */
 export function nameOf(element: Element): string {
   const ids = attribute(element, "aria-labelledby", 200).split(/\s+/).filter(Boolean).slice(0, 4);
   const root = Node.prototype.getRootNode.call(element);
@@ -112,7 +112,7 @@ export function nameOf(element: Element): string {
   return isField ? (said ?? "") : contentOf(element, 160) || (said ?? "");
 }
 
-/** What the labels of a field say, or what stands on it. */
+/** Returns the text of a field's labels, or the caption of an input button. */
 export function fieldName(element: Element): string {
   const isField =
     element instanceof HTMLInputElement ||
@@ -125,7 +125,7 @@ export function fieldName(element: Element): string {
   return element.type in standard ? tidy(element.value, 160) || (standard[element.type] ?? "") : "";
 }
 
-/** What is written in an element, and in what it shows: of 256 nodes at the most. */
+/** Returns the text inside a node. Visits at most 256 nodes. */
 export function contentOf(root: Node, most: number): string {
   let words = "";
   let left = 256;
@@ -150,12 +150,12 @@ export function contentOf(root: Node, most: number): string {
   return tidy(words, most);
 }
 
-/** Whether an element, or what is in it, is shown somewhere. */
+/** Whether an element or its contents are rendered. */
 export function isRendered(element: Element): boolean {
   return Element.prototype.checkVisibility.call(element) || getComputedStyle(element).display === "contents";
 }
 
-/** What an element shows as its contents: those of its shadow root, or what is put into a slot. */
+/** Returns the rendered children of an element: those of its shadow root, or the nodes assigned to a slot. */
 export function childrenOf(element: Element): ArrayLike<Node> {
   const shadow = sight.shadowOf(element);
   if (shadow) return sight.read(Node.prototype, "childNodes", shadow);
@@ -163,13 +163,13 @@ export function childrenOf(element: Element): ArrayLike<Node> {
   return slotted.length > 0 ? slotted : sight.read(Node.prototype, "childNodes", element);
 }
 
-/** What is to be said of an element besides its name. */
+/** Returns the state words that follow an element's name. */
 export function stateOf(element: Element): string {
   const subject = (element instanceof HTMLLabelElement && element.control) || element;
   return [...fieldState(subject), ...flagsOf(subject)].map((word) => ` ${word}`).join("");
 }
 
-/** The value of a field. A password is told to be there, and no more. */
+/** Returns the value of a field. For a password, only whether it is filled. */
 export function fieldState(element: Element): string[] {
   const shown = (value: string) => (value === "" ? [] : [`value=${quote(value, 200)}`]);
   if (element instanceof HTMLTextAreaElement) return shown(element.value);
@@ -189,7 +189,7 @@ export function fieldState(element: Element): string[] {
   return [...(plain ? [] : [`type=${type}`]), ...shown(value)];
 }
 
-/** What an element is at the moment: each is one word of ours. */
+/** Returns the current state flags of an element, each a fixed word. */
 export function flagsOf(element: Element): string[] {
   const words: string[] = [];
   if (element instanceof HTMLInputElement && /^(?:checkbox|radio)$/.test(element.type))
@@ -215,12 +215,12 @@ export function flagsOf(element: Element): string[] {
   return words;
 }
 
-/** A text of the page as a JSON string, which nothing else that we write is. */
+/** Returns a page text as a JSON string. No other part of a line is quoted. */
 export function quote(text: string, most: number): string {
   return JSON.stringify(tidy(text, most));
 }
 
-/** A text in one line, without what turns or hides the text around it. */
+/** Returns a text on one line, without control and format characters that could reorder or hide other text. */
 export function tidy(text: string, most: number): string {
   const plain = text
     .slice(0, 8 * most)

@@ -13,7 +13,7 @@ import * as sight from "./page-sight.ts";
 import * as texts from "./page-text.ts";
 import * as waits from "./page-wait.ts";
 
-/** What our script does in a document. */
+/** Functions that our script exposes in a document. */
 export type PageScript = typeof aiming &
   typeof fields &
   typeof focus &
@@ -25,7 +25,7 @@ export type PageScript = typeof aiming &
   Pick<typeof refs, "elementFor"> &
   Pick<typeof sight, "hitAt" | "title">;
 
-/** The script: an expression that makes it, in which the functions of each file see each other and what they declare. */
+/** Expression that creates the script. Modules see each other under the names that they declare. */
 export const pageScript = `(() => {
   const state = {};
   const sight = ${sourceOf(sight)};

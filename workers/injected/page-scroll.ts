@@ -1,7 +1,7 @@
 import type { Point } from "./page-aim.ts";
 
 /*
- * What the wheel moves. These functions run in the page, beside those of the files declared here: `page-script.ts` sends
+ * Scroll offsets. These functions run in the page together with the modules declared below; `page-script.ts` sends
  * their source there.
  */
 
@@ -10,8 +10,8 @@ declare const waits: typeof import("./page-wait.ts");
 declare const aiming: typeof import("./page-aim.ts");
 
 /**
- * How far everything around a point is scrolled, that in the middle of the viewport without one; and what the point is in
- * the frame that shows there.
+ * Returns the scroll offsets around a point (default: the middle of the viewport), and the point within the frame shown
+ * there.
  */
 export function scrolled(at: Point = { x: innerWidth / 2, y: innerHeight / 2 }): Scrolled {
   const hit = sight.hitAt(at);
@@ -20,20 +20,20 @@ export function scrolled(at: Point = { x: innerWidth / 2, y: innerHeight / 2 }):
   return { at, offsets, inner: hit instanceof HTMLIFrameElement ? innerPoint(hit, at) : null };
 }
 
-/** What is scrolled around a point, and the same point in the frame that shows there. */
+/** Scroll offsets around a point, and the point within the frame shown there. */
 export interface Scrolled {
   readonly at: Point;
   readonly offsets: string;
   readonly inner: Point | null;
 }
 
-/** A point of a frame's own document, for one of the document that holds it. */
+/** Converts a point of the outer document to the frame's own document. */
 export function innerPoint(frame: Element, { x, y }: Point): Point {
   const [from, to] = [aiming.outerPoint(frame, { x: 0, y: 0 }), aiming.outerPoint(frame, { x: 1, y: 1 })];
   return { x: (x - from.x) / (to.x - from.x), y: (y - from.y) / (to.y - from.y) };
 }
 
-/** Resolves when the offsets have changed and then stood still for two frames, or time is up. */
+/** Resolves when the offsets changed and then stayed the same for two frames, or when time is up. */
 export async function settled({ at, offsets, timeoutMs }: Scrolled & { timeoutMs: number }): Promise<void> {
   const endsAt = performance.now() + timeoutMs;
   let last = offsets;

@@ -1,7 +1,6 @@
 /*
- * Where in a document a text may be said, by what is written there alone: a search goes through nothing else, since it is
- * styles and boxes that take a look its time. These functions run in the page, beside those of the files declared here:
- * `page-script.ts` sends their source there.
+ * Text search by content alone: computing styles and boxes is what makes snapshots slow. These functions run in the
+ * page together with the modules declared below; `page-script.ts` sends their source there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
@@ -10,25 +9,25 @@ declare const texts: typeof import("./page-text.ts");
 declare const guards: typeof import("./page-guard.ts");
 declare const hosts: typeof import("./page-hosts.ts");
 
-/** What a search has come upon. */
+/** State of a search. */
 interface Search {
   readonly wanted: string;
-  /** What may say the text, with all that it is shown in; and frames, whose documents may. */
+  /** Elements that may contain the text, with their ancestors, and all frames. */
   readonly holders: Set<Element>;
-  /** What may have a closed shadow root that is not known. */
+  /** Elements that may have an unknown closed shadow root. */
   readonly doubtful: Element[];
 }
 
-/** An element that is gone through. */
+/** An element being visited. */
 interface Level {
   readonly element: Element;
   readonly nodes: ArrayLike<Node>;
   index: number;
 }
 
-/** Searches the document; undefined where that takes too long. */
+/** Searches the document. Returns undefined if that takes too long. */
 export function search(find: string, endsAt: number): Search | undefined {
-  // What our own signs of a cut stand for is written nowhere.
+  // Our truncation marks occur in snapshot lines only, not in the document.
   if (/[…\ufffd]/.test(find)) return undefined;
   const found: Search = { wanted: bare(find), holders: new Set(), doubtful: [] };
   const path: Level[] = [];
@@ -53,7 +52,7 @@ export function search(find: string, endsAt: number): Search | undefined {
   return found;
 }
 
-/** Whether an element may say the text that is wanted by more than what is written in it. */
+/** Whether an element's attributes, value or frame may contain the text. */
 export function mayName({ wanted }: Search, element: Element): boolean {
   if (guards.isFrame(element)) return true;
   if (element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement) {
@@ -68,7 +67,7 @@ export function mayName({ wanted }: Search, element: Element): boolean {
   return Element.prototype.hasAttribute.call(element, "aria-labelledby");
 }
 
-/** Takes note of an element and of what it is in; a field and its label say the same, wherever they are. */
+/** Records an element and its ancestors. Fields and their labels are recorded together. */
 export function hold({ holders }: Search, path: readonly Level[]): void {
   const holdAlone = (element: Element | null) => {
     for (let at = element ?? undefined; at && !holders.has(at); at = sight.shownIn(at)) holders.add(at);
@@ -84,7 +83,7 @@ export function hold({ holders }: Search, path: readonly Level[]): void {
   }
 }
 
-/** Whether a text holds what is wanted, or ends with what that begins with: the next one may go on with it. */
+/** Whether a text contains `wanted` or ends with a prefix of it, which the next text may continue. */
 export function mayBegin(wanted: string, text: string): boolean {
   const written = bare(text.slice(0, 4_000));
   if (written === "") return false;
@@ -96,7 +95,7 @@ export function mayBegin(wanted: string, text: string): boolean {
   return false;
 }
 
-/** A text without white space and case, whatever is written beside it: a sigma at the end of a word is written otherwise. */
+/** Returns a text without white space and in lower case. A final sigma becomes a plain one. */
 export function bare(text: string): string {
   return text
     .toLowerCase()

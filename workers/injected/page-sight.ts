@@ -2,11 +2,11 @@ import type { Point } from "./page-aim.ts";
 import type { Named } from "./page-refs.ts";
 
 /*
- * What a document holds and shows. These functions run in the page, in a world of their own: `page-script.ts` sends their
- * source there, so they know each other and the DOM, and nothing else of this program.
+ * Reads a document. These functions run in the page in an isolated world: `page-script.ts` sends their source there, so
+ * they can use each other and the DOM only.
  *
- * A form and a document name their members after elements, in every world (`<input name="closest">`): whatever is asked
- * of a node that the page has made is asked through its prototype.
+ * Forms and documents expose elements as own members in every world (`<input name="closest">`). Members of page nodes
+ * are therefore read through their prototypes.
  */
 
 declare const refs: typeof import("./page-refs.ts");
@@ -21,7 +21,7 @@ interface SelectorStep {
   readonly compound: string;
 }
 
-/** Reads a member of a node as its prototype has it: by a getter that is known, in half the time of `Reflect.get`. */
+/** Reads a member of a node through its prototype. A cached getter takes half the time of `Reflect.get`. */
 export function read<Prototype extends object, Key extends keyof Prototype>(
   prototype: Prototype,
   key: Key,
@@ -36,35 +36,35 @@ export function read<Prototype extends object, Key extends keyof Prototype>(
   return get.call(node) as Prototype[Key];
 }
 
-/** The title of the document, as far as answers carry one. */
+/** Returns the title of the document, cut to the length that answers carry. */
 export function title(): string {
   return read(Document.prototype, "title", document).slice(0, 2_000);
 }
 
-/** The element that a node is in, across the edge of a shadow root. */
+/** Returns the parent element of a node, across shadow root boundaries. */
 export function parentOf(node: Node): Element | undefined {
   const parent = read(Node.prototype, "parentNode", node);
   if (parent instanceof ShadowRoot) return parent.host;
   return parent instanceof Element ? parent : undefined;
 }
 
-/** The element in which an element is shown: its slot, where it has one. */
+/** Returns the element's slot if it has one, else its parent. */
 export function shownIn(element: Element): Element | undefined {
   return read(Element.prototype, "assignedSlot", element) ?? parentOf(element);
 }
 
-/** The shadow root of an element: a closed one where the browser has told of it. */
+/** Returns the shadow root of an element, including a closed one that the browser revealed. */
 export function shadowOf(element: Element): ShadowRoot | undefined {
   return read(Element.prototype, "shadowRoot", element) ?? state.closed?.get(element);
 }
 
-/** All elements of a root that match, in their order. Throws when the selector is none. */
+/** Returns all matches in a root, in document order. Throws if the selector is invalid. */
 export function queryAll(root: Document | DocumentFragment, selector: string): NodeListOf<Element> {
   const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
   return querySelectorAll.call(root, selector);
 }
 
-/** The open shadow roots of the document, each before those in it. */
+/** Returns the open shadow roots of the document, outer ones first. */
 export function* shadowRoots(): Generator<ShadowRoot> {
   const pending: (Document | ShadowRoot)[] = [document];
   for (let root = pending.pop(); root; root = pending.pop()) {
@@ -78,7 +78,10 @@ export function* shadowRoots(): Generator<ShadowRoot> {
   }
 }
 
-/** Every match: those of the document first, then those in shadow roots, where `a b` may reach from outside to inside. */
+/**
+ * Returns all matches: first those of the document, then those in shadow roots. `a b` also matches across shadow
+ * boundaries.
+ */
 export function* allMatches(selector: Named): Generator<Element> {
   if (typeof selector !== "string") {
     const element = refs.elementOf(selector);
@@ -96,7 +99,7 @@ export function* allMatches(selector: Named): Generator<Element> {
   }
 }
 
-/** The first visible match, else the first. */
+/** Returns the first visible match, else the first match. */
 export function findFirst(selector: Named): Element | undefined {
   let first: Element | undefined;
   for (const element of allMatches(selector)) {
@@ -106,7 +109,7 @@ export function findFirst(selector: Named): Element | undefined {
   return first;
 }
 
-/** Takes a selector that the browser has accepted apart at its commas and combinators. */
+/** Splits a valid selector at its commas and combinators. */
 export function splitSelector(selector: string): SelectorStep[][] {
   const tokens = /\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|\/\*[\s\S]*?\*\/|[\s\S]/g;
   const alternatives: SelectorStep[][] = [];
@@ -136,7 +139,7 @@ export function splitSelector(selector: string): SelectorStep[][] {
   return [...alternatives, steps];
 }
 
-/** Whether an element matches the steps up to this one. */
+/** Whether an element matches the steps up to index `at`. */
 export function matchesSteps(element: Element, steps: readonly SelectorStep[], at: number): boolean {
   const step = steps[at];
   if (!step || !Element.prototype.matches.call(element, step.compound)) return false;
@@ -151,7 +154,7 @@ export function matchesSteps(element: Element, steps: readonly SelectorStep[], a
   return false;
 }
 
-/** Whether an element takes up room and is not hidden. One that is transparent counts as visible. */
+/** Whether an element has an area and is not hidden. Transparent elements count as visible. */
 export function isVisible(element: Element): boolean {
   if (Element.prototype.checkVisibility.call(element, { visibilityProperty: true })) {
     const { width, height } = Element.prototype.getBoundingClientRect.call(element);
@@ -172,7 +175,7 @@ export function isSameBox(one: DOMRect, other: DOMRect): boolean {
   return one.x === other.x && one.y === other.y && one.width === other.width && one.height === other.height;
 }
 
-/** The boxes of a node that are not empty, one for each line of a link. */
+/** Returns the non-empty boxes of a node, such as one per line of a link. */
 export function boxesOf(node: Node): DOMRect[] {
   let boxes = node instanceof Element ? [...Element.prototype.getClientRects.call(node)] : [];
   if (boxes.length === 0) {
@@ -183,7 +186,7 @@ export function boxesOf(node: Node): DOMRect[] {
   return boxes.filter(({ width, height }) => width * height > 0);
 }
 
-/** Whether an element, or the control whose label it is in, takes nothing at the moment. */
+/** Whether an element, or the control that its label is for, is disabled. */
 export function isDisabled(element: Element): boolean {
   const control = controlOf(element) ?? element;
   if (Element.prototype.matches.call(control, ":disabled")) return true;
@@ -193,13 +196,13 @@ export function isDisabled(element: Element): boolean {
   return false;
 }
 
-/** The control that an element is part of: a field, a button around it, or what its label is for. */
+/** Returns the control that an element belongs to: a field, an enclosing button or link, or its label's control. */
 export function controlOf(element: Element): Element | undefined {
   const own = closest(element, "button, input, select, textarea, option, a, [role=button], [role=link]");
   return own ?? labelled(element);
 }
 
-/** What the label around an element is for. */
+/** Returns the control of the enclosing label. */
 export function labelled(element: Element): Element | undefined {
   const label = closest(element, "label");
   return (label instanceof HTMLLabelElement && label.control) || undefined;
@@ -209,7 +212,7 @@ export function closest(element: Element, selector: string): Element | undefined
   return Element.prototype.closest.call(element, selector) ?? undefined;
 }
 
-/** An element as the start of its tag, with what tells it from others. */
+/** Returns the start tag of an element with its identifying attributes. */
 export function nameOf(element: Element): string {
   const attributes = ["id", "class", "role", "name"].flatMap((name) => {
     const value = Element.prototype.getAttribute.call(element, name);
@@ -218,11 +221,11 @@ export function nameOf(element: Element): string {
   return `<${read(Element.prototype, "localName", element)}${attributes.join("")}>`;
 }
 
-/** The element at a point, known shadow roots included; undefined outside of the viewport. */
+/** Returns the element at a point, searching known shadow roots. Undefined outside of the viewport. */
 export function hitAt({ x, y }: Point): Element | undefined {
   let hit = Document.prototype.elementFromPoint.call(document, x, y);
   for (let shadow = hit && shadowOf(hit); hit && shadow; shadow = shadowOf(hit)) {
-    // The host is what a text hits that is slotted into its shadow root: what is around the slot is hit there.
+    // A slotted text hits the host, which is not inside its own shadow root: the element around the slot is used.
     const root = shadow;
     const inner = root.elementsFromPoint(x, y).find((element) => element.getRootNode() === root);
     if (!inner) break;

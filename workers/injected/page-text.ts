@@ -1,11 +1,11 @@
 /*
- * What texts a document shows. These functions run in the page, beside those of `page-sight.ts`: `page-script.ts` sends their
- * source there.
+ * Visible texts. These functions run in the page together with `page-sight.ts`; `page-script.ts` sends their source
+ * there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
 
-/** Where a text can be seen, at so many places at the most, without regard to case and to runs of white space. */
+/** Returns up to `most` visible elements that contain a text, ignoring case and runs of white space. */
 export function findText(wanted: string, most: number): Element[] {
   const text = plain(wanted);
   const found: Element[] = [];
@@ -26,7 +26,10 @@ export function findText(wanted: string, most: number): Element[] {
   return found;
 }
 
-/** What is written in an element, as far as anything is made of it, with some of what is written around it. */
+/**
+ * Returns the text of the closest ancestor with 400 characters or more, cut to 32,768. Stops below parents of more than
+ * 32 nodes.
+ */
 export function wordsAround(element: Element): string {
   if (element instanceof HTMLInputElement) return element.value;
   let words = wordsOf(element);
@@ -37,7 +40,7 @@ export function wordsAround(element: Element): string {
   return words.slice(0, 32_768);
 }
 
-/** The child elements that have a text in them. */
+/** Returns the child elements that contain a text. */
 export function childrenWith(node: Node, text: string): Element[] {
   const children: Element[] = [];
   for (const child of sight.read(Node.prototype, "childNodes", node)) {
@@ -47,7 +50,7 @@ export function childrenWith(node: Node, text: string): Element[] {
   return children;
 }
 
-/** The text in an element, without that of scripts and styles. */
+/** Returns the text in an element, without scripts and styles. */
 export function wordsOf(element: Element): string {
   const walker = Document.prototype.createTreeWalker.call(document, element, NodeFilter.SHOW_TEXT);
   let words = "";
@@ -69,7 +72,7 @@ export function plain(text: string): string {
     .toLowerCase();
 }
 
-/** Whether a line of a look has a text in what it quotes of the page: the rest is no name and no value. */
+/** Whether the quoted parts of a snapshot line contain a text. The other parts are neither names nor values. */
 export function says(line: string, text: string): boolean {
   const quoted = line.match(/"(?:[^"\\]|\\.)*"/g) ?? [];
   return quoted.some((each) => plain(JSON.parse(each)).includes(text));

@@ -1,35 +1,35 @@
 import type { Named } from "./page-refs.ts";
 
 /*
- * How a document is watched until it shows something. These functions run in the page, beside those of `page-sight.ts` and
- * `page-text.ts`: `page-script.ts` sends their source there.
+ * Waiting for document changes. These functions run in the page together with `page-sight.ts` and `page-text.ts`;
+ * `page-script.ts` sends their source there.
  */
 
 declare const sight: typeof import("./page-sight.ts");
 declare const texts: typeof import("./page-text.ts");
 declare const state: { changedAt: number | undefined };
 
-/** What was seen: what was wanted, or what is in its way. */
+/** The wanted value, or the hindrance. */
 export type Seen<Value> = { readonly value: Value } | Hindrance;
 
 export interface Hindrance {
-  /** What is said of the element, such as `is disabled`; empty when there is none. */
+  /** Predicate for the element, such as `is disabled`. Empty if no element matches. */
   readonly hindrance: string;
-  /** The next frame may show more. */
+  /** Whether the next frame may change the result. */
   readonly isUnsettled?: boolean;
-  /** Nothing that the page shows later can help: the reference is stale. */
+  /** Whether no later change can help: the reference is stale. */
   readonly isFinal?: boolean;
 }
 
-/** Which element is wanted, and for how long it is waited for. */
+/** The wanted element, and how long to wait for it. */
 export interface Wish {
   readonly selector: Named;
   readonly timeoutMs: number;
-  /** Only while it takes input. */
+  /** Whether the element must be enabled. */
   readonly isEnabled?: boolean;
 }
 
-/** Looks until it sees what is wanted, or time is up: whenever the document has changed, and now and then. */
+/** Calls `look` until it returns a value or time is up: after each document change, and periodically. */
 export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): Promise<Seen<Value>> {
   const endsAt = performance.now() + timeoutMs;
   for (;;) {
@@ -39,16 +39,16 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
     if ("value" in seen || seen.isFinal || now >= endsAt) return seen;
     if (seen.isUnsettled) {
       await nextFrame(Math.ceil(endsAt - now));
-      // What no frame has come to show is not known to stand still.
+      // Without a new frame, stability is unknown.
       if (performance.now() >= endsAt) return seen;
       continue;
     }
-    // A look at a large document must not take all of the page's time.
+    // Spaces out attempts so that a large document keeps most of its time.
     await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
   }
 }
 
-/** Resolves with the next frame; a hidden page has none, and one that shows nothing new may be given none. */
+/** Resolves with the next frame, or after a timeout: hidden and unchanged pages may get none. */
 export function nextFrame(most = 2_000): Promise<void> {
   return new Promise((resolve) => {
     const isHidden = sight.read(Document.prototype, "visibilityState", document) === "hidden";
@@ -60,7 +60,7 @@ export function nextFrame(most = 2_000): Promise<void> {
   });
 }
 
-/** Resolves when the document has changed, but not before `least` milliseconds, and after `most` in any case. */
+/** Resolves when the document has changed, after at least `least` and at most `most` milliseconds. */
 export function change(most: number, least: number): Promise<void> {
   return new Promise((resolve) => {
     const observer = new MutationObserver(() => {
@@ -76,7 +76,7 @@ export function change(most: number, least: number): Promise<void> {
   });
 }
 
-/** Waits until an element is, or is no more. */
+/** Waits until an element is present or absent. */
 export function waitForElement({
   selector,
   timeoutMs,
@@ -103,7 +103,7 @@ export function hasVisible(selector: Named): boolean {
   return element !== undefined && sight.isVisible(element);
 }
 
-/** Waits until a text can be seen; gives what is written where it is, at so many places at the most. */
+/** Waits until a text is visible. Returns the texts of at most `most` places that contain it. */
 export function waitForText(wish: { text: string; timeoutMs: number; most: number }): Promise<Seen<string[]>> {
   return until(wish.timeoutMs, () => {
     const found = texts.findText(wish.text, Math.max(1, wish.most));
@@ -112,7 +112,7 @@ export function waitForText(wish: { text: string; timeoutMs: number; most: numbe
   });
 }
 
-/** Takes note of when the document changes, from now on. */
+/** Records the time of each later document change. */
 export function watchChanges(): void {
   if (state.changedAt !== undefined) return;
   state.changedAt = performance.now();
@@ -123,11 +123,11 @@ export function watchChanges(): void {
   new MutationObserver(note).observe(document, options);
 }
 
-/** Resolves when the document has not changed for some time, or time is up. */
+/** Resolves when the document has not changed for `quietMs`, or when time is up. */
 export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs: number }): Promise<void> {
   watchChanges();
   const endsAt = performance.now() + timeoutMs;
-  // What an action has led to shows in the next frame.
+  // Effects of an action are visible in the next frame.
   await nextFrame(quietMs);
   for (;;) {
     const now = performance.now();

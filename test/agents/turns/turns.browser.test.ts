@@ -100,7 +100,7 @@ test.each(["anthropic", "openai", "google"])(
         /^done: HTTP status 200\n<page {"page_id":"page_1","url":"[^"]+\/trip.html","title":"Trip"/,
       );
       expect(results[1]).toMatch(/^done\n<page .+\n(?:.+\n)+ *[-*] textbox "Name" ref=s\d+e\d+ value="Ada"/);
-      expect(results[2]).toContain("failed: validation-failed: action.ref: was given by no look");
+      expect(results[2]).toContain("failed: validation-failed: action.ref: is unknown or too old");
       expect(results[3]).toContain("failed: validation-failed: actions: is required");
       expect(results[4]).toContain("no_such_tool");
       const told = await entries();
@@ -170,7 +170,7 @@ test("a model fills in a form of three pages by references, with a file", async 
     expect(next).toMatch(/^did 2 of 3; stopped before the next one: conflict: the page shows another document\n/);
     expect(next).toContain(String.raw`heading "Trip of Ada \u003c/page>"`);
     expect(next?.split("</page>").length).toBe(2);
-    expect(again).toContain(`failed: conflict: ${stale} is of an earlier document`);
+    expect(again).toContain(`failed: conflict: ${stale} belongs to an earlier document`);
     expect(found).not.toContain("Book");
     const digest = createHash("sha1").update("AUT").digest("hex");
     const received = [

@@ -6,25 +6,25 @@ import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { closedFailure } from "../../pages/tab.ts";
 
-/** What is needed to have to do with the elements of a page. */
+/** Dependencies of element operations. */
 export interface ElementScene {
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
 }
 
-/** A frame of a page, with our session of the process that shows it. */
+/** A frame with the CDP session of its process. */
 export interface Frame {
   readonly cdp: CdpSession;
   readonly frameId: string;
   readonly isMain: boolean;
 }
 
-/** What a script is called by that is not there: the id of its world is that of another one now. */
+/** Returned if the script is missing: its context id now belongs to another world. */
 const absent = "absent";
 
 /**
- * Where the script of a frame's document is. Another process gives the same ids to other worlds: only where the script is
- * found under its own name, which is no other's, is the world the one that was meant.
+ * Location of the script in a frame's document. Another process may reuse context ids, so a world counts only if it
+ * holds the script under this unique name.
  */
 interface Home {
   readonly contextId: number;
@@ -33,13 +33,13 @@ interface Home {
 
 const homes = new WeakMap<CdpSession, Map<string, Home>>();
 
-/** The document, or the frame, has gone: there is another one, or there will be. */
+/** The document or frame was replaced or removed. */
 export class DocumentLeft extends Error {}
 
-/** A selector is none. */
+/** The selector is not valid CSS. */
 export class InvalidSelector extends Error {}
 
-/** An object that stays in the page, which a function of our script is given as an argument. */
+/** A remote object in the page, passed to our script as an argument. */
 export class HeldObject {
   readonly objectId: string;
 
@@ -50,17 +50,17 @@ export class HeldObject {
 
 type Answer = Awaited<ReturnType<typeof ask>>;
 
-/** The frame of a page in which all others are. */
+/** Returns the main frame of a page. */
 export function mainFrame({ sessionPage }: Pick<ElementScene, "sessionPage">): Frame {
   return { cdp: sessionPage.cdp, frameId: sessionPage.targetId, isMain: true };
 }
 
-/** A frame that an element of another one holds. */
+/** Returns a child frame. */
 export function childFrame({ sessionPage }: Pick<ElementScene, "sessionPage">, frameId: string): Frame {
   return { cdp: sessionPage.cdpOf(frameId), frameId, isMain: false };
 }
 
-/** Calls a function of our script in the document that a frame shows now, and gives what it resolves with. */
+/** Calls a function of our script in the frame's current document and returns its resolved value. */
 export async function callPage<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
@@ -68,11 +68,11 @@ export async function callPage<Name extends keyof PageScript>(
   ...args: Parameters<PageScript[Name]>
 ): Promise<Awaited<ReturnType<PageScript[Name]>>> {
   const { value } = await call(progress, frame, { name, args, byValue: true });
-  // The boundary where what our own script gives gets its type.
+  // The boundary where the result of our script gets its type.
   return value as Awaited<ReturnType<PageScript[Name]>>;
 }
 
-/** Runs a function of somebody else's there; it knows nothing but what it is given, functions among it. */
+/** Runs a self-contained function in the page. Its arguments may include functions. */
 export async function runInPage<Args extends unknown[], Value>(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
@@ -80,11 +80,11 @@ export async function runInPage<Args extends unknown[], Value>(
   ...args: Args
 ): Promise<Value> {
   const { value } = await call(progress, frame, { name: "run", args: [work, ...args], byValue: true });
-  // The same boundary.
+  // The boundary where the function's result gets its type.
   return value as Value;
 }
 
-/** The same for an object that stays in the page: it has to be released. */
+/** Same as `runInPage`, but returns a remote object, which the caller must release. */
 export function runForObject<Args extends unknown[]>(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
@@ -94,7 +94,7 @@ export function runForObject<Args extends unknown[]>(
   return call(progress, frame, { name: "run", args: [work, ...args], byValue: false });
 }
 
-/** Has the script of a document look into a closed shadow root from now on; both are objects of its own world. */
+/** Registers a closed shadow root with the document's script. Both objects must be from the script's world. */
 export async function keepClosed(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
@@ -104,12 +104,12 @@ export async function keepClosed(
   await call(progress, frame, { name: "keepClosed", args: [host, root], byValue: true });
 }
 
-/** Which world the script of a frame's document is in; undefined while it is in none. */
+/** Returns the execution context id of the frame's script. Undefined if the script is not loaded. */
 export function worldOf(frame: Frame): number | undefined {
   return homesOf(frame).get(frame.frameId)?.contextId;
 }
 
-/** The same, for an element that stays in the page: it has to be released. */
+/** Same as `callPage`, but returns a remote object, which the caller must release. */
 export function callForObject<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
@@ -119,21 +119,21 @@ export function callForObject<Name extends keyof PageScript>(
   return call(progress, frame, { name, args, byValue: false });
 }
 
-/** Calls a function of our script where that is in the document already; undefined where it is not. */
+/** Calls a function of our script if the document already has the script. Returns undefined if not. */
 export async function callIfKnown<Name extends "release" | "title" | "coverFields" | "uncoverFields">(
   { progress }: Pick<ElementScene, "progress">,
   frame: Frame,
   name: Name,
 ): Promise<ReturnType<PageScript[Name]> | undefined> {
   const answer = await callKnown(progress, frame, { name, args: [], byValue: true });
-  // The same boundary.
+  // The boundary where the result of our script gets its type.
   return answer?.value as ReturnType<PageScript[Name]> | undefined;
 }
 
 /** A call of a function of our script. */
 interface PageCall {
   readonly name: keyof PageScript;
-  /** Functions among them run in the page, and know nothing but what they are given; objects that are held are there. */
+  /** Functions run in the page and must be self-contained. Held objects are passed by reference. */
   readonly args: readonly unknown[];
   readonly byValue: boolean;
 }
@@ -152,7 +152,9 @@ async function call(progress: Progress, frame: Frame, wanted: PageCall): Promise
   }
 }
 
-/** What a question has come to whose document has gone, in a frame with a process of its own or with its page. */
+/**
+ * Converts an error: to `DocumentLeft` if the document or its frame is gone, and to a closed failure if the page is.
+ */
 function asked({ isMain }: Frame, thrown: unknown): unknown {
   if (isDocumentLeft(thrown) || (!isMain && isTargetClosed(thrown))) {
     return new DocumentLeft("the document was left", { cause: thrown });
@@ -160,7 +162,7 @@ function asked({ isMain }: Frame, thrown: unknown): unknown {
   return isTargetClosed(thrown) ? closedFailure() : thrown;
 }
 
-/** Calls the script that is in the document already; undefined when it is not. */
+/** Calls the script if the document already has it. Returns undefined if not. */
 async function callKnown(progress: Progress, frame: Frame, wanted: PageCall): Promise<Answer | undefined> {
   const home = homesOf(frame).get(frame.frameId);
   if (!home) return undefined;
@@ -177,8 +179,8 @@ function homesOf({ cdp }: Frame): Map<string, Home> {
 }
 
 /**
- * Calls a function of the script that an expression gives. The same text calls the same function in every document, so the
- * browser compiles it once for each of its processes: the whole script takes it 0.7 ms.
+ * Calls a function of the script that an expression returns. The text is the same for every document, so each browser
+ * process compiles it once: the whole script takes 0.7 ms.
  */
 async function ask(
   progress: Progress,
@@ -206,10 +208,10 @@ async function ask(
   if (!exceptionDetails) return result;
   const complaint = exceptionDetails.exception?.description ?? exceptionDetails.text;
   if (complaint.startsWith("SyntaxError")) throw new InvalidSelector(complaint);
-  throw new Error(`our script has failed in the page: ${complaint}`);
+  throw new Error(`failed to run the page script: ${complaint}`);
 }
 
-/** What is said of a target that has closed is said again when it is asked anew. */
+/** Ignores a closed target: the next call reports it again. */
 function unlessGone(thrown: unknown): undefined {
   if (!isDocumentLeft(thrown) && !isTargetClosed(thrown)) throw thrown;
 }

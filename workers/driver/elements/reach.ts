@@ -18,30 +18,30 @@ import {
   mainFrame,
 } from "./page-world.ts";
 
-/** How long the page is left to wait by itself: a wait that nobody waits for any more ends with it. */
+/** Longest wait inside the page. An abandoned wait ends after this time. */
 const sliceMs = 2_000;
 
-/** How long scrolling back may take; who waits for a picture has it already. */
+/** Longest wait for restoring scroll offsets. The picture has already been taken. */
 const putBackMs = 500;
 
-/** How soon a document that has just been left is looked for again. */
+/** Delay before retrying after a document was left. */
 const retryMs = 20;
 
 /**
- * Tries something until it succeeds, the documents that it concerns being left or not, or the command's time is up: then
- * what was in the way last is told. `timeoutMs` is what an attempt may take.
+ * Retries an attempt until it succeeds or the command's time is up, across navigations. On timeout, throws the last
+ * hindrance. `timeoutMs` is the time of one attempt.
  */
 export async function persist<Value>(
   { progress }: Pick<ElementScene, "progress">,
   attempt: (timeoutMs: number) => Promise<Seen<Value>>,
 ): Promise<Value> {
-  let hindrance = "the page did not answer in time";
+  let hindrance = "the page did not answer within the timeout";
   do {
     try {
       const seen = await attempt(Math.min(sliceMs, progress.remaining()));
       if ("value" in seen) return seen.value;
       ({ hindrance } = seen);
-      if (seen.isFinal) throw fail("conflict", { stale_ref: true }, { detail: `${hindrance}: look at the page again` });
+      if (seen.isFinal) throw fail("conflict", { stale_ref: true }, { detail: `${hindrance}: observe the page again` });
     } catch (thrown) {
       if (!(thrown instanceof DocumentLeft)) throw thrown;
       await progress.race(delay(retryMs));
@@ -50,15 +50,15 @@ export async function persist<Value>(
   throw fail("session-timeout", {}, { detail: hindrance });
 }
 
-/** The frame that an element is in, and those around it, from the inside out. */
+/** The frame of an element, and its ancestors, innermost first. */
 export interface Way {
   readonly inner: Frame;
   readonly outer: readonly Frame[];
 }
 
 /**
- * Does something in the frame of an element, until it sees there what it is to see. `withoutFrame` is what is seen where a
- * frame on the way is not there: without it frames are waited for.
+ * Retries an attempt in the frame of an element until it succeeds. `withoutFrame` is the result if a frame is missing;
+ * by default frames are awaited.
  */
 export function reach<Value>(
   scene: ElementScene,
@@ -79,7 +79,7 @@ export function reach<Value>(
   });
 }
 
-/** Runs a function in the page on an element, once it can be seen; `act` knows nothing but what it is given. */
+/** Runs a self-contained function in the page on an element once it is visible. */
 export function useElement<Args, Value>(
   scene: ElementScene,
   aim: Aim,
@@ -87,17 +87,17 @@ export function useElement<Args, Value>(
 ): Promise<Value> {
   return reach(scene, aim, ({ inner }, timeoutMs) => {
     const wish = { selector: aim.selector, timeoutMs, isEnabled };
-    // The boundary where a function that runs in the page gets its types back.
+    // The boundary where the result of a function that runs in the page gets its type.
     return callPage(scene, inner, "use", wish, act as Act<unknown, unknown>, args) as Promise<Seen<Value>>;
   });
 }
 
-/** Brings an element into view, once it stands still, and gives its box in the page's viewport. */
+/** Scrolls an element into view and returns its box in the page's viewport once it is stable. */
 export function showElement(scene: ElementScene, aim: Aim): Promise<Box> {
   return reach(scene, aim, (way, timeoutMs) => show(scene, way, { selector: aim.selector, timeoutMs }));
 }
 
-/** The same for as long as `work` takes; whatever was scrolled for it goes back in the end. */
+/** Same as `showElement` while `work` runs. Restores all scroll offsets afterwards. */
 export async function whileShown<Value>(
   scene: ElementScene,
   aim: Aim,
@@ -131,13 +131,13 @@ async function show(
   return seen;
 }
 
-/** An element that stays in its page, with our session of it: it has to be released. */
+/** A remote element with its CDP session. The caller must release it. */
 export interface HeldElement {
   readonly cdp: CdpSession;
   readonly objectId: string;
 }
 
-/** Waits for a match, seen or not, and holds the first element that `choose` gives in the page for one; null for none. */
+/** Waits for a match, visible or not, and holds the first element that `choose` returns. Null if it returns none. */
 export function holdElement(
   scene: ElementScene,
   aim: Aim,
@@ -157,12 +157,12 @@ export function holdElement(
   });
 }
 
-/** Walks into the frames that lead to an element. */
+/** Resolves the frames that lead to an element. */
 async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Promise<Seen<Way>> {
   let inner = mainFrame(scene);
   const outer: Frame[] = [];
   const leading = selectorsOf(aim).slice(0, -1);
-  // Of a frame that is not there yet nobody would learn that a selector behind it is none.
+  // Checks all selectors first: a missing frame would hide an invalid selector behind it.
   if (leading.length > 0) await refuseInvalid(scene, [aim]);
   for (const { selector, field } of leading) {
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });
@@ -178,7 +178,7 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
   return { value: { inner, outer } };
 }
 
-/** Refuses selectors that are none, naming the field of the first. */
+/** Throws `validation-failed` for the first invalid selector. */
 async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise<void> {
   const selectors = aims.flatMap(selectorsOf).flatMap(({ selector, field }) => {
     return typeof selector === "string" ? [{ selector, field }] : [];
@@ -194,7 +194,7 @@ async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise
   if (invalid) throw notParsed(invalid.field);
 }
 
-/** Says which of the selectors that lead to a frame matches nothing. */
+/** Describes which frame selector matches nothing. */
 function missing(hindrance: string, selector: Named, field: string): string {
   if (hindrance !== "") return `${field} ${hindrance}`;
   return `no element matches ${field}${typeof selector === "string" ? `, ${quoted(selector)}` : ""}`;
@@ -205,7 +205,7 @@ function sentence({ hindrance }: Hindrance, selector: Named, element: string): s
   return `no element matches ${typeof selector === "string" ? quoted(selector) : element}`;
 }
 
-/** The frame that an element holds, if it does; the element is released. */
+/** Returns the id of the frame that an element contains, if any. Releases the element. */
 export async function frameHeldBy(
   { progress }: ElementScene,
   { cdp }: Frame,

@@ -2,23 +2,26 @@ import { failFields } from "../../../src/platform/errors.ts";
 import type { Ref } from "../../injected/page-refs.ts";
 import type { Aim } from "./aim.ts";
 
-/** How many documents a session knows by number: those that it has looked at last. */
+/** Documents that a session remembers: those observed last. */
 const capacity = 1_000;
 
-/** A document that was looked at. */
+/** A document that was observed. */
 interface SeenDocument {
   readonly pageId: string;
-  /** The frames that it is in, from the outside in. */
+  /** References of the enclosing frames, outermost first. */
   readonly frame: readonly Ref[];
 }
 
-/** Which documents of a session have which number in references: `s7e12` is an element of the seventh. */
+/** Registry of observed documents by the number in references: `s7e12` is an element of document 7. */
 export class RefBook {
   readonly #documents = new Map<number, SeenDocument>();
   readonly #free: number[] = [];
   #last = 0;
 
-  /** A number for a document that may have one already: one that it does not take is given back. */
+  /**
+   * Returns a number for a document. If the document already has one, the caller must return the number with
+   * `giveBack`.
+   */
   offer(): number {
     const free = this.#free.pop();
     if (free !== undefined) return free;
@@ -26,12 +29,12 @@ export class RefBook {
     return this.#last;
   }
 
-  /** Takes back what a document has not taken. */
+  /** Returns an unused number. */
   giveBack(epoch: number): void {
     this.#free.push(epoch);
   }
 
-  /** A document was looked at. */
+  /** Records an observed document. */
   note(epoch: number, document: SeenDocument): void {
     this.#documents.delete(epoch);
     this.#documents.set(epoch, document);
@@ -40,13 +43,13 @@ export class RefBook {
     if (oldest !== undefined) this.#documents.delete(oldest);
   }
 
-  /** What a reference in a request leads to, on the page that the request is about. */
+  /** Returns the element of a reference. Throws `validation-failed` if it is unknown or belongs to another page. */
   aimOf(text: string, pageId: string, path: string): Aim {
     const [, epoch = 0, number = 0] = (/^s(\d+)e(\d+)$/.exec(text) ?? []).map(Number);
     const document = this.#documents.get(epoch);
     const fault = (what: string) => failFields("validation-failed", { [`${path}.ref`]: what });
-    if (!document) throw fault("was given by no look at this session, or too long ago");
-    if (document.pageId !== pageId) throw fault(`is of ${document.pageId}, and this acts on ${pageId}`);
+    if (!document) throw fault("is unknown or too old: use a reference from a recent observe");
+    if (document.pageId !== pageId) throw fault(`belongs to ${document.pageId}, and this command acts on ${pageId}`);
     return { selector: { epoch, number }, frame: document.frame, path };
   }
 }

@@ -6,36 +6,37 @@ import { type Aim, subjectOf } from "./aim.ts";
 import { callIfKnown, callPage, type ElementScene } from "./page-world.ts";
 import { reach, type Way } from "./reach.ts";
 
-/** How long a frame's element may be waited for until all that is in it is looked at again. */
+/** Longest wait for a frame's element before its contents are checked again. */
 const throughMs = 200;
 
 interface Blow {
   readonly stroke: Stroke;
-  /** Only while the element takes input. */
+  /** Whether the element must be enabled. */
   readonly isEnabled: boolean;
-  /** The page has moved under an attempt before. */
+  /** Whether the page moved during an earlier attempt. */
   readonly isDoubtful: boolean;
 }
 
-/** What a stroke has come to. */
+/** Result of a click or move. */
 interface Outcome {
-  /** Something else was hit, of which the page has not heard then, or nothing at all. */
+  /** Whether another element was hit (the press was blocked), or nothing. */
   readonly hasMissed: boolean;
-  /** The title of the page afterwards; undefined where its document has gone. */
+  /** Title of the page afterwards. Undefined if its document is gone. */
   readonly title: string | undefined;
 }
 
-/** Where an element is hit, while a guard looks on. */
+/** A guarded point at which to hit an element. */
 interface Aimed {
   readonly point: Point;
-  /** Takes the guard away. */
+  /** Removes the guard. */
   release(): Promise<Outcome>;
 }
 
 /**
- * Hits an element by what `dispatch` does at its point: once it is visible, still, in view and uncovered, and again when
- * the page has moved something else there meanwhile. Gives the title of the page when it had handled that; undefined when it
- * is on its way elsewhere.
+ * Calls `dispatch` with an element's point once the element is visible, stable, in view and uncovered. Retries if the
+ * page moved something else there meanwhile.
+ *
+ * Returns the title of the page after it handled the input. Undefined if the page is navigating.
  */
 export async function strike(
   scene: ElementScene,
@@ -48,7 +49,7 @@ export async function strike(
     const { tab } = scene.sessionPage;
     const { requested, started } = tab;
     await dispatch(point);
-    // By what has hit it the page may be on its way elsewhere, and is asked nothing any more.
+    // The hit may have started a navigation, after which the page answers nothing.
     const isLeaving = () => tab.requested > requested || tab.started > started;
     const outcome = await tab.changes.before(release(), isLeaving, scene.progress);
     if (!outcome?.hasMissed) return outcome?.title;
@@ -66,12 +67,12 @@ async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> 
     if (isOutside) await takeAway(scene, way);
     return seen;
   });
-  // A button that is pressed when the command's time is up would be pressed behind its answer.
+  // A press after the command's time would follow its answer.
   if (!scene.progress.isOver) return aimed;
   throw fail("session-timeout", {}, { detail: `${subjectOf(aim)} was not ready in time` });
 }
 
-/** The point of the page at which an element is hit, through all frames that it is in. */
+/** Returns the point of the page at which to hit an element, through all its frames. */
 async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & Blow): Promise<Seen<Point>> {
   let seen: Seen<Point> = await callPage(scene, inner, "aim", wish);
   for (const frame of outer) {
@@ -87,7 +88,7 @@ async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & 
 
 async function release(scene: ElementScene, way: Way): Promise<Outcome> {
   const said = await takeAway(scene, way);
-  // A document that was left by the stroke was hit. The last one is the page's own.
+  // If the document was left, the hit arrived. The last result is that of the main document.
   const { lostAt, title } = said.at(-1) ?? {};
   const isLost = lostAt !== undefined && !(await isInFrame(scene, lostAt));
   return { hasMissed: isLost || said.some((each) => each?.verdict === "missed"), title };
@@ -98,8 +99,8 @@ function takeAway(scene: ElementScene, { inner, outer }: Way): Promise<(Released
 }
 
 /**
- * Whether a point of the page's document is in some frame, be it in a closed shadow root: what hits that, the document
- * never has. So it is taken to be where the browser does not say.
+ * Whether a point of the page's document is inside a frame, possibly within a closed shadow root. The document never
+ * receives such hits. Returns true if the browser cannot tell.
  */
 async function isInFrame(
   { sessionPage: { cdp, targetId }, progress }: ElementScene,

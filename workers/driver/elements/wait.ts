@@ -6,14 +6,14 @@ import { type Aim, wholeFrame } from "./aim.ts";
 import { callPage, type ElementScene } from "./page-world.ts";
 import { reach } from "./reach.ts";
 
-/** At how many places a text is looked at that may be a secret, and how soon it is looked for again where it was one. */
+/** Places at which a possibly secret text is checked, and the delay before the next check. */
 const mostPlaces = 64;
 const againMs = 100;
 
-/** What an element has to be: in the document and seen, or not. */
+/** Required presence of an element. */
 export type Presence = "visible" | "hidden" | "attached" | "detached";
 
-/** Waits until the first visible match, or any, is there or is no more; without its frame it is not there. */
+/** Waits until the first visible match, or any match, is present or absent. A missing frame counts as absence. */
 export async function waitForElement(scene: ElementScene, aim: Aim, presence: Presence): Promise<void> {
   const { selector } = aim;
   const isAbsence = presence === "hidden" || presence === "detached";
@@ -26,8 +26,8 @@ export async function waitForElement(scene: ElementScene, aim: Aim, presence: Pr
 }
 
 /**
- * Waits until some element of a frame, or of the page, shows a text; `cover` hides secrets in what is written there, and a
- * text that is hidden by it is not shown: whoever waits would learn what it is.
+ * Waits until an element of a frame or page shows a text. Text that `cover` masks as secret counts as not shown: a wait
+ * would reveal the secret.
  */
 export async function waitForText(
   scene: ElementScene,
