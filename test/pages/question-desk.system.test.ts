@@ -61,7 +61,7 @@ test("what is taken back is settled by nobody", async () => {
   ask("a")?.[Symbol.dispose]();
   await expect(
     desk.answer({ $typeName: "pilothouse.v1.LiveAnswer", questionId: "que_1", accept: true, files: [], text: "" }),
-  ).rejects.toThrow("the page does not ask that any more");
+  ).rejects.toThrow("the question is not open any more");
   desk.hold(undefined);
   vi.runAllTimers();
   expect(settled).toEqual([]);

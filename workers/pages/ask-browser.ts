@@ -1,15 +1,15 @@
 import { setTimeout } from "node:timers/promises";
 import type { Progress } from "./progress.ts";
 
-/** Milliseconds until the browser is asked again. */
+/** Delay before the command is sent again, in milliseconds. */
 const againMs = 20;
 
-/** What the browser says of a page between its answer to a navigation and the coming of the document. */
+/** Error between the browser's answer to a navigation and the commit of the document. */
 const between = /Not attached to an active page/;
 
 /**
- * Sends the browser a command about a page; again while it refuses because the page's document is giving way to the next
- * one, which after a navigation that has failed is its own page about the failure.
+ * Sends a command about a page. Retries while the page's document is being replaced, for example by the error page of a
+ * failed navigation.
  */
 export async function askBrowser<Answer>(progress: Progress, send: () => Promise<Answer>): Promise<Answer> {
   for (;;) {

@@ -1,26 +1,26 @@
 import type { Progress } from "./progress.ts";
 
-/** Lets others wait for something in a session's pages: whatever happens there is told here. */
+/** Notifies waiters of any change in a session's pages. */
 export class Changes {
   #next: PromiseWithResolvers<void> | undefined;
   readonly #listeners = new Set<() => void>();
 
-  /** Something has happened. */
+  /** Notifies all waiters and listeners. */
   tell(): void {
     this.#next?.resolve();
     this.#next = undefined;
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls the listener whenever something happens, until the returned function is called. */
+  /** Calls the listener on every change. Returns a function that removes it. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /**
-   * Resolves with what `look` gives as soon as that is not undefined, or with undefined when the time is up: `atMostMs`,
-   * or what the command has left. Rejects when the command is cut short, and with what `look` throws.
+   * Resolves with the first value from `look` that is not undefined, or with undefined after `atMostMs` or the
+   * command's remaining time. Rejects if the command is aborted or `look` throws.
    */
   async until<Value>(
     look: () => Value | undefined,
@@ -45,7 +45,7 @@ export class Changes {
     }
   }
 
-  /** Gives a promise's outcome; undefined when `isMoot` holds before it, or the time is up as in `until`. */
+  /** Resolves with a promise's outcome. Undefined if `isMoot` holds first, or after the time limit of `until`. */
   async before<Value>(
     promise: Promise<Value>,
     isMoot: () => boolean,

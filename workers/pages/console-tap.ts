@@ -3,17 +3,17 @@ import type { CdpSession, LoggedValue } from "../cdp/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { Tab } from "./tab.ts";
 
-/** How much of a line that a page writes to its console is passed on. */
+/** Characters of a console line that are passed on. */
 const lineLength = 2_000;
 
-/** How many lines a session may write within a second before its consoles are not listened to for the next one. */
+/** Lines per second after which a session's consoles are muted for one second. */
 export const consoleBounds = { linesPerSecond: 1_000 };
 
 const windowMs = 1_000;
 
 /**
- * What pages write to their consoles. It is listened to only while somebody watches, and no longer than a page keeps to
- * the bound: each line is a message that two processes of the browser, and this one, work for.
+ * Console output of pages. Enabled only while the event feed has readers, and muted above the rate limit: each line
+ * costs two browser processes and this one.
  */
 export class ConsoleTap {
   readonly #feed: EventFeed;
@@ -21,14 +21,14 @@ export class ConsoleTap {
   #isOn = false;
   #since = 0;
   #lines = 0;
-  /** Runs while the consoles are not listened to. */
+  /** Set while the consoles are muted. */
   #rest: NodeJS.Timeout | undefined;
 
   constructor(feed: EventFeed) {
     this.#feed = feed;
   }
 
-  /** Passes on what a tab writes, while it is turned on. */
+  /** Publishes the console lines of a tab while enabled. */
   attend(tab: Tab): void {
     this.#tabs.add(tab);
     tab.listen({ onSession: (session) => this.#follow(session), onClosed: () => this.#tabs.delete(tab) });
@@ -64,7 +64,7 @@ export class ConsoleTap {
     }
     this.#lines += 1;
     if (this.#lines < linesPerSecond) return;
-    const text = `the pages have written ${linesPerSecond} lines within a second: those of the next second are left out`;
+    const text = `the pages wrote ${linesPerSecond} lines within a second: the lines of the next second are left out`;
     this.#feed.publish(SessionConsoleEventSchema, { level: "warning", text });
     this.#rest = setTimeout(() => {
       this.#rest = undefined;
@@ -78,13 +78,13 @@ export class ConsoleTap {
   }
 
   #switch(session: CdpSession): void {
-    // Lines of before would all be told once more.
+    // Without this, earlier lines would be published again.
     if (this.#isListening) session.send("Runtime.discardConsoleEntries").catch(() => undefined);
     session.send(this.#isListening ? "Runtime.enable" : "Runtime.disable").catch(() => undefined);
   }
 }
 
-/** A value as the console would show it on one line. */
+/** Formats a value as the console shows it on one line. */
 function textOf({ type, value, unserializableValue, description }: LoggedValue): string {
   if (type === "string") return String(value);
   return unserializableValue ?? description ?? String(value ?? type);

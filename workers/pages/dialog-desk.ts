@@ -8,22 +8,22 @@ import type { QuestionDesk } from "./question-desk.ts";
 import { shownAddress } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
-/** How many dialogs `state` shows. */
+/** Dialogs that `state` shows. */
 const keptDialogs = 10;
 
-/** How much of a dialog's message is kept. */
+/** Characters of a dialog's message that are kept. */
 const messageLength = 1_000;
 
-/** What is answered: a page may tell something and may be left, but nobody has agreed to anything. */
+/** Default answers: alerts and `beforeunload` are accepted, everything that asks for consent is dismissed. */
 const accepted = new Set(["alert", "beforeunload"]);
 
 type Opening = WireEvents["Page.javascriptDialogOpening"];
 
 type DialogAnswer = "accepted" | "dismissed";
 
-/** Answers whatever a page asks, by policy unless a person steers who is asked, and keeps the last of it. */
+/** Answers dialogs of pages by policy, or forwards them to the person in control, and keeps the last ones. */
 export class DialogDesk {
-  /** How long somebody else may take to answer a dialog of a page before it is answered here. */
+  /** Returns how long a CDP client may take to answer a dialog of a target before the policy answers. */
   patienceMs: (targetId: string) => number = () => 0;
   readonly #feed: EventFeed;
   readonly #questions: QuestionDesk;
@@ -34,24 +34,24 @@ export class DialogDesk {
     this.#questions = questions;
   }
 
-  /** The last 10, the newest last. */
+  /** The last 10 dialogs, newest last. */
   get dialogs(): readonly Dialog[] {
     return this.#dialogs;
   }
 
-  /** Answers what a tab asks. */
+  /** Answers the dialogs of a tab. */
   attend(tab: Tab, pageId: string): void {
     tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
-    // A browser without a person shows the page of its 401.
+    // The browser dismisses an HTTP login without a person and shows the body of the 401.
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
   }
 
-  /** Keeps a dialog with the answer it was given. */
+  /** Records a dialog with its answer. */
   record(kind: string, message: string, answer: DialogAnswer): void {
     this.begin(kind, message)(answer);
   }
 
-  /** Keeps a dialog that is yet to be answered; the answer is told to what it gives. */
+  /** Records a pending dialog. Returns a function that records the answer. */
   begin(kind: string, message: string): (answer: DialogAnswer) => void {
     const dialog = this.#keep(kind, message, "pending");
     return (answer) => this.#end(dialog, answer);
@@ -76,7 +76,9 @@ export class DialogDesk {
     tab.listen({ onCrashed: close, onClosed: close });
   }
 
-  /** Leaves a dialog to the person who steers, to a CDP client that hears of it, or answers it by policy. */
+  /**
+   * Forwards a dialog to the person in control, leaves it to a CDP client that receives it, or answers it by policy.
+   */
   #hold(session: CdpSession, opening: Opening, tab: Tab, pageId: string): Disposable | undefined {
     const { type: kind, message, defaultPrompt = "" } = opening;
     const question = { pageId, kind, message: keptText(message), defaultText: keptText(defaultPrompt) };
@@ -102,12 +104,12 @@ export class DialogDesk {
   }
 }
 
-/** Cuts a text of a page's to what is kept. A copy: a slice would keep all of the text that it is of. */
+/** Cuts a page's text. Copies it, since a slice would keep the whole string in memory. */
 function keptText(text: string): string {
   return Buffer.from(text.slice(0, messageLength)).toString();
 }
 
-/** The page may have gone meanwhile, and its dialog with it; somebody else may have answered. */
+/** Answers a dialog. Ignores errors: the page may be gone, or someone else may have answered. */
 async function answer(session: CdpSession, kind: string, given?: LiveAnswer): Promise<void> {
   const { accept = accepted.has(kind), text: promptText } = given ?? {};
   const answered = { accept, ...(promptText !== undefined && { promptText }) };

@@ -4,27 +4,30 @@ import { type Event, EventSchema } from "../../src/gen/pilothouse/v1/common_pb.t
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 
-/** How many events a slow reader may fall behind before it loses the oldest. */
+/** Events that a slow reader may lag behind before it loses the oldest. */
 const capacity = 200;
 
-/** Makes an event for the session that reads it: a warm browser has seen things before it was given to one. */
+/** Creates an event for the reading session: a warm browser may have events from before it got a session. */
 type EventMaker = (sessionId: string) => Event;
 
-/** What is particular to a browser event, as its payload message has it. */
+/** Fields of a browser event's payload, without the session. */
 type Said<D extends DescMessage> = Omit<MessageInitShape<D>, "sessionId">;
 
-/** What happens in a session's browser, for whoever watches; never stored. */
+/** Events of a session's browser for subscribed readers. Never stored. */
 export class EventFeed {
   readonly #readers = new Set<BoundedQueue<EventMaker>>();
   readonly #onWatched: (isWatched: boolean) => void;
   #isClosed = false;
 
-  /** `onWatched` hears when the first reader comes and the last one goes: some events cost too much to make for nobody. */
+  /**
+   * `onWatched` is called when the first reader subscribes and when the last one leaves. Some events are too expensive
+   * to produce without readers.
+   */
   constructor(onWatched: (isWatched: boolean) => void) {
     this.#onWatched = onWatched;
   }
 
-  /** Tells all readers of something that has happened. */
+  /** Sends an event to all readers. */
   publish<D extends DescMessage>(payload: D, said: Said<D>): void {
     if (this.#readers.size === 0) return;
     const createdAt = timestampNow();
@@ -33,7 +36,7 @@ export class EventFeed {
     for (const reader of this.#readers) reader.pushOver(make);
   }
 
-  /** Gives what happens from now on, until the feed is closed or the signal aborts. */
+  /** Yields events from now on, until the feed is closed or the signal aborts. */
   async *read(sessionId: string, signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
     const makers = new BoundedQueue<EventMaker>({ items: capacity });
     const end = () => makers.end();
@@ -50,14 +53,16 @@ export class EventFeed {
     }
   }
 
-  /** Lets every reader come to its end. */
+  /** Ends the streams of all readers. */
   close(): void {
     this.#isClosed = true;
     for (const reader of this.#readers) reader.end();
   }
 }
 
-/** The boundary where a payload gets its session: every browser event has the field, and only the caller knows its type. */
+/**
+ * The boundary where a payload gets its session: every browser event has the field, and only the caller knows its type.
+ */
 function fill<D extends DescMessage>(payload: D, sessionId: string, said: Said<D>): MessageShape<D> {
   return create(payload, { ...said, sessionId } as unknown as MessageInitShape<D>);
 }

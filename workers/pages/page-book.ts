@@ -7,44 +7,44 @@ import type { Progress } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";
 import { Tab } from "./tab.ts";
 
-/** How many pages a session may have: a page that opens popups without end must not take the machine. */
+/** Pages that a session may have. Bounds sites that open popups without end. */
 export const mostPages = 32;
 
-/** How long a page may take to open: some 10 ms on a quiet machine, and for ever when its renderer dies meanwhile. */
+/** Longest wait for a page to open: about 10 ms on an idle machine, forever if its renderer dies meanwhile. */
 const openMs = 15_000;
 
-/** What has pages. */
+/** A browser with pages. */
 export interface PageBrowser {
   /** Our session of the whole browser. */
   readonly browserSession: CdpSession;
   readonly targets: Targets;
 }
 
-/** What becomes known of a session's pages. */
+/** Receives changes of a session's pages. */
 export interface PageListener {
   onOpened(page: SessionPage): void;
-  /** A page has a tab: its first, or one in place of a crashed one. */
+  /** Called when a page gets its first tab, or a replacement for a crashed one. */
   onTab(page: SessionPage): void;
   onClosed(page: SessionPage): void;
-  /** A blank page could not be opened in place of the last one: the browser is of no use any more. */
+  /** Called if no blank page could replace the last closed one: the browser is unusable. */
   onLost(error: unknown): void;
 }
 
-/** The pages of a session: which there are, and which one commands act on. */
+/** Registry of a session's pages, including the active one. */
 export class PageBook implements TargetListener {
-  /** What happens in any of the pages. */
+  /** Notifies of changes in any page. */
   readonly changes = new Changes();
   readonly #browser: PageBrowser;
   readonly #listener: PageListener;
   readonly #pages: SessionPage[] = [];
-  /** Pages in the order in which they were last active: the last one is. */
+  /** Pages in the order of activation. The last one is active. */
   readonly #recent: SessionPage[] = [];
-  /** Every tab of the session's, that of a page or not. */
+  /** All tabs of the session, with or without a page. */
   readonly #tabs = new Map<OwnTarget, Tab>();
-  /** The one that the browser has come with; others are those of who has made them. */
+  /** The browser's initial context. CDP clients own the contexts that they create. */
   #contextId: string | undefined;
   #opened = 0;
-  /** While we open tabs ourselves: those that the browser has announced meanwhile. */
+  /** Tabs that the browser announced while we open one ourselves. */
   #announced: Tab[] | undefined;
   #opening: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -54,24 +54,24 @@ export class PageBook implements TargetListener {
     this.#listener = listener;
   }
 
-  /** Takes the page that the browser has come with, or opens one. */
+  /** Adopts the browser's initial page, or opens one. */
   async start(): Promise<void> {
     this.#browser.targets.listen(this);
     if (this.#pages.length === 0) this.#add(await this.#newTab());
     await this.active.tab.ready;
   }
 
-  /** All pages, the oldest first. */
+  /** All pages, oldest first. */
   get all(): readonly SessionPage[] {
     return this.#pages;
   }
 
-  /** The active page; undefined while there is none, because the last one has just closed. */
+  /** The active page. Undefined if the last page has just closed. */
   get shown(): SessionPage | undefined {
     return this.#recent.at(-1);
   }
 
-  /** The page on which commands act that name none. */
+  /** The default page of commands. */
   get active(): SessionPage {
     const page = this.shown;
     if (!page)
@@ -79,7 +79,7 @@ export class PageBook implements TargetListener {
     return page;
   }
 
-  /** Finds the page that a command names, or the active one. */
+  /** Returns the page that a command names, or the active one. Throws `not-found` if the id is unknown. */
   find(id: string | undefined): SessionPage {
     if (id === undefined || id === "") return this.active;
     const page = this.#pages.find((candidate) => candidate.id === id);
@@ -87,37 +87,37 @@ export class PageBook implements TargetListener {
     return page;
   }
 
-  /** Pages that a page has opened. */
+  /** Returns the pages that a page has opened. */
   openedBy(sessionPage: SessionPage): SessionPage[] {
     return this.#pages.filter(({ tab }) => tab.target.info.openerId === sessionPage.targetId);
   }
 
-  /** Makes a page the active one. */
+  /** Makes a page active. */
   activate(sessionPage: SessionPage): void {
     removeFrom(this.#recent, sessionPage);
     this.#recent.push(sessionPage);
     this.changes.tell();
   }
 
-  /** Opens a blank page, which is the active one then. Throws `conflict` when there are too many. */
+  /** Opens a blank page and makes it active. Throws `conflict` if there are 32 already. */
   async open(progress: Progress): Promise<void> {
     if (this.#pages.length >= mostPages) {
-      throw fail("conflict", {}, { detail: `the session has ${mostPages} pages, which is the most` });
+      throw fail("conflict", {}, { detail: `the session has ${mostPages} pages, the maximum: close one first` });
     }
     await progress.race(this.#newTab().then((tab) => this.#adopt(tab)));
   }
 
-  /** Closes a page; resolves when it is gone, with another in its place when it was the last one. */
+  /** Closes a page. Resolves when it is gone. If it was the last one, a blank page has replaced it by then. */
   async close({ tab }: SessionPage, progress: Progress): Promise<void> {
     await progress.race(this.#closeTab(tab));
     await this.changes.until(() => (tab.isClosed && this.#pages.length > 0) || undefined, progress);
   }
 
-  /** Gives a page another tab, under the same id, for one whose renderer is of no use any more. */
+  /** Moves a page to a new tab under the same id, for example if its renderer hangs. */
   async replace(sessionPage: SessionPage): Promise<void> {
     const isCrashed = sessionPage.isCrashed;
     const tab = await this.#newTab();
-    // A renderer in an endless script keeps its tab for 500 ms to 2.5 s when closed, and dies at once when crashed.
+    // A renderer in an endless script keeps its closing tab for 0.5 to 2.5 s, and dies at once if crashed.
     if (!isCrashed) await sessionPage.crash();
     const old = sessionPage.replaceTab(tab);
     this.#listener.onTab(sessionPage);
@@ -125,7 +125,7 @@ export class PageBook implements TargetListener {
     this.#closeTab(old).catch(() => undefined);
   }
 
-  /** Opens no page any more when the last one closes. */
+  /** Stops replacing the last closed page. */
   end(): void {
     this.#isClosed = true;
   }
@@ -152,14 +152,14 @@ export class PageBook implements TargetListener {
     if (sessionPage) this.#remove(sessionPage);
   }
 
-  /** The tab that a frame is part of. */
+  /** Returns the tab of a frame's page. */
   #tabOf(target: OwnTarget): Tab | undefined {
     let page = target;
     while (page.parent) page = page.parent;
     return this.#tabs.get(page);
   }
 
-  /** Takes up a tab that the browser opened by itself. */
+  /** Adopts a tab that the browser opened, or closes it if there are too many. */
   #adopt(tab: Tab): void {
     if (tab.isClosed) return;
     if (this.#pages.length < mostPages) this.#add(tab);
@@ -195,7 +195,7 @@ export class PageBook implements TargetListener {
     await this.#browser.browserSession.send("Target.closeTarget", { targetId: tab.mainFrameId });
   }
 
-  /** Opens a tab of ours, telling it from popups that come at the same time; one at a time. */
+  /** Opens a tab. Runs one at a time, so that the tab can be told from popups that open meanwhile. */
   #newTab(): Promise<Tab> {
     const opened = this.#opening.then(async () => {
       const announced: Tab[] = [];
@@ -213,11 +213,11 @@ export class PageBook implements TargetListener {
     return opened;
   }
 
-  /** The browser tells of a tab before it answers that it has opened it. */
+  /** Creates a tab. The browser announces it before it answers the command. */
   async #createTab(announced: readonly Tab[]): Promise<Tab> {
     const { targetId } = await this.#browser.browserSession.send("Target.createTarget", { url: "about:blank" });
     const tab = announced.find(({ mainFrameId }) => mainFrameId === targetId);
-    if (!tab) throw new Error("the browser has opened a page and not told of it");
+    if (!tab) throw new Error("the browser opened a page without announcing its target");
     await tab.ready;
     return tab;
   }

@@ -1,15 +1,15 @@
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { Progress } from "./progress.ts";
 
-/** An element of a document, held in a world that is not the page's. */
+/** A remote element, held in an isolated world. */
 export interface PageElement<E extends Element> {
   readonly cdp: CdpSession;
   readonly objectId: string;
-  /** Never there: which element it is, for the compiler. */
+  /** Never set. Carries the element's type for the compiler. */
   readonly element?: E;
 }
 
-/** Calls a function of ours on an element, in its document. */
+/** Calls a function on an element in its document. */
 export async function callOn<E extends Element, Args extends readonly (number | string)[], Value>(
   { cdp, objectId }: PageElement<E>,
   act: (this: E, ...args: Args) => Value,
@@ -19,6 +19,6 @@ export async function callOn<E extends Element, Args extends readonly (number | 
   const values = args.map((value) => ({ value }));
   const call = { objectId, functionDeclaration: String(act), arguments: values, returnByValue: true };
   const { result } = await progress.race(cdp.send("Runtime.callFunctionOn", call));
-  // The boundary where what our own function gives gets its type.
+  // The boundary where the function's result gets its type.
   return result.value as Value;
 }

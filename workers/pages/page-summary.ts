@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type PageSummary, PageSummarySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { PageBook } from "./page-book.ts";
 
-/** Describes all pages, the oldest first. Takes half a second at most, whatever they do. */
+/** Describes all pages, oldest first. Takes at most half a second. */
 export function summarizePages(pages: PageBook): Promise<PageSummary[]> {
   const { shown } = pages;
   return Promise.all(

@@ -4,27 +4,27 @@ import { blockedHeader } from "../egress/refusal-page.ts";
 import type { Changes } from "./changes.ts";
 import type { Progress } from "./progress.ts";
 
-/** How long a page has to be without a request for its network to count as idle. */
+/** Time without requests after which the network counts as idle. */
 const idleMs = 500;
 
-/** Streams stay open for as long as the page likes: they say nothing about whether it is done. */
+/** Event streams stay open at the page's discretion and do not delay network idleness. */
 const endlessType = "EventSource";
 
-/** What is known of the last answer to a navigation of a page's main frame. */
+/** The last response to a navigation of the main frame. */
 export interface DocumentAnswer {
   readonly url: string;
   readonly status: number;
-  /** The relay's own refusal, or something that looks like it. */
+  /** Whether the response has the relay's refusal header. Sites can fake it. */
   readonly looksBlocked: boolean;
-  /** Cloudflare says that it has put a check in the document's place. */
+  /** Whether Cloudflare replaced the document with a challenge. */
   readonly isMitigated: boolean;
 }
 
-/** Hears what a page asks for. */
+/** Receives network activity of a page. */
 export interface TrafficListener {
-  /** `isDocument`: for the main frame. */
+  /** `isDocument` marks a navigation of the main frame. */
   onRequest?(url: string, isDocument: boolean): void;
-  /** A server asks for a name and a password before it gives a document. */
+  /** Called when a server asks for credentials for a document. */
   onLoginWanted?(url: string): void;
 }
 
@@ -33,18 +33,18 @@ interface InFlight {
   readonly loaderId: string;
 }
 
-/** Follows the requests of one page. */
+/** Tracks the requests of one page. */
 export class PageTraffic {
   readonly #mainFrameId: string;
   readonly #changes: Changes;
   readonly #inFlight = new Map<string, InFlight>();
   readonly #listeners: TrafficListener[] = [];
   #quietSince = performance.now();
-  /** Address of the last request for a document of the main frame, redirects included. */
+  /** Address of the main frame's last document request, after redirects. */
   requestedUrl: string | undefined;
-  /** The last answer to one. */
+  /** Response to the main frame's last document request. */
   answer: DocumentAnswer | undefined;
-  /** The last request for one, while no server has answered it. */
+  /** Id of the main frame's last document request while it has no response. */
   #awaited: string | undefined;
 
   constructor(mainFrameId: string, changes: Changes) {
@@ -56,7 +56,7 @@ export class PageTraffic {
     this.#listeners.push(listener);
   }
 
-  /** Follows what a session tells. */
+  /** Tracks the requests that a session reports. */
   follow(session: CdpSession): void {
     session.on("Network.requestWillBeSent", (event) => this.#onRequest(event, session));
     session.on("Network.responseReceived", (event) => this.#onResponse(event));
@@ -64,17 +64,17 @@ export class PageTraffic {
     session.on("Network.loadingFailed", ({ requestId }) => this.#onEnd(requestId));
   }
 
-  /** Nobody tells any more how the requests of a session end. */
+  /** Ends the requests of a session that reports no more. */
   drop(session: CdpSession): void {
     for (const [id, request] of this.#inFlight) if (request.session === session) this.#onEnd(id);
   }
 
-  /** Requests of the document before end with it, whether or not each end is told. */
+  /** Ends the requests of earlier documents, whose ends may not be reported. */
   forgetOthers(loaderId: string): void {
     for (const [id, request] of this.#inFlight) if (request.loaderId !== loaderId) this.#onEnd(id);
   }
 
-  /** Resolves when no request has been in flight for 500 ms. Throws `session-timeout` when the command's time is up. */
+  /** Resolves when no request has been in flight for 500 ms. Throws `session-timeout` if the command's time is up. */
   async idle(progress: Progress): Promise<void> {
     for (;;) {
       const quietFor = this.#inFlight.size > 0 ? 0 : performance.now() - this.#quietSince;
@@ -85,19 +85,19 @@ export class PageTraffic {
     }
   }
 
-  /** Forgets the last document, before another is asked for. */
+  /** Forgets the last document before the next navigation. */
   forgetDocument(): void {
     this.requestedUrl = undefined;
     this.answer = undefined;
     this.#awaited = undefined;
   }
 
-  /** A document of the main frame was asked for, and no server has answered yet. */
+  /** Whether the main frame's document request has no response yet. */
   get isAwaitingServer(): boolean {
     return this.#awaited !== undefined;
   }
 
-  /** How many requests are in flight. */
+  /** Number of requests in flight. */
   get inFlight(): number {
     return this.#inFlight.size;
   }
@@ -141,12 +141,12 @@ export class PageTraffic {
 
 type RequestOfFrame = Pick<WireEvents["Network.requestWillBeSent"], "requestId" | "loaderId" | "frameId" | "type">;
 
-/** Whether a request is for a document: it goes by the name of its loader. */
+/** Whether a request is for a document: only then its id equals the loader's id. */
 function isNavigation({ requestId, loaderId, type }: RequestOfFrame): boolean {
   return type === "Document" && requestId === loaderId;
 }
 
-/** Names of headers are in the case in which a server has sent them. */
+/** Header names keep the server's case. */
 function findHeader(headers: Readonly<Record<string, string>>, name: string): string | undefined {
   const found = Object.entries(headers).find(([each]) => each.toLowerCase() === name);
   return found?.[1];

@@ -1,22 +1,22 @@
 import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-/** How long after its timeout a command is cut off, whatever the browser does: time for the browser's own, better answer. */
+/** Grace period after a command's timeout, so that the browser's own error can arrive first. */
 const watchdogMs = 250;
 
-/** The time that a command has, and what may cut it short. First argument of everything that waits for a browser. */
+/** Deadline and cancellation of a command. First argument of everything that waits for a browser. */
 export interface Progress {
-  /** Aborts, with a failure as its reason, when nobody waits for the command any more or its time is up. */
+  /** Aborts with a failure when the command is abandoned or out of time. */
   readonly signal: AbortSignal;
-  /** Milliseconds left, at least 1. */
+  /** Returns the milliseconds left, at least 1. */
   remaining(): number;
-  /** Whether its time is up: nothing is to be begun any more, and only a little grace is left for what was. */
+  /** Whether the timeout has passed. Nothing new may begin; running calls have a short grace period. */
   readonly isOver: boolean;
-  /** Gives a promise's outcome, or rejects with the signal's reason if that comes first. */
+  /** Resolves as the promise does, or rejects with the signal's reason if that comes first. */
   race<Value>(promise: Promise<Value>): Promise<Value>;
 }
 
-/** Ends a command when its timeout, with some grace, or one of the signals comes. */
+/** Progress that ends after a timeout plus grace period, or when one of the signals aborts. */
 export class CommandProgress implements Progress {
   readonly signal: AbortSignal;
   readonly #endsAt: number;
@@ -45,7 +45,7 @@ export class CommandProgress implements Progress {
   }
 }
 
-/** What a command answers whose time is up and of which nothing better is known. */
+/** Creates the failure of a command that ran out of time without a more specific error. */
 function timeoutFailure(timeoutMs: number): Error {
   return fail("session-timeout", {}, { detail: `the page did not answer within ${timeoutMs} ms` });
 }

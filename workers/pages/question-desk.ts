@@ -2,51 +2,53 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type LiveAnswer, type LiveQuestion, LiveQuestionSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-/** How long a person may take to answer. */
+/** Time that a person has to answer. */
 const patienceMs = 60_000;
 
-/** How many questions may be open: a dialog and a file chooser for each page that a session may have. */
+/** Open questions: one dialog and one file chooser for each page. */
 const mostOpen = 64;
 
 interface OpenQuestion {
   readonly question: LiveQuestion;
-  /** Does what was answered; without an answer, what is done while nobody steers. */
+  /** Applies the answer. Without one, does what happens if no person is in control. */
   settle(answer: LiveAnswer | undefined): Promise<void>;
   readonly timer: NodeJS.Timeout;
 }
 
-/** What pages ask of the person who steers, until that is answered, nobody is there to answer it, or the time is up. */
+/**
+ * Questions of pages to the person in control. Each stays open until it is answered or times out, or the person leaves.
+ */
 export class QuestionDesk {
   readonly #onChanged: () => void;
   readonly #open = new Map<string, OpenQuestion>();
   #holder: string | undefined;
   #asked = 0;
-  /** Files of the person's that are under way. */
+  /** Uploads of the person in progress. */
   #moving = 0;
 
-  /** `onChanged` hears that another question is open, or one is not any more. */
+  /** `onChanged` is called when a question opens or closes. */
   constructor(onChanged: () => void) {
     this.#onChanged = onChanged;
   }
 
-  /** The person who is asked; undefined while nobody steers. */
+  /** Client that is asked. Undefined while no person is in control. */
   get holder(): string | undefined {
     return this.#holder;
   }
 
-  /** What is open, the oldest first. */
+  /** Open questions, oldest first. */
   get open(): Iterable<LiveQuestion> {
     return this.#open.values().map(({ question }) => question);
   }
 
-  /** Takes note of who steers, if anybody does: what another one was asked is settled without an answer. */
+  /** Sets who is in control. Questions to the previous client are settled without an answer. */
   hold(holder: string | undefined): void {
     if (holder === this.#holder) return;
     this.#holder = holder;
     for (const id of [...this.#open.keys()]) this.#giveUp(id);
   }
 
-  /** Has the time of what is open begin anew, as long as a file of the person's is under way: until that is disposed of. */
+  /** Pauses the timeouts of open questions during an upload. Dispose of the result to restart them. */
   wait(): Disposable {
     this.#moving += 1;
     return {
@@ -57,7 +59,7 @@ export class QuestionDesk {
     };
   }
 
-  /** Asks the person who steers; gives undefined when there is none. To dispose of it takes the question back. */
+  /** Asks the person in control. Returns undefined if there is none. Dispose of the result to withdraw the question. */
   ask(
     asked: Omit<MessageInitShape<typeof LiveQuestionSchema>, "id" | "$typeName">,
     settle: OpenQuestion["settle"],
@@ -71,10 +73,10 @@ export class QuestionDesk {
     return { [Symbol.dispose]: () => void this.#close(id) };
   }
 
-  /** Answers a question. Throws `not-found` when it is not open. */
+  /** Answers a question. Throws `not-found` if it is not open. */
   async answer(answer: LiveAnswer): Promise<void> {
     if (!(await this.#settle(answer.questionId, answer))) {
-      throw fail("not-found", {}, { detail: "the page does not ask that any more" });
+      throw fail("not-found", {}, { detail: "the question is not open any more" });
     }
   }
 
@@ -83,7 +85,7 @@ export class QuestionDesk {
     else this.#giveUp(id);
   }
 
-  /** Settles a question without an answer. Nobody waits to hear that its page has gone, or hangs. */
+  /** Settles a question without an answer. Ignores errors: the page may be gone or hang. */
   #giveUp(id: string): void {
     this.#settle(id, undefined).catch(() => undefined);
   }

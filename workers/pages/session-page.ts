@@ -4,17 +4,17 @@ import type { PageTraffic } from "./page-traffic.ts";
 import { shownAddress, shownText } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
-/** How long the browser process may take to tell a page's title: 1 ms on a quiet machine, whatever the page does. */
+/** Longest wait for a title from the browser process: 1 ms on an idle machine, even if the page hangs. */
 const titleMs = 500;
 
-/** One page (tab or popup) of a session. It outlives its renderer: a page that has crashed is given another tab. */
+/** One page (tab or popup) of a session. Outlives its renderer: a crashed page gets another tab. */
 export class SessionPage {
   readonly id: string;
   readonly #browser: CdpSession;
   #tab: Tab;
-  /** A navigate runs in it. */
+  /** Whether a navigate runs in the page. */
   isNavigating = false;
-  /** The renderer has not answered lately. */
+  /** Whether the renderer recently failed to answer. */
   isSuspect = false;
 
   constructor(id: string, tab: Tab, browser: CdpSession) {
@@ -31,41 +31,41 @@ export class SessionPage {
     return this.#tab.traffic;
   }
 
-  /** The renderer has crashed. */
+  /** Whether the renderer has crashed. */
   get isCrashed(): boolean {
     return this.#tab.isCrashed;
   }
 
-  /** Our own CDP session of the page. */
+  /** Our CDP session of the page. */
   get cdp(): CdpSession {
     return this.#tab.session;
   }
 
-  /** The page's name at the browser, which is that of its main frame too. */
+  /** Target id of the page, which is also its main frame's id. */
   get targetId(): string {
     return this.#tab.mainFrameId;
   }
 
-  /** Our CDP session of one of the page's frames: its own where the frame has a process of its own, else the page's. */
+  /** Returns the CDP session of a frame's process. */
   cdpOf(frameId: string): CdpSession {
     return this.#tab.sessionOf(frameId);
   }
 
-  /** The page's address as it is shown. */
+  /** The page's address, shortened and without credentials. */
   get address(): string {
     return shownAddress(this.#tab.url);
   }
 
-  /** The page's title as the browser process knows it: a page in an endless script would not tell it. */
+  /** Returns the page's title from the browser process, which answers even if the page hangs. */
   async title(): Promise<string> {
     const asked = this.#browser.send("Target.getTargetInfo", { targetId: this.targetId });
     const answer = await within(asked, titleMs, undefined);
     const title = answer?.targetInfo.title ?? "";
-    // Chromium gives a document without a title its address for one, the way tabs show it.
+    // For a document without a title, Chromium returns the address.
     return isAddress(title, this.#tab.url) ? "" : shownText(title);
   }
 
-  /** Puts another tab in the place of one that is of no use any more, and gives the old one to be closed. */
+  /** Replaces the tab. Returns the old one, which the caller must close. */
   replaceTab(tab: Tab): Tab {
     const old = this.#tab;
     this.#tab = tab;
@@ -73,9 +73,9 @@ export class SessionPage {
     return old;
   }
 
-  /** Crashes the renderer: the only thing that an endless script listens to. */
+  /** Crashes the renderer: the only way to stop an endless script. */
   async crash(): Promise<void> {
-    // The browser passes nothing on to a renderer while the page is on its way elsewhere.
+    // The browser forwards nothing to a renderer while the page is navigating.
     this.cdp.send("Page.stopLoading").catch(() => undefined);
     await within(this.cdp.send("Page.crash"), titleMs, undefined);
   }

@@ -11,68 +11,68 @@ export interface Frame {
   /** Undefined for the main frame. */
   readonly parentId: string | undefined;
   readonly url: string;
-  /** Our session of the process that it is in. */
+  /** Our session of the frame's process. */
   readonly session: CdpSession;
 }
 
-/** Hears what happens in a tab. */
+/** Receives the events of a tab. */
 export interface TabListener {
-  /** There is a session: the page's own, or that of frames in another process. */
+  /** Called for the page's session, and for that of each process with frames of the page. */
   onSession?(session: CdpSession): void;
-  /** A frame shows another document, or goes by another address within the one that it shows. */
+  /** Called when a frame commits a document, or changes its address within one. */
   onNavigated?(frame: Frame, isMain: boolean): void;
   onFrameGone?(frameId: string): void;
-  /** The document of the main frame has loaded, with all that belongs to it. */
+  /** Called when the main frame's load event has fired. */
   onLoaded?(): void;
   onCrashed?(): void;
   onClosed?(): void;
 }
 
-/** How far a document has come. */
+/** Load state of a document. */
 export type LoadState = "commit" | "domcontentloaded" | "load";
 
-/** The browser's names for how far a document has come. */
+/** Lifecycle event names of the load states. */
 const stateNames: Readonly<Record<string, LoadState>> = { DOMContentLoaded: "domcontentloaded", load: "load" };
 
-/** How long a tab may take to tell of itself: some 10 ms on a quiet machine. */
+/** Longest wait for a new tab: about 10 ms on an idle machine. */
 const readyMs = 2_000;
 
-/** Kinds of navigations that keep the document. */
+/** Navigation types that keep the document. */
 const sameDocument = /sameDocument$/i;
 
-/** Where the browser goes when a page cannot be shown. */
+/** Scheme of the browser's error pages. */
 const errorPage = "chrome-error:";
 
-/** How many of the documents that a page has shown last are known by name. */
+/** Loader ids remembered of recently shown documents. */
 const shownKept = 16;
 
-/** How much is kept of an address, more than anybody compares it with: a page can give itself 2 MiB. */
+/** Characters of an address that are kept, 1 more than any comparison uses. Pages can give themselves up to 2 MiB. */
 const addressLength = 8_193;
 
-/** One tab of the browser, as our sessions of its page, and of its frames in other processes, tell of it. */
+/** One tab of the browser, tracked through the CDP sessions of its page and frames. */
 export class Tab {
   readonly target: OwnTarget;
   readonly changes: Changes;
   readonly traffic: PageTraffic;
-  /** Navigations of the main frame that were asked for by the page, that were begun by anybody, and that have come to a document. */
+  /** Main-frame navigations: requested by the page, started by anyone, and committed. */
   requested = 0;
   started = 0;
   committed = 0;
-  /** Windows that the page has asked for, and links that it follows into another tab. */
+  /** Windows and tabs that the page requested. */
   windows = 0;
   /**
-   * Resolves when it tells of itself: it is not to be sent anywhere before, since what it was told goes on to the next
-   * process only once the first has answered. A tab that hangs is not waited for.
+   * Resolves when the tab reports its state, or after 2 s. Navigate only then: settings reach the next process only
+   * after the first one has answered.
    */
   readonly ready: Promise<unknown>;
-  /** The renderer has gone. */
+  /** Whether the renderer is gone. */
   isCrashed = false;
   isClosed = false;
   readonly #frames = new Map<string, Frame>();
   readonly #sessions = new Set<CdpSession>();
   readonly #listeners: TabListener[] = [];
   #loaderId = "";
-  /** The document that the main frame is on its way to. */
+  /** Loader id of the pending navigation. */
   #destination: string | undefined;
   readonly #shown: string[] = [];
   #states = new Set<LoadState>();
@@ -94,7 +94,7 @@ export class Tab {
     return this.target.session;
   }
 
-  /** The browser calls a page's main frame as it calls the page. */
+  /** The main frame's id equals the target id. */
   get mainFrameId(): string {
     return this.target.info.targetId;
   }
@@ -103,32 +103,32 @@ export class Tab {
     return this.#frames.get(this.mainFrameId)?.url ?? "";
   }
 
-  /** The browser's own page about a navigation that has failed. It may come after its failure has been answered. */
+  /** Whether the tab shows the browser's error page, which may commit after its failure was answered. */
   get isErrorPage(): boolean {
     return this.url.startsWith(errorPage);
   }
 
-  /** A navigation of the main frame has begun and not come to its end: until then the browser answers no script of ours. */
+  /** Whether a navigation of the main frame is pending. Until it ends, the browser answers no script of ours. */
   get isLeaving(): boolean {
     return this.#destination !== undefined;
   }
 
-  /** Whether a document, by its loader's name, has been shown lately. */
+  /** Whether a document with this loader id was shown recently. */
   hasShown(loaderId: string): boolean {
     return this.#shown.includes(loaderId);
   }
 
-  /** All frames that show a document. */
+  /** All frames with a document. */
   get frames(): Iterable<Frame> {
     return this.#frames.values();
   }
 
-  /** A frame that shows a document. */
+  /** Returns a frame with a document. */
   frame(id: string): Frame | undefined {
     return this.#frames.get(id);
   }
 
-  /** Our session of a frame: its own where it is in another process than the page. */
+  /** Returns the session of a frame's process. */
   sessionOf(frameId: string): CdpSession {
     return this.#frames.get(frameId)?.session ?? this.session;
   }
@@ -138,30 +138,30 @@ export class Tab {
     return this.#sessions;
   }
 
-  /** Tells of what happens from now on, and of the sessions that there are. */
+  /** Subscribes a listener, which is called for existing sessions at once. */
   listen(listener: TabListener): void {
     this.#listeners.push(listener);
     for (const session of this.#sessions) listener.onSession?.(session);
   }
 
-  /** Throws what is answered of a page that shows nothing any more. */
+  /** Throws if the page has crashed or closed. */
   assertShown(): void {
     if (this.isCrashed) throw crashedFailure();
     if (this.isClosed) throw closedFailure();
   }
 
-  /** Whether its document, or another in its place, is still to come whole. */
+  /** Whether a document is still loading or pending. */
   get isLoading(): boolean {
     return this.isLeaving || !this.#states.has("load");
   }
 
-  /** Whether the document has come so far; not while another is on its way to its place. */
+  /** Whether the document has reached a load state. False while a navigation is pending. */
   hasReached(state: LoadState): boolean {
     this.assertShown();
     return !this.isLeaving && (state === "commit" || this.#states.has(state));
   }
 
-  /** Follows frames in another process, from before their first script; resolves when they tell of themselves. */
+  /** Tracks frames of another process. Resolves when they report their state. */
   addSession(session: CdpSession): Promise<unknown> {
     this.#sessions.add(session);
     session.on("Page.frameAttached", ({ frameId, parentFrameId }) => this.#onAttached(frameId, parentFrameId, session));
@@ -175,14 +175,14 @@ export class Tab {
     return prepare(session);
   }
 
-  /** The frames of another process have gone, or gone on elsewhere. */
+  /** Removes the session of a process whose frames are gone or moved. */
   dropSession(session: CdpSession): void {
     this.#sessions.delete(session);
     this.traffic.drop(session);
     this.changes.tell();
   }
 
-  /** The browser has closed it. */
+  /** Called when the browser has closed the tab. */
   close(): void {
     this.isClosed = true;
     for (const listener of this.#listeners) listener.onClosed?.();
@@ -225,7 +225,7 @@ export class Tab {
     const known = this.#frames.get(id);
     const frame = this.#frameOf(id, parentId ?? known?.parentId, `${url}${urlFragment}`, session);
     if (isMain) {
-      // Frames of the document before are gone, whether or not each was told of.
+      // The previous document's frames are gone. The browser may not report each.
       for (const { id: other } of [...this.#frames.values()]) if (other !== id) this.#onFrameGone(other);
       this.#loaderId = loaderId;
       this.#states = new Set();
@@ -237,7 +237,7 @@ export class Tab {
     this.#frames.set(id, frame);
     for (const listener of this.#listeners) listener.onNavigated?.(frame, isMain);
     if (!isMain) return;
-    // The page about a failed navigation may come when the next one is on its way already.
+    // The error page of a failed navigation may commit while the next navigation is pending.
     if (loaderId === this.#destination || !this.isErrorPage) this.#arrive();
     else this.changes.tell();
   }
@@ -257,7 +257,7 @@ export class Tab {
   #onLifecycle({ frameId, loaderId, name }: WireEvents["Page.lifecycleEvent"]): void {
     const state = stateNames[name];
     if (frameId !== this.mainFrameId || state === undefined) return;
-    // A page that was there before us tells of its document afterwards.
+    // A page older than our session reports its lifecycle afterwards.
     this.#loaderId ||= loaderId;
     if (loaderId !== this.#loaderId) return;
     this.#states.add(state);
@@ -265,7 +265,7 @@ export class Tab {
     this.changes.tell();
   }
 
-  /** The main frame's navigation has come to its end: to a document, or to nothing. */
+  /** The main frame's navigation has ended, with or without a document. */
   #arrive(): void {
     this.#destination = undefined;
     this.changes.tell();
@@ -278,25 +278,25 @@ export class Tab {
 
 type CommittedFrame = WireEvents["Page.frameNavigated"]["frame"];
 
-/** Has a page, or a frame in a process of its own, tell of itself. What fails has gone meanwhile, which is told too. */
+/** Enables the events of a page or out-of-process frame. Ignores errors: its end is reported separately. */
 function prepare(session: CdpSession): Promise<unknown> {
   return Promise.allSettled([
     session.send("Page.enable"),
     session.send("Page.setLifecycleEventsEnabled", { enabled: true }),
-    // Bodies are not kept: they would be the renderer's memory, and nobody asks for them.
+    // Response bodies are not kept: they would cost renderer memory and are never read.
     session.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 }),
     session.send("Inspector.enable"),
     session.send("Page.setInterceptFileChooserDialog", { enabled: true }),
   ]);
 }
 
-/** What is answered while the renderer of a page is gone. */
+/** Creates the failure for a page whose renderer has crashed. */
 export function crashedFailure(): Failure {
-  const detail = "the page has crashed; the next navigate starts it anew";
+  const detail = "the page has crashed: call navigate to restart it";
   return fail("driver-error", { target_crashed: true }, { detail });
 }
 
-/** What is answered when a page closes while it is acted on. */
+/** Creates the failure for a page that closed during a command. */
 export function closedFailure(): Failure {
   return fail("driver-error", { target_closed: true }, { detail: "the page has closed" });
 }
