@@ -120,7 +120,7 @@ test("a command whose answer is too long fails, and the next one does not", asyn
   pipeBounds.answerBytes = 2 * 2 ** 20;
   const asked = wire.root.send("Browser.getVersion");
   browser.say({ id: await browser.asked("Browser.getVersion"), result: "x".repeat(pipeBounds.answerBytes) });
-  await expect(asked).rejects.toThrow("Browser.getVersion: the browser's answer is longer than can be read");
+  await expect(asked).rejects.toThrow("Browser.getVersion: the browser's answer exceeds the size limit");
   const next = wire.root.send("Target.getTargets");
   browser.say({ id: await browser.asked("Target.getTargets"), result: 1 });
   expect(await next).toBe(1);
@@ -132,9 +132,9 @@ test("what is asked of a target fails when it goes, and all of it when the brows
   wire.drop("P");
   await expect(page).rejects.toThrow("Target closed");
   wire.close();
-  await expect(root).rejects.toThrow("the browser has gone");
+  await expect(root).rejects.toThrow("the browser has exited");
   expect(user.onclose).toHaveBeenCalledOnce();
-  await expect(wire.root.send("Browser.getVersion")).rejects.toThrow("the browser has gone");
+  await expect(wire.root.send("Browser.getVersion")).rejects.toThrow("the browser has exited");
 });
 
 test("what is thrown by whoever hears a message is a fault of that browser", async () => {

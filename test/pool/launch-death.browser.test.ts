@@ -86,5 +86,5 @@ test("a browser whose processes outlive their killing is given up", async () => 
   await vi.advanceTimersByTimeAsync(deadlineMs);
   vi.useRealTimers();
   await expect.poll(() => onGivenUp.mock.calls).toHaveLength(1);
-  await expect(browser.browserSession.send("Browser.getVersion")).rejects.toThrow("the browser has gone");
+  await expect(browser.browserSession.send("Browser.getVersion")).rejects.toThrow("the browser has exited");
 });

@@ -1,31 +1,31 @@
 import type { CDPSession as PlaywrightSession } from "playwright-core";
 
-/** Sends a command and gives what is answered; the types are those of the protocol. */
+/** Sends a command and resolves with its result, typed by the protocol. */
 export type Send = PlaywrightSession["send"];
 
-/** A target of the browser, as the protocol tells of it. */
+/** A target as the protocol describes it. */
 export interface TargetInfo {
   readonly targetId: string;
   /** `page`, `iframe`, `worker`, `service_worker`, `shared_worker`, ... */
   readonly type: string;
   readonly url: string;
-  /** The page that has opened it. */
+  /** Target that opened this one. */
   readonly openerId?: string;
-  /** The context that it is in. */
+  /** Browser context of the target. */
   readonly browserContextId?: string;
 }
 
-/** A frame as it is when a document has come to it. */
+/** A frame at the commit of a document. */
 interface CommittedFrame {
   readonly id: string;
   readonly parentId?: string;
   readonly loaderId: string;
   readonly url: string;
-  /** With its `#`; absent when there is none. */
+  /** Includes the `#`. Absent if there is none. */
   readonly urlFragment?: string;
 }
 
-/** What is told of a request; a document's goes by the name of its loader. */
+/** Fields of a request event. For a document, the request id equals the loader id. */
 interface RequestEvent {
   readonly requestId: string;
   readonly loaderId: string;
@@ -35,36 +35,36 @@ interface RequestEvent {
   readonly type?: string;
 }
 
-/** A value that a page writes to its console. */
+/** A value that a page logged to its console. */
 export interface LoggedValue {
   readonly type: string;
   readonly value?: unknown;
-  /** What stands for a value that JSON cannot hold, such as `NaN`. */
+  /** Text for a value that JSON cannot express, such as `NaN`. */
   readonly unserializableValue?: string;
   readonly description?: string;
 }
 
-/** What a page lets the mouse carry. */
+/** Data that a page drags. */
 interface DragData {
   readonly items: { mimeType: string; data: string }[];
   readonly dragOperationsMask: number;
 }
 
-/** What is listened to, with what it tells. */
+/** Parameters of the events that we subscribe to. */
 export interface WireEvents {
   "Target.attachedToTarget": {
     readonly sessionId: string;
     readonly targetInfo: TargetInfo;
-    /** It runs only when it is told to. */
+    /** Whether the target is paused until `Runtime.runIfWaitingForDebugger`. */
     readonly waitingForDebugger: boolean;
   };
   "Target.detachedFromTarget": { readonly sessionId: string };
-  /** A popup will open; told while the page's domain is enabled. */
+  /** A popup will open. Sent while the Page domain is enabled. */
   "Page.windowOpen": { readonly windowFeatures: readonly string[] };
   "Page.frameAttached": { readonly frameId: string; readonly parentFrameId: string };
   "Page.frameNavigated": { readonly frame: CommittedFrame };
   "Page.navigatedWithinDocument": { readonly frameId: string; readonly url: string };
-  /** `swap` when the frame goes on in another process. */
+  /** The reason is `swap` if the frame moves to another process. */
   "Page.frameDetached": { readonly frameId: string; readonly reason: "remove" | "swap" };
   /** `name` is `DOMContentLoaded`, `load`, ... */
   "Page.lifecycleEvent": { readonly frameId: string; readonly loaderId: string; readonly name: string };
@@ -79,19 +79,19 @@ export interface WireEvents {
   "Page.javascriptDialogOpening": {
     readonly type: string;
     readonly message: string;
-    /** What the field of a prompt has in it at first. */
+    /** Default text of a prompt. */
     readonly defaultPrompt?: string;
   };
   "Page.javascriptDialogClosed": { readonly result: boolean };
   "Page.fileChooserOpened": {
     readonly frameId: string;
     readonly mode: "selectSingle" | "selectMultiple";
-    /** The input that it is for; absent where a script has opened it without one. */
+    /** The file input. Absent if a script opened the chooser without one. */
     readonly backendNodeId?: number;
   };
-  /** The page has got another size. */
+  /** The viewport of the page was resized. */
   "Page.frameResized": object;
-  /** A picture of a page, in base64, as its screencast takes them. `sessionId` is what acknowledges it. */
+  /** A screencast frame, in base64. `sessionId` is the number to acknowledge. */
   "Page.screencastFrame": {
     readonly data: string;
     readonly metadata: {
@@ -102,7 +102,7 @@ export interface WireEvents {
     };
     readonly sessionId: number;
   };
-  /** A page begins to drag something, and we have asked to carry it ourselves. */
+  /** The page starts a drag while drag interception is enabled. */
   "Input.dragIntercepted": { readonly data: DragData };
   "Inspector.targetCrashed": object;
   "Network.requestWillBeSent": RequestEvent & { readonly request: { readonly url: string } };
@@ -120,7 +120,7 @@ export interface WireEvents {
   "Browser.downloadProgress": {
     readonly guid: string;
     readonly receivedBytes: number;
-    /** 0 where it is not known. */
+    /** 0 if unknown. */
     readonly totalBytes: number;
     readonly state: "inProgress" | "completed" | "canceled";
   };
@@ -128,32 +128,32 @@ export interface WireEvents {
 
 type Listener = (params: never) => void;
 
-/** Our own session of a target, or of the whole browser. */
+/** Our own session of a target or of the whole browser. */
 export class CdpSession {
-  /** Rejects when the browser refuses, goes, or answers at too great a length. */
+  /** Rejects if the browser refuses, exits, or answers with an oversized message. */
   readonly send: Send;
   readonly #listeners = new Map<string, Listener[]>();
 
   constructor(send: (method: string, params?: object) => Promise<unknown>) {
-    // The boundary where the protocol's word is taken for what an answer holds.
+    // The boundary where results get the protocol's types.
     this.send = send as Send;
   }
 
-  /** Hears of an event from now on. */
+  /** Subscribes to an event. */
   on<Name extends keyof WireEvents>(name: Name, listener: (params: WireEvents[Name]) => void): void {
     const listeners = this.#listeners.get(name);
     if (listeners) listeners.push(listener);
     else this.#listeners.set(name, [listener]);
   }
 
-  /** Whether anybody hears of an event. */
+  /** Whether an event has a listener. */
   hears(name: string): boolean {
     return this.#listeners.has(name);
   }
 
-  /** Tells of an event that has come. */
+  /** Passes an event to its listeners. */
   emit(name: string, params: unknown): void {
-    // The same boundary for events.
+    // The boundary where event parameters get the protocol's types.
     for (const listener of this.#listeners.get(name) ?? []) listener(params as never);
   }
 }

@@ -1,32 +1,33 @@
-/** A message of a browser, read no deeper than is needed to know whose it is: most of those of others are never parsed. */
+/** A browser message, parsed only as far as needed for routing: most messages of CDP clients are never parsed fully. */
 export interface Envelope {
-  /** All of it. */
+  /** The whole message. */
   readonly bytes: Buffer;
-  /** Of an answer: which command it answers. */
+  /** For an answer: the id of its command. */
   readonly id: number | undefined;
-  /** Of an event: its name. */
+  /** For an event: its name. */
   readonly method: string;
-  /** The target's session; undefined for the browser's own. */
+  /** Session of the target. Undefined for the browser's own. */
   readonly sessionId: string | undefined;
 }
 
-/** Longer than what Chromium writes before all else, and behind all else. */
+/** Longer than all that Chromium writes before and after the payload. */
 const headBytes = 128;
 const tailBytes = 128;
 
 const answerHead = /^\{"id":(\d+),/;
 const eventHead = /^\{"method":"([^"]+)"/;
 
-/** Within a text a quotation mark is escaped, and behind the members of an inner object there are two braces. */
+/** Safe on page content: quotation marks in strings are escaped, and an inner object would end in two braces. */
 const sessionTail = /,"sessionId":"([^"\\]+)"\}$/;
 
-/** Reads the outside of a message: Chromium writes `id` or `method` before all else, and `sessionId` behind all else. */
+/** Reads the envelope of a message. Chromium writes `id` or `method` first and `sessionId` last. */
 export function readEnvelope(bytes: Buffer): Envelope {
   const head = bytes.toString("latin1", 0, headBytes);
   const tail = bytes.toString("latin1", Math.max(0, bytes.length - tailBytes));
   const id = answerHead.exec(head)?.[1];
   const method = eventHead.exec(head)?.[1];
-  if (id === undefined && method === undefined) throw new Error("the browser has written what is no message");
+  if (id === undefined && method === undefined)
+    throw new Error("expected a message with an id or a method from the browser");
   return {
     bytes,
     id: id === undefined ? undefined : Number(id),
@@ -35,7 +36,7 @@ export function readEnvelope(bytes: Buffer): Envelope {
   };
 }
 
-/** The members of a message between `id` and `sessionId`: what is passed on, under another id, as it is. */
+/** Returns the members between `id` and `sessionId`, which are forwarded unchanged under another id. */
 export function innerBytes({ bytes, id, sessionId }: Envelope): Buffer {
   const from = id === undefined ? 1 : `{"id":${id},`.length;
   const behind = sessionId === undefined ? 1 : `,"sessionId":"${sessionId}"}`.length;

@@ -1,28 +1,28 @@
 const mib = 2 ** 20;
 
-/** Bounds of what one browser may write, and of what all browsers of a worker together may have it hold. */
+/** Bounds per browser, and for all browsers of a worker together. */
 export const pipeBounds = {
-  /** Of the answer to a command. A longer one is skipped, and the command fails. */
+  /** Longest answer. A longer one is skipped and its command fails. */
   answerBytes: 128 * mib,
   /**
-   * Of an event: nothing that is wanted of one is so long, and a page makes events of any length (a line of its console).
-   * Reading 8 MiB holds the worker for some 50 ms. A longer one is skipped, and counted.
+   * Longest event. No event that we need is longer, and pages control the length (console lines). Reading 8 MiB blocks
+   * the worker for about 50 ms. Longer events are skipped and counted.
    */
   eventBytes: 8 * mib,
-  /** A message that is longer counts among the large ones, which all browsers of the worker share. */
+  /** Longer messages count as large. All browsers of the worker share the memory for large messages. */
   largeBytes: mib,
   allLargeBytes: 256 * mib,
-  /** What a browser may write in a second, and at once; then it waits. */
+  /** Rates per second, and bursts of the same size. A browser above them is paused. */
   bytesPerSecond: 32 * mib,
   messagesPerSecond: 3_000,
 };
 
-/** What is counted of the pipes of all browsers of this process. */
+/** Counters over the pipes of all browsers of this process. */
 export const pipeTotals = {
-  /** Bytes of large messages that are held at this moment. */
+  /** Bytes of large messages currently held. */
   largeBytes: 0,
-  /** Messages that were skipped. */
+  /** Messages skipped. */
   skipped: 0,
-  /** How often a browser had to wait. */
+  /** Times that a browser was paused. */
   waits: 0,
 };

@@ -2,35 +2,35 @@ import type { Readable } from "node:stream";
 import { Allowance } from "../../src/platform/allowance.ts";
 import { pipeBounds, pipeTotals } from "./pipe-bounds.ts";
 
-/** How much is kept of a message that is skipped: which answer, or what event, it was. */
+/** Bytes kept of a skipped message, to identify the answer or event. */
 const headBytes = 256;
 
-/** After so many messages in one piece others have their turn: handling them takes some 5 ms. */
+/** Messages per chunk after which other work runs first: handling 50 takes about 5 ms. */
 const manyMessages = 50;
 
-/** Hears what a browser writes. */
+/** Receives the messages of a browser. */
 export interface PipeListener {
   onMessage(message: Buffer): void;
-  /** Hears how a message began that was too long to be read. */
+  /** Called with the beginning of a message that was too long. */
   onSkipped(head: string): void;
 }
 
 /**
- * Reads what a browser writes: messages that end with a NUL byte. A web page decides how long they are and how many, so
- * one that is too long is skipped, and a browser that writes too much has to wait: it is not read meanwhile.
+ * Splits a browser's output into messages, which end with a NUL byte. Pages control their size and number: oversized
+ * messages are skipped, and a browser above the rate limits is paused.
  */
 export class PipeReader {
   readonly #pipe: Readable;
   readonly #listener: PipeListener;
   readonly #bytes = new Allowance(pipeBounds.bytesPerSecond);
   readonly #messages = new Allowance(pipeBounds.messagesPerSecond);
-  /** What has come of a message that has no end yet. */
+  /** Parts of the incomplete message. */
   #parts: Buffer[] = [];
   #length = 0;
-  /** How much of it is counted among the large ones, and how long it may become. */
+  /** Bytes of the message that count as large, and its longest allowed size. */
   #reserved = 0;
   #limit = 0;
-  /** How the message began that is being skipped. */
+  /** Beginning of the message being skipped. */
   #skipped: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -40,7 +40,7 @@ export class PipeReader {
     pipe.on("data", (chunk: Buffer) => this.#read(chunk));
   }
 
-  /** Reads no more, and lets go of what it holds. */
+  /** Stops reading and releases all buffers. */
   close(): void {
     clearTimeout(this.#timer);
     this.#pipe.destroy();
@@ -69,7 +69,7 @@ export class PipeReader {
     this.#forget();
   }
 
-  /** Whether what has come of a large message may be held. */
+  /** Whether a large message may be held so far. */
   #admit(): boolean {
     this.#limit ||= limitOf(headOf(this.#parts));
     const more = this.#length - this.#reserved;
@@ -101,7 +101,7 @@ export class PipeReader {
     this.#length = 0;
   }
 
-  /** Lets a browser wait that has written too much, and others have their turn before one that has much to say. */
+  /** Pauses a browser above the rate limits, and yields to other work after many messages. */
   #pace(bytes: number, messages: number): void {
     const now = performance.now();
     const waitMs = Math.max(this.#bytes.use(bytes, now), this.#messages.use(messages, now));
@@ -116,7 +116,7 @@ export class PipeReader {
   }
 }
 
-/** Chromium writes the id of an answer, or the name of an event, before all else. */
+/** Chromium writes an answer's id, or an event's name, first. */
 function limitOf(head: string): number {
   return head.startsWith('{"id":') ? pipeBounds.answerBytes : pipeBounds.eventBytes;
 }

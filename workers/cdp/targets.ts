@@ -2,28 +2,28 @@ import type { CdpSession, TargetInfo, WireEvents } from "./cdp-session.ts";
 import type { Wire } from "./wire.ts";
 import type { UserListener } from "./wire-user.ts";
 
-/** A target with a session of it. */
+/** A target with a session. */
 export interface Target {
   readonly info: TargetInfo;
   readonly session: Pick<CdpSession, "send">;
 }
 
-/** A target with our own session of it. */
+/** A target with our own session. */
 export interface OwnTarget extends Target {
   readonly session: CdpSession;
-  /** The page, frame or worker that it is part of; undefined for pages. */
+  /** The page, frame or worker that contains the target. Undefined for pages. */
   readonly parent: OwnTarget | undefined;
 }
 
-/** What is done to targets before anybody else can do something to them. */
+/** Preparation of targets before anything else can use them. */
 export interface TargetCare {
-  /** Prepares one that has opened; it waits until that is done. */
+  /** Prepares a new target, which stays paused until the promise settles. */
   own(target: OwnTarget): Promise<unknown>;
-  /** Prepares somebody else's session of one. */
+  /** Prepares a CDP client's session of a target. */
   shared(target: Target): void;
 }
 
-/** Hears of targets as they come and go; one that has come waits, with what its listener sends it before all else. */
+/** Receives new and closed targets. A new target stays paused, so commands of the listener run first. */
 export interface TargetListener {
   onOpened(target: OwnTarget): void;
   onClosed(target: OwnTarget): void;
@@ -32,8 +32,8 @@ export interface TargetListener {
 const autoAttach = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
 /**
- * Whatever a browser has open: its pages, their frames in processes of their own, workers of every kind. Each waits,
- * before its first script, until it was prepared.
+ * All open targets of a browser: pages, out-of-process frames and workers of every kind. Each is paused before its
+ * first script until it has been prepared.
  */
 export class Targets implements UserListener {
   readonly #wire: Wire;
@@ -46,33 +46,33 @@ export class Targets implements UserListener {
     this.#wire = wire;
   }
 
-  /** Begins to attach to what there is, and to what comes. */
+  /** Attaches to all existing and future targets. */
   async start(): Promise<void> {
     await this.#follow(this.#wire.root, undefined);
   }
 
-  /** From now on whatever opens, and every session of somebody else, is prepared in this way. */
+  /** Sets the preparation of future targets and client sessions. */
   prepareWith(care: TargetCare): void {
     this.#care = care;
   }
 
-  /** From now on tells of what opens and closes; first of what is open. */
+  /** Sets the listener, which is called for all open targets first. */
   listen(listener: TargetListener): void {
     this.#listener = listener;
     for (const target of [...this.#own.values()]) listener.onOpened(target);
   }
 
-  /** All that are open. */
+  /** All open targets. */
   get own(): Iterable<OwnTarget> {
     return this.#own.values();
   }
 
-  /** Everybody else's sessions of them. */
+  /** The CDP clients' sessions of targets. */
   get shared(): Iterable<Target> {
     return this.#shared.values();
   }
 
-  /** Our session of a target; undefined when it is not open. */
+  /** Returns our session of a target. Undefined if it is not open. */
   sessionOf(targetId: string): CdpSession | undefined {
     for (const { info, session } of this.#own.values()) if (info.targetId === targetId) return session;
     return undefined;
@@ -95,12 +95,12 @@ export class Targets implements UserListener {
   }
 
   #open({ sessionId, targetInfo: info }: WireEvents["Target.attachedToTarget"], parent: OwnTarget | undefined): void {
-    // Sessions of the whole browser are those of its other users, and not ours to prepare.
+    // Sessions of the whole browser belong to CDP clients and need no preparation.
     if (info.type === "browser") return;
     const session = this.#wire.session(sessionId);
     const target = { info, session, parent };
     this.#own.set(sessionId, target);
-    // A target may be gone before it was prepared.
+    // A target may close before it has been prepared.
     this.#follow(session, target).catch(() => undefined);
     this.#listener?.onOpened(target);
     void this.#release(target);
@@ -110,7 +110,7 @@ export class Targets implements UserListener {
     const target = this.#own.get(sessionId);
     if (!target) return;
     this.#own.delete(sessionId);
-    // What is part of it goes with it, untold.
+    // The browser does not report the end of contained targets.
     for (const [id, { parent }] of this.#own) if (parent === target) this.#close(id);
     this.#wire.drop(sessionId);
     this.#listener?.onClosed(target);

@@ -1,19 +1,19 @@
 import type { TargetInfo, WireEvents } from "./cdp-session.ts";
 import { type Envelope, innerBytes } from "./envelope.ts";
 
-/** A command of somebody else's. */
+/** A command of a CDP client. */
 export interface UserCommand {
   readonly method: string;
-  /** JSON; empty for none. */
+  /** JSON. Empty for none. */
   readonly params: string | Buffer;
-  /** One of his sessions; undefined for what he takes for the root. */
+  /** One of the client's sessions. Undefined for its root. */
   readonly sessionId: string | undefined;
 }
 
-/** What is answered: the members behind the `id`, as JSON, or why there is no answer. */
+/** The members after `id` as JSON, or the reason why there is no answer. */
 export type UserAnswer = { readonly bytes: Buffer } | { readonly failure: string };
 
-/** Hears of the sessions of a user. */
+/** Receives the session changes of a client. */
 export interface UserListener {
   onAttached(event: WireEvents["Target.attachedToTarget"]): void;
   onDetached(event: WireEvents["Target.detachedFromTarget"]): void;
@@ -21,21 +21,21 @@ export interface UserListener {
 
 interface WireUserOptions extends UserListener {
   send(command: UserCommand & { readonly sessionId: string }, onAnswer: (answer: UserAnswer) => void): void;
-  /** Hears that the user needs the browser no more; resolves when the browser has let go of all that was his. */
+  /** Called when the client disconnects. Resolves when the browser has released the client's state. */
   onClose(): Promise<unknown>;
 }
 
 /**
- * Somebody else's way to a browser, as a connection of his own: what he takes for the root is a session of the whole
- * browser, and his targets are those that he was told of there.
+ * A CDP client's connection to a browser. Its root is a session of the whole browser, and its targets are those
+ * announced there.
  */
 export class WireUser {
-  /** Hears an event of one of his sessions: its members as JSON, and the session, undefined for what he takes for the root. */
+  /** Receives the events of the client's sessions: the members as JSON, and the session, undefined for the root. */
   onevent?: (event: Envelope, members: Buffer, sessionId: string | undefined) => void;
-  /** Hears that the browser has gone. */
+  /** Called when the browser has exited. */
   onclose?: () => void;
   readonly #root: string;
-  /** His sessions, with their targets; that of the whole browser is nobody's. */
+  /** The client's sessions with their targets. The root has none. */
   readonly #targets = new Map<string, TargetInfo | undefined>();
   readonly #options: WireUserOptions;
   #isEnded = false;
@@ -46,12 +46,12 @@ export class WireUser {
     this.#options = options;
   }
 
-  /** Whether a session is this user's. */
+  /** Whether a session belongs to the client. */
   owns(sessionId: string | undefined): boolean {
     return sessionId !== undefined && this.#targets.has(sessionId);
   }
 
-  /** The target of one of his sessions; undefined for the whole browser. */
+  /** Returns the target of one of the client's sessions. Undefined for the whole browser. */
   targetOf(sessionId: string | undefined): TargetInfo | undefined {
     return this.#targets.get(sessionId ?? this.#root);
   }
@@ -61,14 +61,14 @@ export class WireUser {
     this.#options.send({ ...command, sessionId: command.sessionId ?? this.#root }, onAnswer);
   }
 
-  /** Gives the browser up; resolves when nothing is left there of what was his. */
+  /** Disconnects the client. Resolves when the browser has released its state. */
   async close(): Promise<void> {
     const released = this.#options.onClose();
     this.end();
     await released;
   }
 
-  /** Passes on an event of one of his sessions. */
+  /** Forwards an event of one of the client's sessions. */
   receive(event: Envelope): void {
     const { method, sessionId } = event;
     if (method === "Target.attachedToTarget") this.#attach(paramsOf(event));
@@ -76,7 +76,7 @@ export class WireUser {
     this.onevent?.(event, innerBytes(event), sessionId === this.#root ? undefined : sessionId);
   }
 
-  /** The browser has gone, for him at least. */
+  /** Ends the connection, at least for this client. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -94,7 +94,7 @@ export class WireUser {
   }
 }
 
-/** The boundary where the protocol's word is taken for what an event holds. */
+/** The boundary where event parameters get the protocol's types. */
 function paramsOf<Params>({ bytes }: Envelope): Params {
   return JSON.parse(bytes.toString()).params;
 }

@@ -6,28 +6,28 @@ import { type Envelope, innerBytes, readEnvelope } from "./envelope.ts";
 import { PipeReader } from "./pipe-reader.ts";
 import { type UserAnswer, type UserCommand, type UserListener, WireUser } from "./wire-user.ts";
 
-/** A command that was not answered yet. */
+/** A command without an answer yet. */
 interface Pending {
   readonly sessionId: string | undefined;
-  /** Hears the answer: all that the browser has said, or why it will say nothing. */
+  /** Called with the browser's answer, or with the reason why there is none. */
   settle(answer: Envelope | { readonly failure: string }): void;
 }
 
-/** What a command is answered whose browser has gone. */
-const gone = "the browser has gone";
+/** Error if the browser has exited. */
+const gone = "the browser has exited";
 
-/** What one is answered whose target has gone: the browser says nothing. */
+/** Error if the target has closed, in which case the browser sends no answer. */
 const closed = "Target closed";
 
-/** What one is answered whose renderer has crashed: the browser says nothing here either. */
+/** Error if the renderer has crashed, in which case the browser sends no answer. */
 const crashed = "Target crashed";
 
-/** What one is answered whose answer was skipped. */
-const tooLong = "the browser's answer is longer than can be read";
+/** Error if the answer was skipped. */
+const tooLong = "the browser's answer exceeds the size limit";
 
 /**
- * The pipe of a browser, shared by us and by others who speak the DevTools protocol. Each of these has a session of the
- * whole browser to itself, so that nobody sees another's targets, events or answers; ids are given out here.
+ * The pipe of a browser, shared with CDP clients. Each client has a session of the whole browser, so it sees only its
+ * own targets, events and answers. Command ids are assigned here.
  */
 export class Wire {
   /** Our own session of the whole browser. */
@@ -41,12 +41,12 @@ export class Wire {
   #lastId = 0;
   #isClosed = false;
 
-  /** `onFault` hears of what was thrown by whoever heard a message: the browser is of no use any more. */
+  /** `onFault` receives errors thrown by message handlers. The browser is unusable afterwards. */
   constructor(input: Writable, output: Readable, onFault: (error: unknown) => void) {
     this.#input = input;
     this.#onFault = onFault;
     this.root = this.#makeSession(undefined);
-    // What cannot be written was written to a browser that has gone, which its exit tells.
+    // Write errors mean that the browser has exited, which is reported separately.
     input.on("error", () => undefined);
     output.on("error", () => undefined);
     this.#reader = new PipeReader(output, {
@@ -55,7 +55,7 @@ export class Wire {
     });
   }
 
-  /** Our own session of a target that the browser has told us of. */
+  /** Returns our session of an announced target. */
   session(sessionId: string): CdpSession {
     const known = this.#ours.get(sessionId);
     if (known) return known;
@@ -64,18 +64,18 @@ export class Wire {
     return session;
   }
 
-  /** Forgets a session of ours whose target has gone, and fails what was asked of it. */
+  /** Forgets the session of a closed target and fails its pending commands. */
   drop(sessionId: string): void {
     this.#ours.delete(sessionId);
     this.#failPending(sessionId, closed);
   }
 
-  /** A way to send commands on somebody else's session. */
+  /** Returns a sender for a CDP client's session. */
   borrow(sessionId: string): Pick<CdpSession, "send"> {
     return this.#makeSession(sessionId);
   }
 
-  /** Lets somebody else use the browser; his sessions are told of before he hears of them. */
+  /** Attaches a CDP client. `listener` is notified of its sessions before the client is. */
   async attach(listener: UserListener): Promise<WireUser> {
     const { sessionId } = await this.root.send("Target.attachToBrowserTarget");
     const user = new WireUser(sessionId, {
@@ -88,7 +88,7 @@ export class Wire {
     return user;
   }
 
-  /** The browser has gone: whoever waits for an answer, or uses it, hears of that. */
+  /** Ends all clients and pending commands after the browser has exited. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -98,7 +98,7 @@ export class Wire {
     for (const id of this.#pending.keys()) this.#guard(() => this.#settle(id, { failure: gone }));
   }
 
-  /** Resolves when the browser has read what was written, so far that more may follow; rejects when the signal aborts. */
+  /** Resolves when the pipe accepts more data. Rejects if the signal aborts. */
   async drained(signal: AbortSignal): Promise<void> {
     if (this.#input.writableNeedDrain && !this.#isClosed) await once(this.#input, "drain", { signal });
   }
@@ -123,7 +123,7 @@ export class Wire {
     });
   }
 
-  /** Writes a command as one piece; what is large in it is not copied. */
+  /** Writes a command in one piece, without copying a large payload. */
   #send({ method, params, sessionId }: UserCommand, pending: Pending): void {
     if (this.#isClosed) {
       pending.settle({ failure: gone });
@@ -144,8 +144,8 @@ export class Wire {
   }
 
   /**
-   * Writes what is sent in one go as one piece: each piece wakes the browser, which takes this process's core from it for
-   * a millisecond where there are few.
+   * Combines the writes of one tick: each write wakes the browser, which on few cores preempts this process for about 1
+   * ms.
    */
   #gather(): void {
     if (this.#input.writableCorked > 0) return;
@@ -178,7 +178,7 @@ export class Wire {
     for (const [id, pending] of this.#pending) if (pending.sessionId === sessionId) this.#settle(id, { failure });
   }
 
-  /** Fails the command whose answer was skipped; an event that was skipped is lost. */
+  /** Fails the command of a skipped answer. A skipped event is lost. */
   #receiveSkipped(head: string): void {
     const id = /^\{"id":(\d+)/.exec(head)?.[1];
     if (id !== undefined) this.#settle(Number(id), { failure: tooLong });
@@ -189,7 +189,7 @@ export class Wire {
     await this.root.send("Target.detachFromTarget", { sessionId }).catch(() => undefined);
   }
 
-  /** Runs what may throw, now or in what it leaves to be done: the fault is this browser's, and nobody else's. */
+  /** Runs `work` and reports its errors, including later asynchronous ones, as faults of this browser. */
   #guard(work: () => void): void {
     ownFaults(this.#onFault, () => {
       try {
@@ -207,7 +207,7 @@ interface Parsed {
   readonly error?: { readonly message: string };
 }
 
-/** The boundary where the browser's word is taken for what a message of the protocol is. */
+/** The boundary where a parsed message gets the protocol's type. */
 function parse({ bytes }: Envelope): Parsed {
   return JSON.parse(bytes.toString());
 }

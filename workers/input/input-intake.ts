@@ -15,15 +15,17 @@ import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { InputLane } from "./input-lane.ts";
 
-/** Milliseconds between two answers of a stream: each costs as much as a part, and gateways let 256 events be unanswered. */
+/**
+ * Milliseconds between two answers of a stream. Each costs as much as a part, and gateways allow 256 unanswered events.
+ */
 const answerEvery = 10;
 
-/** Streams whose progress is remembered, should their connection break: more than a session can have open. */
+/** Streams whose progress is kept in case their connection breaks. More than a session can have open. */
 const mostStreams = 64;
 
-/** How far a stream has come. */
+/** Progress of a stream. */
 interface Progress {
-  /** Number of the last part that was taken as a whole, and how many events of the one behind it were. */
+  /** Number of the last complete part, and the number of events taken from the next part. */
   number: number;
   begun: number;
   accepted: number;
@@ -33,35 +35,38 @@ interface Progress {
 export interface InputIntakeOptions {
   readonly lane: Pick<InputLane, "push" | "eased" | "release">;
   readonly control: {
-    /** Takes note of what a command says of control. */
+    /** Applies the control state that a command carries. */
     learn(context: CommandContext | undefined): void;
-    /** Whether a client's input is to reach the page. */
+    /** Whether a client's input may reach the page. */
     isHeldBy(clientId: string, epoch?: bigint): boolean;
   };
-  /** Aborts with what is answered once the session has ended. */
+  /** Aborts with a failure once the session has ended. */
   readonly ended: AbortSignal;
-  /** Hears that somebody who may has sent something. */
+  /** Called when a client in control has sent input. */
   onInput(): void;
 }
 
-/** Takes input of those who send it, and hands that of who holds control to the lane. */
+/** Receives input and queues that of the client in control. */
 export class InputIntake {
   readonly #options: InputIntakeOptions;
-  /** By the names of the streams, those that began last behind. */
+  /** Progress by stream name, most recent last. */
   readonly #streams = new Map<string, Progress>();
 
   constructor(options: InputIntakeOptions) {
     this.#options = options;
   }
 
-  /** Takes what there is room for, and says how much. */
+  /** Queues as many events as there is room for and returns the counts. */
   take({ context, clientId, controlEpoch, events }: InputCommand): InputAnswer {
     this.#options.control.learn(context);
     const { accepted, reason } = this.#push(clientId, controlEpoch, events);
     return create(InputAnswerSchema, { accepted, dropped: events.length - accepted, reason });
   }
 
-  /** Takes a stream, no faster than there is room, and says how far it has come. A part that was taken before is not taken again. */
+  /**
+   * Queues the events of a stream as room becomes available and yields its progress. Parts that were taken before are
+   * skipped.
+   */
   async *follow(parts: AsyncIterable<InputPart>, gone: AbortSignal): AsyncGenerator<InputProgress> {
     const signal = AbortSignal.any([gone, this.#options.ended]);
     const answers = new BoundedQueue<InputProgress>({ items: 1 });
@@ -98,10 +103,10 @@ export class InputIntake {
 
   async #takePart(part: InputPart, clientId: string, progress: Progress, signal: AbortSignal): Promise<void> {
     const { number, events, controlEpoch, release } = part;
-    // The same part may come by an earlier call as well, which has yet to hear that it is broken: what counts is looked up anew
-    // after each wait.
+    // An earlier, broken call may still deliver the same part: progress is read again after each wait.
     while (progress.number < number) {
-      if (progress.number < number - 1) throw fail("internal", {}, { detail: "a part of the input is missing" });
+      if (progress.number < number - 1)
+        throw fail("internal", {}, { detail: `expected input part ${progress.number + 1}, got ${number}` });
       const { accepted, dropped } = this.#push(clientId, controlEpoch, events.slice(progress.begun));
       progress.accepted += accepted;
       progress.dropped += dropped;
@@ -114,7 +119,7 @@ export class InputIntake {
     }
   }
 
-  /** Events that are neither accepted nor dropped are those that there is no room for. */
+  /** Events that are neither accepted nor dropped had no room. */
   #push(clientId: string, epoch: bigint | undefined, events: readonly InputEvent[]) {
     const { control, lane, onInput } = this.#options;
     if (!control.isHeldBy(clientId, epoch)) {
@@ -123,7 +128,7 @@ export class InputIntake {
     }
     onInput();
     const pushed = lane.push(events);
-    // The lane drops what no page can do.
+    // The queue drops events that no page supports.
     return { ...pushed, reason: pushed.dropped > 0 ? InputDropReason.VIEWPORT_FIXED : InputDropReason.UNSPECIFIED };
   }
 

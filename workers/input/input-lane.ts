@@ -3,34 +3,34 @@ import { within } from "../../src/platform/deadline.ts";
 import { type PageInput, releaseAll } from "./page-input.ts";
 import { play } from "./person-input.ts";
 
-/** How many places there are for a person's input that its page has yet to handle: a person does less in a minute. */
+/** Slots for a person's unhandled input. A person produces less in a minute. */
 const capacity = 1_024;
 
-/** An event takes a place, and one more for so many characters of text. */
+/** An event takes one slot, plus one per 256 characters of text. */
 const charactersPerPlace = 256;
 
-/** A page that has so many moves to handle gets only the last one of those that follow. */
+/** Unhandled moves of a page after which further moves are merged into the last one. */
 const mostMoves = 2;
 
-/** How long a page may take to say whether it has begun to drag. */
+/** Longest wait for a page to report whether it started a drag. */
 const dropMs = 1_000;
 
-/** Keys that may open a list of options, or close it. */
+/** Keys that may open or close a list of options. */
 const listKeys = new Set([" ", "Enter", "Escape", "Tab", "F4", "ArrowUp", "ArrowDown"]);
 
-/** Whether an event may open a list of options, or close it. */
+/** Whether an event may open or close a list of options. */
 function mayOpen({ case: kind, value }: InputEvent["event"]): boolean {
   if (kind === "keyDown") return listKeys.has(value.key);
   return kind === "pointerDown" || kind === "pointerUp" || (kind === "touch" && value.phase === TouchPhase.END);
 }
 
-/** What a page has yet to handle. */
+/** Input that a page has not handled yet. */
 interface Load {
   places: number;
   moves: number;
 }
 
-/** An event on its way to a page. */
+/** A queued event. */
 interface Waiting {
   readonly event: InputEvent["event"];
   readonly page: PageInput;
@@ -38,8 +38,8 @@ interface Waiting {
 }
 
 /**
- * The way of a person's input to the page, in the order in which it was done. Nothing waits for the page but the release
- * of what may be dragged; what comes between moves that the page is behind with makes them be sent.
+ * Ordered queue of a person's input to the page. Only the release of a possible drag waits for the page. Moves that a
+ * slow page delays are merged until another event follows.
  */
 export class InputLane {
   readonly #findInput: () => PageInput;
@@ -50,19 +50,22 @@ export class InputLane {
   #holdUp: Promise<unknown> | undefined;
   #eased: PromiseWithResolvers<void> | undefined;
 
-  /** `findInput` gives what the active page is driven with; `onPressed` hears that a page has handled what may open a list. */
+  /**
+   * `findInput` returns the input devices of the active page. `onPressed` is called when a page has handled an event
+   * that may open a list.
+   */
   constructor(findInput: () => PageInput, onPressed: () => void = () => undefined) {
     this.#findInput = findInput;
     this.#onPressed = onPressed;
   }
 
-  /** Resolves when a page has handled something, or the lane was cleared: there may be room. */
+  /** Resolves when a page has handled an event or the queue was cleared: there may be room. */
   get eased(): Promise<void> {
     this.#eased ??= Promise.withResolvers();
     return this.#eased.promise;
   }
 
-  /** Takes events from the first on, while there is room, and says how many it has sent on their way and how many it cannot do. */
+  /** Queues events in order while there is room. Returns how many were accepted, and how many are unsupported. */
   push(events: readonly InputEvent[]): { accepted: number; dropped: number } {
     const page = this.#findInput();
     if (this.#page && this.#page !== page) releaseAll(this.#page);
@@ -77,12 +80,12 @@ export class InputLane {
     return pushed;
   }
 
-  /** Releases all that is held, behind what was done before. */
+  /** Releases all held keys and buttons, after the input sent so far. */
   release(): void {
     if (this.#page) releaseAll(this.#page);
   }
 
-  /** Forgets what the page was not yet sent, and releases all that is held. */
+  /** Discards queued input and releases all held keys and buttons. */
   clear(): void {
     for (const { page, places } of this.#waiting.splice(0)) this.#loadOf(page).places -= places;
     this.release();
@@ -103,7 +106,7 @@ export class InputLane {
     }
     const load = this.#loadOf(page);
     const places = 1 + Math.floor(lengthOf(event) / charactersPerPlace);
-    // Whatever is longer than the lane has it for itself.
+    // An event larger than the queue is accepted if the queue is empty.
     if (load.places > 0 && load.places + places > capacity) return false;
     load.places += places;
     this.#waiting.push({ event, page, places });

@@ -1,15 +1,15 @@
-/** What was sent to a page as input, and what of it the page has yet to handle. */
+/** Counters of the input sent to a page. */
 export class InputTally {
-  /** How much was sent. */
+  /** Inputs sent. */
   sent = 0;
   readonly #open = new Set<Promise<unknown>>();
 
-  /** How much the page has yet to handle. */
+  /** Inputs that the page has not handled yet. */
   get behind(): number {
     return this.#open.size;
   }
 
-  /** Counts something that was sent until it is answered; gives the answer. */
+  /** Counts an input until it is answered. Returns the answer. */
   follow<Answer>(answer: Promise<Answer>): Promise<Answer> {
     this.sent += 1;
     this.#open.add(answer);
@@ -20,7 +20,7 @@ export class InputTally {
     return answer;
   }
 
-  /** Resolves when the page has handled all that was sent to it by now. */
+  /** Resolves when the page has handled all input sent so far. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#open);
   }

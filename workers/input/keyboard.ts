@@ -1,29 +1,29 @@
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import { isModifier, type Key, type Modifier, modifierKeys } from "./keys.ts";
 
-/** How the protocol says what is held. */
+/** Modifier bits of the protocol. */
 const modifierBits: Readonly<Record<Modifier, number>> = { Alt: 1, Control: 2, Meta: 4, Shift: 8 };
 
-/** Keys that turn others into commands: nothing is typed while one of them is held. */
+/** Modifiers that turn keys into shortcuts, which type no text. */
 const commanding = modifierBits.Alt | modifierBits.Control | modifierBits.Meta;
 
-/** The key code that pages see of a key which an input method has taken. */
+/** Key that pages see while an input method composes. */
 const processed = { key: "Process", windowsVirtualKeyCode: 229 };
 
 /**
- * The keyboard of a page. Each promise resolves when the page has handled the key; they are handled in the order in
- * which they were sent, so that nobody needs to wait for one before sending the next.
+ * The keyboard of a page. Each promise resolves when the page has handled the key. Pages handle keys in order, so
+ * callers may send the next one without waiting.
  */
 export class Keyboard {
   readonly #cdp: Pick<CdpSession, "send">;
-  /** By their codes. */
+  /** Held keys by code. */
   readonly #held = new Map<string, Key>();
 
   constructor(cdp: Pick<CdpSession, "send">) {
     this.#cdp = cdp;
   }
 
-  /** Presses a key, or repeats one that is held; it makes what it does beside the keys that are held, unless `made` is given. */
+  /** Presses a key, or repeats a held one. `made` overrides the key value that follows from the Shift state. */
   down(key: Key, made = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
     const autoRepeat = this.#held.has(key.code);
     this.#held.set(key.code, key);
@@ -42,15 +42,15 @@ export class Keyboard {
     return this.#cdp.send("Input.dispatchKeyEvent", { ...this.#describe(key, made), type: "keyUp" });
   }
 
-  /** Releases all keys that are held, as when who holds them may not any more. Does nothing without any. */
+  /** Releases all held keys, for example when control is lost. */
   cancel(): void {
     for (const key of [...this.#held.values()].toReversed()) {
-      // A page that does not answer has nothing to say about it.
+      // A page that does not answer is ignored.
       this.up(key).catch(() => undefined);
     }
   }
 
-  /** Presses and releases a key with others held. */
+  /** Presses and releases a key with modifiers held. */
   press(key: Key, modifiers: readonly Modifier[] = [], made?: string): Promise<unknown> {
     const others = modifiers.map((modifier) => modifierKeys[modifier]).filter(({ code }) => !this.#held.has(code));
     return Promise.all([
@@ -61,7 +61,7 @@ export class Keyboard {
     ]);
   }
 
-  /** Puts in what no key makes, the way that an input method does: under a key which the page cannot tell. */
+  /** Inserts text that no key produces, as an input method does: pages see an unidentified key. */
   compose(text: string): Promise<unknown> {
     return Promise.all([
       this.#cdp.send("Input.dispatchKeyEvent", { ...processed, type: "rawKeyDown" }),
@@ -70,12 +70,12 @@ export class Keyboard {
     ]);
   }
 
-  /** Shows what an input method has composed so far; the selection is in UTF-16 units. */
+  /** Shows the current composition of an input method. The selection is in UTF-16 units. */
   draft(text: string, selectionStart: number, selectionEnd: number): Promise<unknown> {
     return this.#cdp.send("Input.imeSetComposition", { text, selectionStart, selectionEnd });
   }
 
-  /** Puts a text in at once, without a key. */
+  /** Inserts a text at once, without key events. */
   insert(text: string): Promise<unknown> {
     return this.#cdp.send("Input.insertText", { text });
   }

@@ -1,13 +1,13 @@
 /** A key of a keyboard. */
 export interface Key {
-  /** Its place, such as `KeyA` (UI Events KeyboardEvent code values). */
+  /** Physical key, such as `KeyA` (UI Events KeyboardEvent code values). */
   readonly code: string;
-  /** What it makes alone, and with Shift (UI Events KeyboardEvent key values). */
+  /** Key values without and with Shift (UI Events KeyboardEvent key values). */
   readonly plain: string;
   readonly shifted: string;
-  /** What pages read as `keyCode`. */
+  /** `KeyboardEvent.keyCode`. */
   readonly keyCode: number;
-  /** What they read as `location`: 1 and 2 for the left and the right one of a pair, 3 for the numeric block, else 0. */
+  /** `KeyboardEvent.location`: 1 left, 2 right, 3 numeric keypad, else 0. */
   readonly location: number;
 }
 
@@ -15,7 +15,7 @@ function named(name: string, keyCode: number, code = name, location = 0): Key {
   return { code, plain: name, shifted: name, keyCode, location };
 }
 
-/** The keys that are held to change what others do. */
+/** Modifier keys. */
 export const modifierKeys = {
   Alt: named("Alt", 18, "AltLeft", 1),
   Control: named("Control", 17, "ControlLeft", 1),
@@ -105,23 +105,23 @@ const numericBlock = [
   named("Enter", 13, "NumpadEnter", 3),
 ];
 
-/** The US layout without its numeric block, which makes nothing that other keys do not make too. */
+/** The US layout without the numeric keypad, which produces no other characters. */
 const mainBlock = [...letters, ...digits, ...signs, ...namedKeys, ...Object.values(modifierKeys)];
 
 const byCode = new Map([...mainBlock, ...rightKeys, ...numericBlock].map((key) => [key.code, key]));
 const byPlain = new Map(mainBlock.map((key) => [key.plain, key]));
 const byShifted = new Map(mainBlock.map((key) => [key.shifted, key]));
 
-/** The names of what a text has characters for. */
+/** Names of the keys for control characters in a text. */
 const inText: Readonly<Record<string, string>> = { "\n": "Enter", "\r": "Enter", "\r\n": "Enter", "\t": "Tab" };
 
-/** A key of the layout, and whether Shift belongs to it. */
+/** A key of the layout, and whether it needs Shift. */
 export interface FoundKey {
   readonly key: Key;
   readonly withShift: boolean;
 }
 
-/** Finds the key that makes a character or that has a name or place, such as `a`, `A`, `Enter`, `\n` or `NumpadEnter`. */
+/** Finds the key for a character, a key name or a code, such as `a`, `A`, `Enter`, `\n` or `NumpadEnter`. */
 export function findKey(name: string): FoundKey | undefined {
   const wanted = inText[name] ?? name;
   const plain = byPlain.get(wanted) ?? byCode.get(wanted);

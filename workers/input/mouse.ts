@@ -1,29 +1,29 @@
 import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
 
-/** A place in the viewport. */
+/** A point in the viewport. */
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
-/** The bits by which pages read what is held. */
+/** Bits of `MouseEvent.buttons`. */
 const buttonBits = { left: 1, right: 2, middle: 4 } as const;
 
 export type Button = keyof typeof buttonBits;
 
-/** What a page lets the mouse carry. */
+/** Data that a page drags. */
 type Cargo = WireEvents["Input.dragIntercepted"]["data"];
 
 /**
- * The mouse of a page. Where the page begins a drag and drop of its own, the mouse carries what it has picked up: the
- * browser would hand that to the desktop, which there is none of. Each promise resolves when the page has handled it.
+ * The mouse of a page. Drags that the page starts are intercepted and dispatched here, as the browser would hand them
+ * to a desktop, which does not exist. Each promise resolves when the page has handled the event.
  */
 export class Mouse {
   readonly #cdp: Pick<CdpSession, "send" | "on">;
   #at: Point = { x: 0, y: 0 };
-  /** The buttons that are held, in the order in which they were pressed. */
+  /** Held buttons in the order of their presses. */
   readonly #held = new Set<Button>();
-  /** The browser tells us when a page begins to drag. */
+  /** Whether drag interception is enabled. */
   #isWatching = false;
   #cargo: Cargo | undefined;
   #hasEntered = false;
@@ -42,22 +42,22 @@ export class Mouse {
     await this.#dispatch("mouseMoved", [...this.#held].at(-1) ?? "none");
   }
 
-  /** Whether the page may have begun to drag: a release is sent only when it has said so. */
+  /** Whether the page may have started a drag. A release is sent only once that is known. */
   get isDragging(): boolean {
     return this.#isWatching;
   }
 
-  /** Presses a button; `count` is 2 for the second press of a double click. */
+  /** Presses a button. `count` is 2 for the second press of a double click. */
   async down(button: Button = "left", count = 1, at: Point = this.#at): Promise<void> {
     this.#at = at;
     this.#held.add(button);
     await this.#dispatch("mousePressed", button, count);
   }
 
-  /** Releases a button that is held: what is carried is dropped. */
+  /** Releases a held button. Drops the dragged data. */
   async up(count = 1, button: Button | undefined = [...this.#held].at(-1), at: Point = this.#at): Promise<void> {
     this.#at = at;
-    // A drag that has begun with the last move is told of before the page answers anything else.
+    // Round trip: the browser reports a drag that the last move started before it answers.
     if (this.#isWatching && !this.#cargo) await this.#cdp.send("Runtime.evaluate", { expression: "0" });
     const cargo = this.#cargo;
     if (cargo && !this.#hasEntered) await this.#carry(cargo);
@@ -67,24 +67,24 @@ export class Mouse {
     this.#unwatch();
   }
 
-  /** Clicks at a point, so many times in a row. */
+  /** Clicks `count` times at a point. */
   async click(at: Point, button: Button, count: number): Promise<void> {
     const sent = [this.move(at)];
     for (let nth = 1; nth <= count; nth += 1) sent.push(this.down(button, nth), this.up(nth));
     await Promise.all(sent);
   }
 
-  /** Turns the wheel at a point, by so many CSS pixels. */
+  /** Sends a wheel event at a point, in CSS pixels. */
   async turnWheel(at: Point, by: Point): Promise<void> {
     await this.#cdp.send("Input.dispatchMouseEvent", { type: "mouseWheel", ...at, deltaX: by.x, deltaY: by.y });
   }
 
-  /** Lets go of whatever is held, as when there is no more time. Does nothing after a release. */
+  /** Releases all held buttons and cancels a drag. Does nothing after a release. */
   cancel(): void {
     for (const button of [...this.#held]) {
       this.#held.delete(button);
       const released = this.#cargo ? this.#drag("dragCancel", this.#cargo) : this.#dispatch("mouseReleased", button);
-      // A page that does not answer has nothing to say about it.
+      // A page that does not answer is ignored.
       released.catch(() => undefined);
       this.#unwatch();
     }
@@ -106,7 +106,7 @@ export class Mouse {
 
   async #carry(cargo: Cargo): Promise<void> {
     if (!this.#hasEntered) await this.#drag("dragEnter", cargo);
-    // It may have been let go of meanwhile.
+    // The drag may have been cancelled meanwhile.
     if (this.#cargo !== cargo) return;
     this.#hasEntered = true;
     await this.#drag("dragOver", cargo);

@@ -3,10 +3,10 @@ import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { Tab } from "../pages/tab.ts";
 
-/** How deep in frames a list of options is looked for. */
+/** Frames that the focus is followed into. */
 const deepest = 8;
 
-/** How many options are shown, and how much of each text. */
+/** Options shown, and characters of an option label and of the list's name. */
 const mostOptions = 1_000;
 const labelLength = 100;
 const nameLength = 1_000;
@@ -14,7 +14,7 @@ const nameLength = 1_000;
 /** A `<select>` whose list of options is open. */
 export type OpenSelect = PageElement<HTMLSelectElement>;
 
-/** An option that the list shows. */
+/** An option shown in the list. */
 interface ShownOption {
   readonly index: number;
   readonly label: string;
@@ -28,7 +28,7 @@ interface SelectText {
   readonly options: ShownOption[];
 }
 
-/** Finds the `<select>` of a tab whose list is open: where the focus is, or in the main document where a script has opened it. */
+/** Finds the `<select>` whose list is open: the focused one, or one in the main document that a script opened. */
 export async function findOpenSelect(tab: Tab, progress: Progress): Promise<OpenSelect | undefined> {
   let frameId = tab.mainFrameId;
   for (let depth = 0; depth < deepest; depth += 1) {
@@ -46,27 +46,30 @@ export async function findOpenSelect(tab: Tab, progress: Progress): Promise<Open
   return undefined;
 }
 
-/** Whether its list is still open. */
+/** Returns whether the list is still open. */
 export const isOpen = (select: OpenSelect, progress: Progress): Promise<boolean> =>
   callOn(select, isListOpen, [], progress);
 
-/** Reads what its list shows. */
+/** Reads the name and options of the list. */
 export const readOptions = (select: OpenSelect, progress: Progress): Promise<SelectText> =>
   callOn(select, describeOptions, [mostOptions, labelLength, nameLength], progress);
 
-/** How many options that can be chosen stand before one in the list; null when it is not to be had there any more. */
+/** Returns the number of selectable options before an option. Null if the list no longer offers it. */
 export const stepsTo = (
   select: OpenSelect,
   { index, label }: Pick<ShownOption, "index" | "label">,
   progress: Progress,
 ): Promise<number | null> => callOn(select, countSteps, [index, label, labelLength], progress);
 
-/** Lets go of what is held of it in the page. */
+/** Releases the remote element. */
 export function forget({ cdp, objectId }: OpenSelect): void {
   cdp.send("Runtime.releaseObject", { objectId }).catch(() => undefined);
 }
 
-/** Runs in the page: gives a `<select>` whose list is open but not drawn by the page itself, else the frame that has the focus. */
+/**
+ * Runs in the page: returns a `<select>` with an open list that the page does not draw itself. Otherwise returns the
+ * focused frame.
+ */
 function findOpen(): Element | null {
   const focusOf = (root: Document | ShadowRoot): Element | null => {
     const { activeElement: focused } = root;
@@ -100,13 +103,13 @@ function describeOptions(this: HTMLSelectElement, most: number, labelLength: num
       selected: option.selected,
     });
   }
-  // A label may hold its control, and with it all options.
+  // A label may contain its control, including all options.
   const parts = [...(this.labels[0]?.childNodes ?? [])].filter((node) => !node.contains(this));
   const name = this.ariaLabel || parts.map(({ textContent }) => textContent).join("") || this.title;
   return { name: name.trim().slice(0, nameLength).toWellFormed(), options };
 }
 
-/** Runs in the page: the list shows an option when neither it nor its group is hidden, and passes by those that are disabled. */
+/** Runs in the page. The list omits hidden options and options of hidden groups, and skips disabled ones. */
 function countSteps(this: HTMLSelectElement, index: number, label: string, labelLength: number): number | null {
   const isShown = (element: Element) => getComputedStyle(element).display !== "none";
   const canBeChosen = (option: HTMLOptionElement | undefined): boolean => {

@@ -4,21 +4,21 @@ import { Keyboard } from "./keyboard.ts";
 import { Mouse } from "./mouse.ts";
 import { TouchScreen } from "./touch-screen.ts";
 
-/** What a page is driven with. It knows what is held, whoever holds it. */
+/** Input devices of a page. They track what is held, whoever sent it. */
 export interface PageInput {
   readonly keyboard: Keyboard;
   readonly mouse: Mouse;
   readonly touchScreen: TouchScreen;
-  /** What was sent to the page. */
+  /** Counters of the input sent. */
   readonly tally: InputTally;
 }
 
-/** The part of our session of a page that input takes. */
+/** The part of a page's session that input uses. */
 type InputPort = Pick<CdpSession, "send" | "on">;
 
 const inputs = new WeakMap<CdpSession, PageInput>();
 
-/** Gives what a page is driven with, by our session of it: the same each time. */
+/** Returns the input devices of a page's session, always the same ones. */
 export function inputOf(cdp: CdpSession): PageInput {
   const known = inputs.get(cdp);
   if (known) return known;
@@ -32,7 +32,7 @@ export function inputOf(cdp: CdpSession): PageInput {
   return input;
 }
 
-/** Releases all that is held on a page. */
+/** Releases everything held on a page. */
 export function releaseAll({ keyboard, mouse, touchScreen }: PageInput): void {
   keyboard.cancel();
   mouse.cancel();

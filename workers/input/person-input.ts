@@ -14,7 +14,9 @@ import type { TouchKind } from "./touch-screen.ts";
 
 type Happening = InputEvent["event"];
 
-/** Does to a page what a person has done. Resolves when the page has handled it; undefined for what the page cannot take. */
+/**
+ * Sends a person's input to a page. Resolves when the page has handled it. Returns undefined for unsupported events.
+ */
 export function play({ keyboard, mouse, touchScreen }: PageInput, event: Happening): Promise<unknown> | undefined {
   switch (event.case) {
     case "pointerMove":
@@ -60,7 +62,7 @@ function touch(screen: PageInput["touchScreen"], { phase, points }: Touch): Prom
   return screen.touch(kind, kind === "touchCancel" ? [] : fingers);
 }
 
-/** The key by its place on the keyboard; of a layout that is not ours it has the place alone. */
+/** Returns the key for an event's code. Keys of other layouts keep their code only. */
 function keyOf({ key, code = "", location }: KeyDown | KeyUp): Key {
   const known = findKey(code)?.key ?? findKey(key)?.key;
   const keyCode = known?.keyCode ?? 0;

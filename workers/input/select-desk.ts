@@ -10,14 +10,14 @@ import { findKey } from "./keys.ts";
 import { findOpenSelect, forget, isOpen, type OpenSelect, readOptions, stepsTo } from "./open-select.ts";
 import { inputOf } from "./page-input.ts";
 
-/** Milliseconds that a page may take to tell what is open, and to take a choice. */
+/** Longest time, in milliseconds, to find an open list, and to apply a choice. */
 const lookMs = 2_000;
 const chooseMs = 5_000;
 
-/** Milliseconds between two looks: a page that is pressed without end has other things to do. */
+/** Minimum delay between two checks of a page. */
 const pauseMs = 50;
 
-/** A list that the person who steers chooses from. */
+/** A list offered to the person in control. */
 interface OpenList {
   readonly select: OpenSelect;
   readonly tab: Tab;
@@ -26,13 +26,13 @@ interface OpenList {
 }
 
 /**
- * Offers the person who steers the options of a `<select>` whose list is open: the browser draws it where no picture shows
- * it. The list is the browser's own, which takes keys as from a person at its machine: the page hears what it always does.
+ * Offers the options of an open `<select>` to the person in control, since screenshots do not show the browser's list.
+ * Choices are sent as keys to the browser's own list, so the page receives its usual events.
  */
 export class SelectDesk {
   readonly #questions: Pick<QuestionDesk, "ask" | "holder">;
   #open: OpenList | undefined;
-  /** The page that is to be looked at next. */
+  /** The page to check next. */
   #next: SessionPage | undefined;
   #isLooking = false;
 
@@ -40,7 +40,7 @@ export class SelectDesk {
     this.#questions = questions;
   }
 
-  /** Forgets what is open in a tab when its document goes. */
+  /** Withdraws the list of a tab when its document goes away. */
   attend(tab: Tab): void {
     const close = (): void => {
       if (this.#open?.tab === tab) this.#end(this.#open);
@@ -53,7 +53,7 @@ export class SelectDesk {
     });
   }
 
-  /** Hears that a page has handled what a person did: that may have opened a list, or closed it. */
+  /** Called when a page has handled input that may have opened or closed a list. */
   touched(page: SessionPage): void {
     if (this.#questions.holder === undefined) return;
     this.#next = page;
@@ -64,7 +64,7 @@ export class SelectDesk {
     this.#isLooking = true;
     for (let page = this.#next; page; page = this.#next) {
       this.#next = undefined;
-      // A page that has gone meanwhile, or hangs, has nothing to show.
+      // Ignores errors: the page may be gone or hang.
       await this.#look(page).catch(() => undefined);
       await setTimeout(pauseMs);
     }
@@ -89,7 +89,7 @@ export class SelectDesk {
     this.#open = open;
   }
 
-  /** Does what the person has answered; what is cancelled, or not answered, is closed. */
+  /** Applies the person's choice. Closes the list if there is none. */
   async #choose(open: OpenList, answer: LiveAnswer | undefined): Promise<void> {
     const { select, tab, labels } = open;
     const { keyboard } = inputOf(tab.session);
@@ -99,9 +99,9 @@ export class SelectDesk {
       if (!accept) await this.#press(open, keyboard, "Escape", progress);
       else {
         const wanted = { index, label: labels.get(index) ?? "" };
-        // What has gone from the page offers nothing.
+        // Options of a page that is gone are not available.
         const steps = await stepsTo(select, wanted, progress).catch(() => null);
-        if (steps === null) throw fail("not-found", {}, { detail: "the page does not offer that any more" });
+        if (steps === null) throw fail("not-found", {}, { detail: "the page does not offer that option any more" });
         const keys = ["Home", ...Array<string>(steps).fill("ArrowDown")];
         await progress.race(Promise.all(keys.map((key) => press(keyboard, key))));
         await this.#press(open, keyboard, "Enter", progress);
@@ -111,7 +111,7 @@ export class SelectDesk {
     }
   }
 
-  /** Presses a key that is for the list alone. */
+  /** Presses a key only while the list is open. */
   async #press({ select }: OpenList, keyboard: Keyboard, key: string, progress: Progress): Promise<void> {
     if (await isOpen(select, progress).catch(() => false)) await progress.race(press(keyboard, key));
   }

@@ -1,23 +1,23 @@
 import type { Keyboard } from "./keyboard.ts";
 import { type FoundKey, findKey } from "./keys.ts";
 
-/** One thing that a person does at a keyboard: hits a key, or puts in what no key makes. */
+/** One key press, or one text that no key produces. */
 export type Stroke = FoundKey | { readonly text: string };
 
 const segmenter = new Intl.Segmenter();
 
-/** Gives the strokes that make a text, one for each of its characters. */
+/** Yields the key presses for a text, one per character. */
 export function* strokesOf(text: string): Generator<Stroke> {
   for (const { segment } of segmenter.segment(text)) yield findKey(segment) ?? { text: segment };
 }
 
-/** Makes a stroke; resolves when the page has handled it. */
+/** Performs a key press. Resolves when the page has handled it. */
 export function strike(keyboard: Keyboard, stroke: Stroke): Promise<unknown> {
   if ("text" in stroke) return keyboard.compose(stroke.text);
   return keyboard.press(stroke.key, stroke.withShift ? ["Shift"] : []);
 }
 
-/** Whether a text is one character, as a person counts. */
+/** Whether a text is one grapheme. */
 export function isOneCharacter(text: string): boolean {
   return [...segmenter.segment(text)].length === 1;
 }

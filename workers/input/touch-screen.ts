@@ -1,19 +1,19 @@
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { Point } from "./mouse.ts";
 
-/** What fingers do, as the protocol names it. */
+/** Touch event types of the protocol. */
 export type TouchKind = "touchStart" | "touchMove" | "touchEnd" | "touchCancel";
 
-/** One finger of several. */
+/** One of several fingers. */
 export interface Finger extends Point {
   readonly id: number;
 }
 
-/** The touch screen of a page, mostly under one finger. Each promise resolves when the page has handled the touch. */
+/** The touch screen of a page. Each promise resolves when the page has handled the touch. */
 export class TouchScreen {
   readonly #cdp: Pick<CdpSession, "send">;
   #isTouched = false;
-  /** Those of several that are down. */
+  /** Fingers currently down, in a touch of several. */
   #fingers: readonly Finger[] = [];
 
   constructor(cdp: Pick<CdpSession, "send">) {
@@ -34,21 +34,21 @@ export class TouchScreen {
     return this.#dispatch("touchEnd", []);
   }
 
-  /** Several fingers: `fingers` are those that are down now. */
+  /** Dispatches a touch of several fingers. `fingers` are those down after the event. */
   touch(kind: TouchKind, fingers: readonly Finger[]): Promise<unknown> {
     this.#isTouched = fingers.length > 0 && kind !== "touchCancel";
     const lifted = this.#fingers.filter(({ id }) => !fingers.some((finger) => finger.id === id));
     this.#fingers = kind === "touchCancel" ? [] : fingers;
-    // The protocol names those that are lifted, or none where all are.
+    // The protocol expects the lifted fingers, or none if all are lifted.
     return this.#dispatch(kind, kind === "touchEnd" && fingers.length > 0 ? lifted : [...fingers]);
   }
 
-  /** Takes the finger away so that nothing comes of the touch. Does nothing after its end. */
+  /** Cancels the touch. Does nothing after its end. */
   cancel(): void {
     if (!this.#isTouched) return;
     this.#isTouched = false;
     this.#fingers = [];
-    // A page that does not answer has nothing to say about it.
+    // A page that does not answer is ignored.
     this.#dispatch("touchCancel", []).catch(() => undefined);
   }
 
