@@ -1,30 +1,33 @@
-/** What is used of the interfaces that an extension's page has; `id` of a target is the protocol's. */
+/** The extension APIs that are used. The `id` of a target is the protocol's. */
 declare const chrome: {
   readonly debugger: { getTargets(): Promise<{ readonly id: string; readonly tabId?: number }[]> };
   readonly runtime: { reload(): void };
   readonly tabCapture: { getMediaStreamId(options: { targetTabId: number }): Promise<string> };
 };
 
-/** A tab, by its target, and how large its page is in CSS pixels. */
+/** A tab by its target, and the size of its page in CSS pixels. */
 export interface ShownTab {
   readonly targetId: string;
   readonly width: number;
   readonly height: number;
 }
 
-/** What the page of our extension is asked for. */
+/** Functions of the extension's page. */
 export interface CaptureControl {
-  /** Begins with a tab. */
+  /** Starts capturing a tab. */
   offer(tab: ShownTab): Promise<{ readonly sdp: string; readonly trackId: string }>;
   answer(sdp: string): Promise<void>;
   addCandidate(candidate: string): Promise<void>;
-  /** Goes on with a tab, or with another size of it. */
+  /** Switches to another tab, or to a new size of the tab. */
   show(tab: ShownTab): Promise<void>;
-  /** Resolves when it has ended by itself, with why. */
+  /** Resolves with the reason when capturing has ended by itself. */
   readonly ended: Promise<string>;
 }
 
-/** Runs in the page of our extension, which knows no token: sends pictures of a tab to whom the worker has it connect to. */
+/**
+ * Runs in the page of our extension, which knows no token. Captures a tab and sends the video to the peer that the
+ * worker selects.
+ */
 export function captureScript(): CaptureControl {
   const rate = 30;
   const mostBits = 3_000_000;
@@ -34,12 +37,13 @@ export function captureScript(): CaptureControl {
   let shown: { readonly targetId: string; readonly track: MediaStreamTrack } | undefined;
 
   connection.addEventListener("connectionstatechange", () => {
-    if (connection.connectionState === "failed" || connection.connectionState === "closed") end("the way was lost");
+    if (connection.connectionState === "failed" || connection.connectionState === "closed")
+      end("the connection to the media server was lost");
   });
 
   /**
-   * A tab that goes to another site just when its capture begins cannot be captured, and is taken for captured by the
-   * browser from then on, until the extension is loaded anew. That ends this page.
+   * Captures a tab. If the tab navigates to another site at that moment, capturing fails and the browser keeps the tab
+   * marked as captured. Reloading the extension, which ends this page, resets that.
    */
   function capture(tab: ShownTab): Promise<MediaStreamTrack> {
     return begin(tab).catch((error: unknown) => {
@@ -50,18 +54,18 @@ export function captureScript(): CaptureControl {
 
   async function begin({ targetId, width, height }: ShownTab): Promise<MediaStreamTrack> {
     const tabId = (await chrome.debugger.getTargets()).find(({ id }) => id === targetId)?.tabId;
-    if (tabId === undefined) throw new Error("the tab has gone");
+    if (tabId === undefined) throw new Error("the tab is closed");
     const mandatory = {
       chromeMediaSource: "tab",
       chromeMediaSourceId: await chrome.tabCapture.getMediaStreamId({ targetTabId: tabId }),
-      // Any other size than the page's own is made by scaling, at the cost of a core.
+      // Any other size would be scaled, which costs a CPU core.
       ...{ minWidth: width, maxWidth: width, minHeight: height, maxHeight: height },
       maxFrameRate: rate,
     };
-    // Chromium's own constraints, which no standard has.
+    // Constraints of Chromium outside of any standard.
     const constraints = { video: { mandatory } } as MediaStreamConstraints;
     const [track] = (await navigator.mediaDevices.getUserMedia(constraints)).getVideoTracks();
-    if (!track) throw new Error("the tab has no picture");
+    if (!track) throw new Error("expected a video track of the tab, got none");
     track.contentHint = "detail";
     return track;
   }
@@ -83,7 +87,7 @@ export function captureScript(): CaptureControl {
     answer: (sdp) => connection.setRemoteDescription({ type: "answer", sdp }),
     addCandidate: (candidate) => connection.addIceCandidate({ candidate, sdpMid: "0", sdpMLineIndex: 0 }),
     async show(tab) {
-      // A tab is captured once at a time.
+      // A tab can be captured only once at a time.
       if (shown?.targetId === tab.targetId) shown.track.stop();
       const track = await capture(tab);
       await sender?.replaceTrack(track);

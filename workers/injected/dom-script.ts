@@ -1,25 +1,25 @@
-/** What the serializer is told. */
+/** Options of the serializer. */
 export interface SerializeOptions {
-  /** What stands for the document of a frame: this, the frame's index in `frames`, and `;`. */
+  /** Prefix of a frame's placeholder: the token, the frame's index in `frames`, and `;`. */
   token: string;
-  /** More characters than these are not collected. */
+  /** Characters after which serializing stops. */
   limit: number;
 }
 
-/** What the serializer gives: the document, or how long it is at least when that is above the limit. */
+/** A serialized document. Above the limit, `html` is empty and `length` a lower bound. */
 export interface SerializedDocument {
   html: string;
   length: number;
-  /** The elements that hold frames. */
+  /** Elements that contain frames. */
   frames: HTMLIFrameElement[];
 }
 
 /**
- * Runs in the page, in a world of its own, where the page can neither read the token nor say what is written. Documents
- * name their members after elements in every world, so what is asked of the document is asked through its prototype.
+ * Runs in the page in an isolated world, where the page cannot read the token or change the output. Documents expose
+ * elements as own members in every world. The document is therefore read through its prototype.
  *
- * It writes the document with its current form values and its open shadow roots. Only what holds one of
- * these is written here, without recursion; all else is left to the browser, which is many times as fast.
+ * Serializes the document with current form values and open shadow roots. Only elements that contain any of these are
+ * written here, iteratively. The browser serializes the rest, which is many times faster.
  */
 export function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
   const voidTags = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
@@ -88,7 +88,7 @@ export function serializeDocument({ token, limit }: SerializeOptions): Serialize
         openUp(element);
       }
       note(element);
-      // What is inside a shadow root opens its host's ancestors too, but those are open already.
+      // The host's ancestors are marked already.
     }
   }
 

@@ -3,7 +3,7 @@ import type { Targets } from "../cdp/targets.ts";
 import { type CaptureControl, captureScript } from "../injected/capture-script.ts";
 import type { HiddenPage } from "../isolation/hidden-page.ts";
 
-/** The browser that has our extension. */
+/** The browser with our extension. */
 export interface CaptureBrowser {
   readonly browserSession: CdpSession;
   readonly targets: Targets;
@@ -11,9 +11,9 @@ export interface CaptureBrowser {
 
 type Ask = Exclude<keyof CaptureControl, "ended">;
 
-/** The page of our extension: open while the session is published, and no longer. */
+/** The page of our extension. Open only while the session is published. */
 export class CapturePage implements AsyncDisposable {
-  /** Resolves, with why, when it captures no more. */
+  /** Resolves with the reason when capturing has ended. */
   readonly ended: Promise<string>;
   readonly #browser: CdpSession;
   readonly #session: CdpSession;
@@ -26,7 +26,7 @@ export class CapturePage implements AsyncDisposable {
     this.ended = this.#evaluate<string>("capture.ended").catch((error: Error) => error.message);
   }
 
-  /** Opens it, out of everybody's sight: it is no tab. */
+  /** Opens the page as a hidden target: it is not a tab. */
   static async open({ browserSession, targets }: CaptureBrowser, page: HiddenPage): Promise<CapturePage> {
     const tabs = () => browserSession.send("Target.getTargets", { filter: [{ type: "tab" }] });
     const { targetId, session } = await page.open(async (hide) => {
@@ -34,20 +34,20 @@ export class CapturePage implements AsyncDisposable {
       const { targetId } = await browserSession.send("Target.createTarget", { url: "about:blank", hidden: true });
       hide(targetId);
       const session = targets.sessionOf(targetId);
-      if (!session) throw new Error("the browser has opened a page and not told of it");
+      if (!session) throw new Error("the browser opened a page without announcing its target");
       await session.send("Page.navigate", { url: page.address });
-      // A tab that people could see has its place in a window, which is told with it.
+      // Visible tabs belong to a window and have embedder data.
       const isOurs = (tab: object & { targetId: string }) => !before.has(tab.targetId) && !("embedderData" in tab);
       for (const tab of (await tabs()).targetInfos) if (isOurs(tab)) hide(tab.targetId);
       return { targetId, session };
     });
     const expression = `globalThis.capture = (${captureScript})(); undefined`;
     const { exceptionDetails } = await session.send("Runtime.evaluate", { expression });
-    if (exceptionDetails) throw new Error(`the capture cannot begin: ${exceptionDetails.exception?.description}`);
+    if (exceptionDetails) throw new Error(`failed to start the capture: ${exceptionDetails.exception?.description}`);
     return new CapturePage(browserSession, session, targetId);
   }
 
-  /** Has it do something. */
+  /** Calls a function of the page. */
   ask<Name extends Ask>(
     name: Name,
     argument: Parameters<CaptureControl[Name]>[0],
@@ -55,7 +55,7 @@ export class CapturePage implements AsyncDisposable {
     return this.#evaluate(`capture.${name}(${JSON.stringify(argument)})`);
   }
 
-  /** Closes it, and its renderer with it. */
+  /** Closes the page and its renderer. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#browser.send("Target.closeTarget", { targetId: this.#targetId }).catch(() => undefined);
   }

@@ -16,40 +16,40 @@ import type { Publication } from "./publication.ts";
 import { Screencast } from "./screencast.ts";
 import { Viewer } from "./viewer.ts";
 
-/** How many may watch a session at once. */
+/** Viewers per session. */
 const mostViewers = 32;
 
-/** Milliseconds from a change of the session to its being told: a page that loads changes a hundred times a second. */
+/** Milliseconds between a change and the next state message. A loading page changes a hundred times a second. */
 const stateDelay = 100;
 
-/** Milliseconds between two looks for what nobody tells: the title that a script sets. */
+/** Milliseconds between polls for changes without events, such as a title set by a script. */
 const lookEvery = 1_000;
 
 /** The browser that is shown. */
 export interface LiveBrowser {
   readonly pages: PageBook;
-  /** The size of its pages. */
+  /** Returns the size of its pages. */
   viewport(): Viewport;
 }
 
-/** What the session adds that has the browser. */
+/** The session that owns the browser. */
 export interface LiveSession {
   readonly id: string;
-  /** Where it is in its life, why it is paused, and who steers. */
+  /** Returns the session's status, pause reason and controller. */
   describe(): Omit<MessageInitShape<typeof LiveStateSchema>, "pages" | "viewport" | "$typeName">;
-  /** Keeps it from being idle, until the returned object is disposed of. */
+  /** Keeps the session from being idle until the returned object is disposed of. */
   activity(): Disposable;
 }
 
-/** One who joins. */
+/** A joining viewer. */
 export interface Arrival {
   readonly who: LiveViewer;
   readonly isHidden: boolean;
-  /** What it says from then on. */
+  /** Later messages of the viewer. */
   readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
 }
 
-/** Shows a session to all who watch it. While nobody does, nothing runs. */
+/** Streams a session to its viewers. Nothing runs without any. */
 export class LiveDesk {
   readonly #browser: LiveBrowser;
   readonly #screencast: Screencast;
@@ -72,11 +72,11 @@ export class LiveDesk {
     });
   }
 
-  /** Shows the session to a viewer until it leaves. Throws `tier-limit` when there are too many. */
+  /** Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers. */
   async *view({ who, isHidden, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
     this.#replace(who.id);
     if (this.#viewers.size >= mostViewers) {
-      const detail = `${mostViewers} watch the session, which is the most`;
+      const detail = `the session has ${mostViewers} viewers, the maximum`;
       throw fail("tier-limit", { current_streams: mostViewers, limit: mostViewers }, { detail });
     }
     const viewer = new Viewer(who, isHidden);
@@ -98,23 +98,23 @@ export class LiveDesk {
     }
   }
 
-  /** Something that is told of the session may have changed. */
+  /** Schedules a state message after a possible change. */
   changed(): void {
     this.#isChanged = true;
     if (this.#viewers.size > 0) this.#stateTimer ??= setTimeout(() => void this.#tellState(), stateDelay);
   }
 
-  /** Ends all viewers: the session has ended. */
+  /** Ends all viewers when the session has ended. */
   close(failure: unknown): void {
     this.#publication?.close();
     for (const viewer of this.#viewers) viewer.leave({ failure });
   }
 
-  /** Ends what a viewer has joined by before: its connection may have broken without a word. */
+  /** Ends the viewer's earlier connection, which may have broken silently. */
   #replace(id: string): void {
     const earlier = [...this.#viewers].find(({ who }) => who.id === id);
     if (!earlier) return;
-    earlier.leave({ failure: fail("conflict", {}, { detail: "the viewer has joined again" }) });
+    earlier.leave({ failure: fail("conflict", {}, { detail: "the viewer has joined from another connection" }) });
     this.#viewers.delete(earlier);
   }
 
@@ -133,7 +133,7 @@ export class LiveDesk {
     }
   }
 
-  /** Begins what a viewer needs that has come into sight, and shows it the page as it stands. */
+  /** Starts what a newly visible viewer needs, and sends it the last frame. */
   #attend(viewer: Viewer): void {
     this.#sync();
     const frame = this.#screencast.last;
@@ -141,7 +141,7 @@ export class LiveDesk {
     this.#screencast.goOn();
   }
 
-  /** Runs what those who watch need, and no more. */
+  /** Starts and stops the sources that current viewers need. */
   #sync(): void {
     const isWatched = this.#viewers.size > 0;
     const isSeen = [...this.#viewers].some(({ isHidden }) => !isHidden);

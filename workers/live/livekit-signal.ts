@@ -1,38 +1,43 @@
 import { once } from "node:events";
 import WebSocket from "ws";
 
-/** Milliseconds: until the server takes a connection, and between two signs of life. */
+/** Milliseconds to connect, and between two heartbeats. */
 const connectWithin = 5_000;
 const pingEvery = 5_000;
 
 /** Longer than any message of a room with one publisher. */
 const maxPayload = 2 ** 20;
 
-/** LiveKit's protocol as it was when its first-come peer connection was for publishing alone; the server serves all since. */
+/**
+ * LiveKit's last protocol version in which the first peer connection is for publishing only. Servers support all
+ * versions since.
+ */
 const version = 15;
 
-/** What the server says, as far as a publisher listens: SignalResponse in the JSON of its protobuf. */
+/** Server messages that a publisher needs: SignalResponse in protobuf JSON. */
 interface SignalResponse {
   readonly answer?: { readonly sdp: string };
-  /** `target` is absent for the connection that publishes. */
+  /** `target` is absent for the publishing connection. */
   readonly trickle?: { readonly candidateInit: string; readonly target?: string };
   readonly trackPublished?: { readonly cid: string };
   readonly refreshToken?: string;
   readonly leave?: { readonly reason?: string };
 }
 
-/** Hears what the server says. */
+/** Receives server messages. */
 export interface SignalListener {
   onAnswer(sdp: string): void;
   onCandidate(candidate: string): void;
   onPublished(): void;
-  /** A token in place of that by which it was joined. */
+  /** Called with a token that replaces the previous one. */
   onToken(token: string): void;
 }
 
-/** The signalling of a LiveKit server for one who publishes, spoken from here: what holds a token is no browser. */
+/**
+ * Signalling connection of a publisher to a LiveKit server. It runs in the worker, so that no browser holds a token.
+ */
 export class LiveKitSignal implements Disposable {
-  /** Resolves, with why, when the server is with us no more. */
+  /** Resolves with the reason when the server has ended the connection. */
   readonly ended: Promise<string>;
   readonly #socket: WebSocket;
   readonly #timer: NodeJS.Timeout;
@@ -41,23 +46,23 @@ export class LiveKitSignal implements Disposable {
     this.#socket = socket;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.ended = promise;
-    socket.on("close", (code) => resolve(`the media server has closed the connection (${code})`));
+    socket.on("close", (code) => resolve(`the media server closed the connection (${code})`));
     socket.on("error", (error) => resolve(error.message));
     socket.on("message", (data, isBinary) => {
-      // What is said before it has heard that we speak JSON: that we have joined.
+      // Binary messages precede the switch to JSON. They confirm the join.
       if (isBinary) return;
       try {
         const left = hear(String(data), listener);
         if (left !== undefined) resolve(left);
       } catch (error) {
-        resolve(`the media server was not understood: ${String(error)}`);
+        resolve(`failed to read the media server's message: ${String(error)}`);
       }
     });
     this.#timer = setInterval(() => this.#ping(), pingEvery);
     this.#ping();
   }
 
-  /** Joins the room that the token is for. */
+  /** Joins the room of the token. */
   static async connect(url: string, token: string, listener: SignalListener): Promise<LiveKitSignal> {
     const address = new URL("rtc", url.endsWith("/") ? url : `${url}/`);
     address.search = new URLSearchParams({ protocol: String(version), auto_subscribe: "0" }).toString();
@@ -67,9 +72,9 @@ export class LiveKitSignal implements Disposable {
     return new LiveKitSignal(socket, listener);
   }
 
-  /** The address at which the server was reached. */
+  /** Address of the connected server. */
   get remote(): { readonly host: string; readonly port: number } | undefined {
-    // The boundary to the socket below, which `ws` keeps for itself in its types.
+    // The boundary to the underlying socket, which the types of `ws` do not expose.
     const { _socket } = this.#socket as unknown as { readonly _socket?: import("node:net").Socket };
     const { remoteAddress, remotePort } = _socket ?? {};
     return remoteAddress === undefined || remotePort === undefined
@@ -77,12 +82,12 @@ export class LiveKitSignal implements Disposable {
       : { host: remoteAddress.replace(/^::ffff:/, ""), port: remotePort };
   }
 
-  /** Says that a track of pictures of a screen is to come. */
+  /** Announces a screen-share track. */
   announce(trackId: string): void {
     this.#send({ addTrack: { cid: trackId, name: "page", type: "VIDEO", source: "SCREEN_SHARE" } });
   }
 
-  /** Offers the connection that the track comes by. */
+  /** Offers the connection of the track. */
   offer(sdp: string): void {
     this.#send({ offer: { type: "offer", sdp } });
   }
@@ -104,9 +109,9 @@ export class LiveKitSignal implements Disposable {
   }
 }
 
-/** Tells the listener what was said; gives why the server ends it, if it does. */
+/** Passes a message to the listener. Returns the reason if the server ends the connection. */
 function hear(text: string, listener: SignalListener): string | undefined {
-  // The boundary where the server's word is taken for what a message is.
+  // The boundary where a server message gets its type.
   const { answer, trickle, trackPublished, refreshToken, leave }: SignalResponse = JSON.parse(text);
   if (trackPublished) listener.onPublished();
   if (refreshToken !== undefined) listener.onToken(refreshToken);
@@ -119,5 +124,5 @@ function hear(text: string, listener: SignalListener): string | undefined {
     const { candidate = "" }: { candidate?: string } = JSON.parse(trickle.candidateInit);
     if (candidate !== "") listener.onCandidate(candidate);
   }
-  return leave && `the media server has ended it (${leave.reason ?? "without a reason"})`;
+  return leave && `the media server ended the connection (${leave.reason ?? "without a reason"})`;
 }

@@ -12,19 +12,19 @@ import type { Tab } from "../pages/tab.ts";
 import { type CaptureBrowser, CapturePage } from "./capture-page.ts";
 import { LiveKitSignal } from "./livekit-signal.ts";
 
-/** Milliseconds for which a session is published that nobody watches: who reloads its page finds it. */
+/** Milliseconds that a session stays published without viewers, so that a reloaded page finds it. */
 const lingerMs = 10_000;
 
-/** Milliseconds: before another try after one that has failed, the first time and at the most; and until the track is taken. */
+/** Milliseconds: first and longest delay between attempts, and the time for the server to accept the track. */
 const againFirst = 500;
 const againAtMost = 10_000;
 const publishWithin = 10_000;
 
-/** Milliseconds between two looks at the size of the page, which nothing tells; and that a page may take to say it. */
+/** Milliseconds between polls of the page's size, which has no event, and the time for the page to answer. */
 const lookEvery = 500;
 const sizeWithin = 500;
 
-/** Milliseconds that a tab may take to be captured. */
+/** Milliseconds for a tab to be captured. */
 const showWithin = 5_000;
 
 export interface PublicationParts {
@@ -36,7 +36,7 @@ export interface PublicationParts {
   readonly capturePage: HiddenPage;
 }
 
-/** Shows the active page in a room of the media server, while that is wanted. Nothing runs before and after. */
+/** Publishes the active page to a room of the media server while requested. */
 export class Publication {
   readonly #parts: PublicationParts;
   #token = "";
@@ -46,7 +46,7 @@ export class Publication {
   #linger: NodeJS.Timeout | undefined;
   #capture: CapturePage | undefined;
   #shown: ShownTab | undefined;
-  /** Ends what is published, so that it begins anew. */
+  /** Ends the current publication, so that a new one starts. */
   #giveUp: ((why: string) => void) | undefined;
   #size = { width: 0, height: 0 };
   #looking: Promise<void> | undefined;
@@ -57,14 +57,14 @@ export class Publication {
     this.#parts = parts;
   }
 
-  /** Takes a token to publish with. */
+  /** Sets the token for publishing. */
   learn(token: string): void {
     this.#token = token;
     this.#tokenChanged.resolve();
     this.#tokenChanged = Promise.withResolvers();
   }
 
-  /** Begins, or ends some time after it is not wanted any more. */
+  /** Starts publishing, or stops after the linger time. */
   turn(isWanted: boolean): void {
     if (this.#isClosed || isWanted === this.#isWanted) return;
     this.#isWanted = isWanted;
@@ -73,7 +73,7 @@ export class Publication {
     else this.#linger = setTimeout(() => this.#running?.abort(), lingerMs).unref();
   }
 
-  /** Goes on with the active page, if it has become another, or has got another renderer. */
+  /** Switches to the active page if the page, its tab or its size has changed. */
   follow(): void {
     this.#isBehind = true;
     this.#looking ??= this.#look().finally(() => {
@@ -81,7 +81,7 @@ export class Publication {
     });
   }
 
-  /** Ends it for good. */
+  /** Stops publishing permanently. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#linger);
@@ -109,11 +109,11 @@ export class Publication {
     }
   }
 
-  /** Publishes until that ends, and says whether it had begun. */
+  /** Publishes until the connection ends. Resolves with true, or rejects if it could not start. */
   async #publish(signal: AbortSignal): Promise<boolean> {
     const { server, relay, browser, pages, capturePage } = this.#parts;
     await pages.active.tab.ready;
-    // A capture of a tab that is just going away may neither begin nor fail.
+    // Capturing a tab that is closing may neither succeed nor fail.
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(publishWithin)]);
     const published = Promise.withResolvers<void>();
     const broken = Promise.withResolvers<string>();
@@ -170,8 +170,8 @@ export class Publication {
   }
 
   /**
-   * Goes on with what is shown by now, as it is by now. Where that fails all begins anew: a browser in which a capture has
-   * failed takes the tab for captured until the page that asked has gone.
+   * Captures the current page at its current size. If that fails, restarts the publication: the browser keeps the tab
+   * marked as captured until the capturing page is closed.
    */
   async #look(): Promise<void> {
     while (this.#isBehind) {
@@ -181,7 +181,7 @@ export class Publication {
       if (!capture || !page || page.isCrashed) return;
       const wanted = await this.#measure(page.tab);
       if (capture !== this.#capture || isDeepStrictEqual(wanted, this.#shown)) continue;
-      // A tab behind another paints nothing in a browser that has windows.
+      // In a browser with windows, background tabs render nothing.
       if (wanted.targetId !== this.#shown?.targetId) page.cdp.send("Page.bringToFront").catch(() => undefined);
       this.#shown = wanted;
       const isShown = capture.ask("show", wanted).then(() => true);
@@ -189,7 +189,7 @@ export class Publication {
     }
   }
 
-  /** A page that does not answer is as large as the last one that did. */
+  /** Returns the size of a page. A page that does not answer keeps the last size. */
   async #measure({ session, mainFrameId: targetId }: Tab): Promise<ShownTab> {
     const answer = await within(session.send("Page.getLayoutMetrics"), sizeWithin, undefined);
     if (answer) {
@@ -201,8 +201,8 @@ export class Publication {
 }
 
 /**
- * The candidate of a server that may be reached from a slot: over TCP, which goes by the relay, and at an address that
- * stands for its own. Undefined for others. The fields are those of RFC 8839, section 5.1, and RFC 6544, section 4.5.
+ * Rewrites a server candidate to an address of the relay. Returns undefined for candidates that the slot cannot reach:
+ * all but passive TCP. Fields as in RFC 8839, section 5.1, and RFC 6544, section 4.5.
  */
 function behind(candidate: string, standFor: (target: Target) => Target): string | undefined {
   const fields = candidate.split(" ");

@@ -6,49 +6,50 @@ import { readImageSize } from "../driver/capture/image-size.ts";
 import type { PageBook } from "../pages/page-book.ts";
 import type { Tab } from "../pages/tab.ts";
 
-/** Milliseconds from one frame to the next, at the least: 15 a second. */
+/** Minimum milliseconds between frames: 15 per second. */
 const frameGap = 66;
 
 /**
- * One frame is under way at a time, and the browser keeps the newest after it: so what a page shows last is never left out.
- * At this quality text is still sharp, and a picture of 1280x720 has some 60 kB; none has more than some 1.5 MB.
+ * One frame is in flight at a time. The browser keeps the newest, so the last state of a page always arrives.
+ *
+ * At this quality text is sharp. A frame of 1280x720 has about 60 kB, and the largest about 1.5 MB.
  */
 const how = { format: "jpeg", quality: 55, maxWidth: 1_600, maxHeight: 1_600 } as const;
 const pace = { maxFramesInFlight: 1, sendLastFrame: true };
 
-/** Milliseconds until a page is asked again that has refused to begin. */
+/** Milliseconds before a page that refused to start is asked again. */
 const beginGap = 50;
 
-/** Milliseconds from a change of the page's size, after which no other has come, to its being pictured anew. */
+/** Milliseconds without further size changes before the screencast restarts. */
 const resizeGap = 100;
 
-/** A page whose pictures have another size than it, made anew as often as this, is shown as it is. */
+/** Restarts after which a frame with a wrong size is accepted. */
 const mostTries = 3;
 
 type ShownFrame = WireEvents["Page.screencastFrame"];
 
-/** Who hears of frames. */
+/** Receives frames. */
 export interface FrameListener {
   onFrame(frame: LiveFrame): void;
-  /** Whether the next frame is of use to anybody. While it is not, the browser makes none. */
+  /** Returns whether any viewer needs the next frame. Otherwise the browser renders none. */
   wantsFrame(): boolean;
 }
 
-/** Pictures of whatever page is active, made by the browser while they are wanted. */
+/** Screencast of the active page, running only on demand. */
 export class Screencast {
   readonly #pages: PageBook;
   readonly #listener: FrameListener;
-  /** Our sessions of pages whose frames are heard of. */
+  /** Sessions that we subscribed to. */
   readonly #heard = new WeakSet<CdpSession>();
   #isOn = false;
   #tab: Tab | undefined;
   #sequence = 0n;
-  /** The frame that is yet to be acknowledged, before which no other comes. */
+  /** Frame to acknowledge. The browser sends no other before. */
   #owed: number | undefined;
   #nextAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #resizeTimer: NodeJS.Timeout | undefined;
-  /** How often pictures were made anew because none had its page's size. */
+  /** Restarts since the last frame of the right size. */
   #tries = 0;
   #last: LiveFrame | undefined;
 
@@ -57,18 +58,18 @@ export class Screencast {
     this.#listener = listener;
   }
 
-  /** The page as it was last seen. A page that stands still makes no other picture. */
+  /** The last frame. A static page sends no other. */
   get last(): LiveFrame | undefined {
     return this.#last;
   }
 
-  /** Begins, or ends, to make pictures. */
+  /** Turns the screencast on or off. */
   turn(isOn: boolean): void {
     this.#isOn = isOn;
     this.follow();
   }
 
-  /** Goes on with the active page, if it has become another, or has got another renderer. */
+  /** Switches to the active page if the page or its tab has changed. */
   follow(): void {
     const page = this.#isOn ? this.#pages.shown : undefined;
     const tab = page?.isCrashed ? undefined : page?.tab;
@@ -79,7 +80,7 @@ export class Screencast {
     if (tab) this.#begin(tab);
   }
 
-  /** Lets the next frame come, when it is time and somebody wants it. */
+  /** Acknowledges the last frame when the next one is due and needed. */
   goOn(): void {
     if (this.#owed === undefined || !this.#tab || !this.#listener.wantsFrame()) return;
     clearTimeout(this.#timer);
@@ -107,15 +108,18 @@ export class Screencast {
       session.on("Page.screencastFrame", (frame) => this.#take(session, frame));
       session.on("Page.frameResized", () => this.#startAnew(session));
     }
-    // A tab behind another paints nothing in a browser that has windows.
+    // In a browser with windows, background tabs render nothing.
     send(session.send("Page.bringToFront"));
     session.send("Page.startScreencast", { ...how, ...pace }).catch(() => {
-      // A page whose document is just giving way to the next one refuses ("Not attached to an active page").
+      // A page whose document is being replaced refuses ("Not attached to an active page").
       if (tab === this.#tab) this.#timer = setTimeout(() => this.#begin(tab), beginGap);
     });
   }
 
-  /** One picture of twenty that should follow a change of size never comes: of a page that stands still, none would. */
+  /**
+   * Restarts the screencast after a size change. 1 of 20 frames after such a change never arrives, and a static page
+   * would send no other.
+   */
   #startAnew(session: CdpSession, tries = 0): void {
     if (session !== this.#tab?.session) return;
     clearTimeout(this.#resizeTimer);
@@ -127,14 +131,14 @@ export class Screencast {
   }
 
   #take(session: CdpSession, { data, metadata, sessionId }: ShownFrame): void {
-    // The last frames of a page come when another one is active already.
+    // The last frames of a page may arrive after another page became active.
     const page = this.#pages.shown;
     if (session !== this.#tab?.session || page?.tab !== this.#tab) return;
     const { deviceWidth, deviceHeight, timestamp } = metadata;
     const bytes = Buffer.from(data, "base64");
     if (hasSize(bytes, deviceWidth, deviceHeight)) this.#tries = 0;
     else if (this.#tries < mostTries) {
-      // The first pictures of a new page are now and then still of the window that it was made in: clicks on them go astray.
+      // First frames of a new page may still show its initial window size, which would misplace clicks.
       this.#startAnew(session, this.#tries + 1);
       return;
     }
@@ -155,14 +159,14 @@ export class Screencast {
   }
 }
 
-/** Whether a picture has the size of a page in CSS pixels, or what that is within the bounds. */
+/** Whether an image has the size of a page in CSS pixels, after scaling to the bounds. */
 function hasSize(picture: Buffer, width: number, height: number): boolean {
   const size = readImageSize(picture);
   const scale = Math.min(1, how.maxWidth / width, how.maxHeight / height);
   return !size || (Math.abs(size.width - width * scale) <= 1 && Math.abs(size.height - height * scale) <= 1);
 }
 
-/** A page that does not take a command has gone, or its renderer has, which is told otherwise. */
+/** Ignores errors: the page or its renderer is gone, which is reported separately. */
 function send(command: Promise<unknown>): void {
   command.catch(() => undefined);
 }

@@ -10,10 +10,10 @@ import {
   type LiveViewers,
 } from "../../src/gen/pilothouse/v1/live_pb.ts";
 
-/** How many frames may be on the way to a viewer: with two the next one travels while it shows the one before. */
+/** Frames in flight to a viewer. With two, the next one travels while the viewer shows the last. */
 const mostUnderWay = 2;
 
-/** What a viewer is told, of each kind only the newest; in this order. */
+/** Pending messages, the newest of each kind, in sending order. */
 interface News {
   hello?: LiveHello;
   state?: LiveState;
@@ -22,11 +22,11 @@ interface News {
   frame?: LiveFrame;
 }
 
-/** One who watches. Whatever it does, there is one message of each kind for it here, and two frames on their way. */
+/** One viewer. Holds at most one pending message of each kind and two frames in flight, whatever the viewer does. */
 export class Viewer {
   readonly who: LiveViewer;
   isHidden: boolean;
-  /** It wants its pictures over LiveKit; and it has them. */
+  /** Whether the viewer requested LiveKit, and whether it shows the video. */
   #wantsRoom = false;
   #hasVideo = false;
   readonly #news: News = {};
@@ -39,33 +39,33 @@ export class Viewer {
     this.isHidden = isHidden;
   }
 
-  /** Whether it is in sight, and shows frames. */
+  /** Whether the viewer is visible and shows frames. */
   get seesFrames(): boolean {
     return !this.isHidden && !this.#hasVideo;
   }
 
-  /** Whether it is in sight, and wants its pictures over LiveKit. */
+  /** Whether the viewer is visible and requested LiveKit. */
   get isSubscribed(): boolean {
     return !this.isHidden && this.#wantsRoom;
   }
 
-  /** Whether a frame would be sent now. */
+  /** Whether the viewer can receive a frame now. */
   get wantsFrame(): boolean {
     return this.seesFrames && this.#underWay.length < mostUnderWay;
   }
 
-  /** Tells it something, in place of what it was to be told of the kind before. */
+  /** Queues messages, replacing pending ones of the same kind. */
   tell(news: News): void {
     Object.assign(this.#news, news);
     this.#wake?.();
   }
 
-  /** Takes what it says of itself. */
+  /** Applies a message of the viewer. */
   take({ ack, visibility, heartbeat, subscribe }: JoinRequest): void {
     if (ack) this.#underWay = this.#underWay.filter((sequence) => sequence > ack.sequence);
     if (visibility) {
       this.isHidden = visibility.hidden;
-      // What was sent to a page out of sight may never be shown.
+      // Frames sent to a hidden page may never be shown.
       this.#underWay = [];
     }
     if (subscribe) {
@@ -76,13 +76,13 @@ export class Viewer {
     this.#wake?.();
   }
 
-  /** Ends its messages, by a failure where there is one. */
+  /** Ends the messages, with a failure if given. */
   leave(end: { readonly failure?: unknown } = {}): void {
     this.#end ??= end;
     this.#wake?.();
   }
 
-  /** Gives what it is told, as fast as it reads. */
+  /** Yields the pending messages as fast as the viewer reads. */
   async *messages(): AsyncGenerator<JoinResponse> {
     while (!this.#end) {
       const message = this.#next();

@@ -1,34 +1,34 @@
-/** A text that is not to be shown, and what is shown in its place. */
+/** A secret text with its replacement. */
 export interface Cover {
   readonly text: string;
   readonly shown: string;
 }
 
-/** A part of a text, from its first character to behind its last, and what is shown in its place. */
+/** A range of a text with its replacement. `end` is exclusive. */
 interface Span {
   start: number;
   readonly end: number;
   readonly shown: string;
 }
 
-/** How much of the beginning of a text is covered where the rest was cut off. */
+/** Shortest prefix of a secret that is masked where a text was truncated. */
 const shortestBeginning = 4;
 
-/** What stands where a text was cut, and how long one is at least that was cut without a sign. */
+/** The truncation mark, and the least length of a text that may be truncated without it. */
 const cutSign = "…".charCodeAt(0);
 const shortestCut = 200;
 
 /**
- * Covers texts wherever they occur, in time that grows with what is looked through alone: tenants choose both sides, and
- * share the process (Aho and Corasick, 1975). Parts that overlap are covered as one.
+ * Masks texts wherever they occur, in time linear to the input: tenants control both sides and share the process (Aho
+ * and Corasick, 1975). Overlapping matches are masked as one.
  */
 export class TextMask {
-  /** The state after a character, by state and character. The state 0 knows of nothing. */
+  /** Next state by state and character. State 0 is the root. */
   readonly #next = new Map<number, number>();
-  /** Of each state: how many characters it knows, and the state that knows the longest end of them. */
+  /** Per state: its depth, and the state of its longest proper suffix. */
   readonly #depth = [0];
   readonly #shorter = [0];
-  /** The longest cover that ends there, and the one that was begun. */
+  /** Per state: the longest text that ends there, and the text that began. */
   readonly #ended: (Cover | undefined)[] = [undefined];
   readonly #begun: (Cover | undefined)[] = [undefined];
 
@@ -57,7 +57,7 @@ export class TextMask {
     }
   }
 
-  /** A text with everything covered. */
+  /** Returns a text with all secrets masked. */
   apply(text: string): string {
     const spans: Span[] = [];
     const cover = (end: number, length: number, shown: string): void => {
@@ -90,7 +90,7 @@ export class TextMask {
     return written + text.slice(at);
   }
 
-  /** The state after one more character. */
+  /** Returns the state after one more character. */
   #after(from: number, code: number): number {
     let state = from;
     for (;;) {

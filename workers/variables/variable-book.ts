@@ -3,39 +3,39 @@ import { Failure, failFields, restoreFailure } from "../../src/platform/errors.t
 import { oneTimeCode } from "../../src/platform/one-time-code.ts";
 import { type Cover, TextMask } from "./text-mask.ts";
 
-/** Values that are shorter occur by chance, and are not covered; longer ones are not looked for as addresses write them. */
+/** Shorter values occur by chance and are not masked. Longer values are not masked in their URL-encoded form. */
 const shortest = 4;
 const longestInAddress = 256;
 
-/** How many values are covered: those of one agent session, and of some before it. */
+/** Values that are masked: those of one agent session and some earlier ones. */
 const mostValues = 128;
 
-/** How many codes are covered: each is good for a minute. */
+/** TOTP codes that are masked. Each is valid for one minute. */
 const mostCodes = 8;
 
-/** What machines read: what it says is no text of a page. */
+/** Fields for machines, which contain no page text. */
 const machineNames = /^\$|^(?:id|case|type|kind|slug|status|answer|opened)$|_id$|Id$/;
 
 const placeOf = (name: string): string => `{{${name}}}`;
 
-/** What an action may type. */
+/** Secrets available to an action. */
 export interface VariableUse {
-  /** The secrets of whoever commands it. */
+  /** Secrets of the caller. */
   readonly variables: readonly SecretVariable[];
-  /** The code of a seed, now. */
+  /** Returns the current TOTP code of a seed. */
   codeOf(variable: SecretVariable): string;
-  /** What covers secrets in a text that is told; undefined while the session has heard of none. */
+  /** Returns the mask for output texts. Undefined while the session knows no secrets. */
   textMask(): TextMask | undefined;
 }
 
-/** The secrets that a session has heard of, for as long as it lives: none is in what it tells in words. */
+/** All secrets that a session has received during its life. Its output texts never contain them. */
 export class VariableBook {
-  /** Names by values. */
+  /** Names by value. */
   readonly #names = new Map<string, string>();
   readonly #codes: Cover[] = [];
   #mask: TextMask | undefined;
 
-  /** Hears what a command may type. */
+  /** Records the secrets of a command. */
   learn(variables: readonly SecretVariable[]): void {
     for (const { name, value } of variables) {
       if (value.length < shortest) continue;
@@ -48,13 +48,13 @@ export class VariableBook {
     }
   }
 
-  /** What a command types of them. */
+  /** Returns the secrets as a command uses them. */
   use(variables: readonly SecretVariable[]): VariableUse {
     return {
       variables,
       codeOf: ({ name, value }) => {
         const code = oneTimeCode(value, Date.now());
-        if (code === undefined) throw failFields("validation-failed", { "action.text": `${name} is no TOTP seed` });
+        if (code === undefined) throw failFields("validation-failed", { "action.text": `${name} is not a TOTP seed` });
         this.#cover({ text: code, shown: placeOf(`${name}.totp`) });
         return code;
       },
@@ -62,14 +62,14 @@ export class VariableBook {
     };
   }
 
-  /** Writes names in place of values into all that a message tells; texts that machines read stay what they are. */
+  /** Replaces values by names in a message. Fields for machines are left unchanged. */
   mask<Message extends object>(message: Message): Message {
     const mask = this.#textMask();
     if (mask) maskMembers(mask, message);
     return message;
   }
 
-  /** The same of a failure. */
+  /** Same as `mask` for a failure. */
   maskFailure(thrown: unknown): unknown {
     if (!(thrown instanceof Failure) || this.#isEmpty) return thrown;
     const { slug, extensions, detail, errors, retryAfter, cause } = thrown;
@@ -99,7 +99,7 @@ export class VariableBook {
   }
 }
 
-/** In place: what messages have from their prototypes no copy would have. */
+/** Masks in place: a copy would lose members that messages inherit from their prototypes. */
 function maskMembers(mask: TextMask, holder: object): void {
   for (const [name, value] of Object.entries(holder)) {
     if (machineNames.test(name) || value instanceof Uint8Array) continue;
@@ -108,7 +108,7 @@ function maskMembers(mask: TextMask, holder: object): void {
   }
 }
 
-/** A value as it is shown, and as addresses and quoted texts write it. */
+/** Returns the forms of a value: plain, URL-encoded and JSON-quoted. */
 function coversOf([value, name]: [value: string, name: string]): Cover[] {
   const plain = [value, value.replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim()];
   const inAddress =

@@ -17,13 +17,13 @@ import { snapshotMhtml } from "./mhtml.ts";
 import { printPdf } from "./pdf.ts";
 import { takeScreenshot } from "./screenshot.ts";
 
-/** A finished capture with what is said of it first. */
+/** A finished capture with its header. */
 export interface FinishedCapture {
   readonly header: CaptureHeader;
   readonly captured: Captured;
 }
 
-/** Makes a capture to its end, and keeps it in the directory when it is large. */
+/** Takes a capture completely. A large one is stored in a file in `directory`. */
 export async function capture(scene: Scene, request: CaptureRequest, directory: string): Promise<FinishedCapture> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   const raw = await make(scene, request).catch(async (thrown: unknown) => {

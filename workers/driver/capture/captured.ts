@@ -4,20 +4,20 @@ import { fail } from "../../../src/platform/errors.ts";
 import { chunkBytes, readChunks } from "../../files/file-chunks.ts";
 import type { ImageSize } from "./image-size.ts";
 
-/** The largest capture. */
+/** Largest capture. */
 export const maxBytes = 64 * 1024 * 1024;
 
-/** Captures above this wait in a file for their reader, who may be slow. */
+/** Larger captures are stored in a file, since their reader may be slow. */
 const memoryBytes = 8 * 1024 * 1024;
 
-/** The bytes of a capture before they are stored, in the parts in which they came. */
+/** Unstored bytes of a capture, in the parts in which they arrived. */
 export interface RawCapture {
   readonly contentType: string;
   readonly parts: readonly Buffer[];
   readonly size?: ImageSize | undefined;
 }
 
-/** A finished capture that waits for its reader: in memory, or in a file that has no name any more. */
+/** A finished capture awaiting its reader, in memory or in an unlinked file. */
 export class Captured {
   readonly contentType: string;
   readonly size: ImageSize | undefined;
@@ -33,14 +33,14 @@ export class Captured {
     this.#file = file;
   }
 
-  /** Keeps a capture; a large one goes into the directory. */
+  /** Stores a capture. A large one goes to a file in `directory`. */
   static async keep(raw: RawCapture, directory: string): Promise<Captured> {
     const bytes = raw.parts.reduce((sum, part) => sum + part.length, 0);
     if (bytes > maxBytes) throw tooLarge(bytes);
     return new Captured(raw, bytes, bytes > memoryBytes ? await writeUnnamed(raw.parts, directory) : undefined);
   }
 
-  /** Gives the bytes in chunks of 256 KiB. */
+  /** Yields the bytes in chunks of 256 KiB. */
   async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
     if (!this.#file) return yield* sliced(this.#parts);
     yield* readChunks(this.#file, this.bytes);
@@ -51,13 +51,13 @@ export class Captured {
   }
 }
 
-/** What is answered when a capture would be above 64 MiB. */
+/** Creates the failure for a capture above 64 MiB. */
 export function tooLarge(bytes: number): Error {
-  const detail = `the capture has ${bytes} bytes, and at most ${maxBytes} are possible`;
+  const detail = `expected a capture of at most ${maxBytes} bytes, got ${bytes}`;
   return fail("driver-error", { capture_bytes: bytes }, { detail });
 }
 
-/** Writes a file and takes its name away at once: it ends with its last reader, and the browser cannot open it. */
+/** Writes a file and unlinks it at once: it vanishes with its last reader, and the browser cannot open it. */
 async function writeUnnamed(parts: readonly Buffer[], directory: string): Promise<FileHandle> {
   const path = join(directory, `capture-${crypto.randomUUID()}`);
   const file = await open(path, "wx+", 0o600);

@@ -6,19 +6,19 @@ import { persist } from "../elements/reach.ts";
 import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
 import { encodeText, escapeAttribute } from "./text-parts.ts";
 
-/** Characters that the browser's pipe carries in one message without anyone else's waiting for it. */
+/** Characters per message. Larger messages would delay others on the browser's pipe. */
 const sliceLength = 4 * 1024 * 1024;
 
-/** How long the document of a frame may take: one that hangs is left out, the rest is still worth having. */
+/** Longest time for a frame's document. A frame that hangs is left out. */
 const frameMs = 5_000;
 
-/** Frames nested deeper, or more of them, are left out. */
+/** Deeper or further frames are left out. */
 const maxDepth = 8;
 const maxFrames = 200;
 
-/** Writes the document as it is now: with form values, open shadow roots and the documents of its frames. */
+/** Serializes the current document with form values, open shadow roots and the documents of its frames. */
 export async function snapshotDom(scene: Scene): Promise<RawCapture> {
-  // A document that is left while it is read is not what anybody asked for: the next one is.
+  // If the page navigates meanwhile, the new document is captured.
   const html = await persist(scene, async () => ({
     value: await new DomSnapshot(scene).write(mainFrame(scene), 0),
   }));
@@ -26,7 +26,7 @@ export async function snapshotDom(scene: Scene): Promise<RawCapture> {
 }
 
 class DomSnapshot {
-  /** Stands in the document for the frames in it, and names what was written of each document in its world. */
+  /** Marks frames in the output, and is the name of the stored output in each world. */
   readonly #token = `frame-${crypto.randomUUID()}-`;
   readonly #scene: Scene;
   #frames = 0;
@@ -49,7 +49,7 @@ class DomSnapshot {
     }
   }
 
-  /** Puts the documents of its frames into a document. */
+  /** Inserts the documents of a document's frames. */
   async #inline(frame: Frame, html: string, depth: number): Promise<string> {
     const [first = "", ...parts] = html.split(this.#token);
     const written = [first];
@@ -77,7 +77,7 @@ class DomSnapshot {
     return within(write(), frameMs, "");
   }
 
-  /** Reads what was written of a document, in one go unless it is large; what is not whole then stays in its world meanwhile. */
+  /** Reads a serialized document, in slices if it is large. An incomplete read leaves it stored in its world. */
   async #read(frame: Frame): Promise<{ readonly html: string; readonly isWhole: boolean }> {
     const options = { token: this.#token, limit: maxBytes };
     const slices: string[] = [];
@@ -93,19 +93,16 @@ class DomSnapshot {
   }
 }
 
-/** Where what was written of a document stays, as long as there is more to be asked of it. */
+/** Serialized documents that are still needed, by token. */
 type Kept = Record<string, SerializedDocument | undefined>;
 
-/** A part of what was written. */
+/** A part of a serialized document. */
 interface Slice extends Pick<SerializedDocument, "length" | "html"> {
-  /** Nothing more is to be asked: it is all of the document, and no frame is in it. */
+  /** Whether this is the whole document, without frames, so that nothing needs to be stored. */
   readonly isWhole: boolean;
 }
 
-/**
- * Runs in the page: writes the document when it is read from its beginning, and gives a part of it that does not end
- * between the two halves of a character.
- */
+/** Runs in the page: serializes the document at offset 0, and returns a slice that does not split a surrogate pair. */
 function readWritten(
   serialize: (options: SerializeOptions) => SerializedDocument,
   options: SerializeOptions,
@@ -123,7 +120,7 @@ function readWritten(
   return { length, html, isWhole };
 }
 
-/** Runs in the page: the element that holds a frame of what was written. */
+/** Runs in the page: returns the element that contains a frame. */
 function holderOf(token: string, index: number): Element | undefined {
   return (globalThis as unknown as Kept)[token]?.frames[index];
 }

@@ -27,7 +27,7 @@ function readWebp(bytes: Buffer): ImageSize | undefined {
   }
 }
 
-/** Walks the segments of a JPEG to the frame header: SOF0 to SOF15 but the three markers among them that are not. */
+/** Skips JPEG segments up to the frame header: SOF0 to SOF15, without DHT, JPG and DAC. */
 function readJpeg(bytes: Buffer): ImageSize | undefined {
   let at = 2;
   while (at + 9 < bytes.length && bytes[at] === 0xff) {

@@ -2,7 +2,7 @@ import type { CaptureRequest } from "../../../src/gen/pilothouse/v1/session_pb.t
 import type { Scene } from "../actions/scene.ts";
 import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
 
-/** Width and height in inches, upright. */
+/** Width and height in inches, in portrait orientation. */
 const papers: Readonly<Record<string, readonly [number, number]>> = {
   a3: [11.7, 16.54],
   a4: [8.27, 11.7],
@@ -12,10 +12,10 @@ const papers: Readonly<Record<string, readonly [number, number]>> = {
   tabloid: [11, 17],
 };
 
-/** Bytes asked of the browser at once. */
+/** Bytes per read. */
 const readBytes = 1024 * 1024;
 
-/** Prints the page. */
+/** Prints the page as PDF. */
 export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
   const [paperWidth, paperHeight] = papers[request.paper ?? "a4"] ?? papers.a4 ?? [8.27, 11.7];
   const { progress, sessionPage } = scene;
@@ -25,12 +25,12 @@ export async function printPdf(scene: Scene, request: CaptureRequest): Promise<R
     paperHeight,
     landscape: request.landscape,
     printBackground: request.printBackground,
-    // Tags for screen readers make a PDF take half as long again.
+    // Accessibility tags make printing take 50 % longer.
     generateTaggedPDF: false,
     transferMode: "ReturnAsStream",
   });
   const { stream } = await progress.race(printed);
-  if (stream === undefined) throw new Error("the browser gave no stream of the PDF");
+  if (stream === undefined) throw new Error("expected a PDF stream from the browser, got none");
   return { contentType: "application/pdf", parts: await readStream(scene, stream) };
 }
 
@@ -41,7 +41,7 @@ async function readStream({ progress, sessionPage }: Scene, handle: string): Pro
   let bytes = 0;
   try {
     for (let isAtEnd = false; !isAtEnd; ) {
-      // That nothing follows is told by the read behind the last part: it is asked for together with the one before.
+      // Only the read after the last part reports the end, so two reads are sent together.
       for (const { data, base64Encoded, eof } of await progress.race(Promise.all([read(), read()]))) {
         const part = Buffer.from(data, base64Encoded ? "base64" : "latin1");
         bytes += part.length;

@@ -1,10 +1,10 @@
 import { failFields } from "../../../src/platform/errors.ts";
 import type { ImageSize } from "./image-size.ts";
 
-/** The picture formats, as the browser names them. */
+/** Image formats, as the browser names them. */
 export type PictureFormat = "png" | "jpeg" | "webp";
 
-/** The longest side in pixels that a format's header can say; the browser gives an empty picture beyond it. */
+/** Longest side in pixels that a format's header can express. Beyond it, the browser returns an empty image. */
 const longestSides: Readonly<Record<PictureFormat, number>> = {
   png: 2 ** 31 - 1,
   jpeg: 65_535,
@@ -12,13 +12,13 @@ const longestSides: Readonly<Record<PictureFormat, number>> = {
 };
 
 /**
- * The compositor has memory for 2,048 tiles of 256 pixels a side, of which neighbours share two, and leaves white what it
- * has no tile for (seen with 156). The rest is left to layers that lie over the page.
+ * The compositor holds 2,048 tiles of 256 pixels a side, overlapping by two, and leaves other areas white (seen with
+ * 156). The tiles above `mostTiles` are reserved for layers above the page.
  */
 const tilePixels = 254;
 const mostTiles = 1_800;
 
-/** Throws `validation-failed` when the browser could not draw a picture, or its format not hold it. */
+/** Throws `validation-failed` if the browser could not render an image, or its format not hold it. */
 export function checkPicture({ width, height }: ImageSize, format: PictureFormat, sizedBy: string): void {
   const size = `and this one would be ${width}x${height}`;
   const longest = longestSides[format];

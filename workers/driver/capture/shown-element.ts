@@ -4,10 +4,10 @@ import type { Scene } from "../actions/scene.ts";
 import type { Aim } from "../elements/aim.ts";
 import * as elements from "../elements/reach.ts";
 
-/** How long the element of a capture may take to appear: as long as that of an interact. */
+/** Longest wait for the element of a capture, as for that of an interact. */
 const elementMs = 5_000;
 
-/** Does something while an element is in view; its box is counted from the corner of the viewport. */
+/** Runs `work` while an element is in view. Its box is relative to the viewport. */
 export async function whileShown<Value>(
   { sessionPage, progress }: Scene,
   aim: Aim,

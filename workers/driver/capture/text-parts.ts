@@ -1,10 +1,10 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { maxBytes, tooLarge } from "./captured.ts";
 
-/** Characters that are worked on before other sessions get their turn: 2 ms for the slowest kind of work. */
+/** Characters processed before yielding to other sessions: at most 2 ms. */
 const sliceLength = 1024 * 1024;
 
-/** Turns a long text into bytes, slice by slice. */
+/** Encodes a long text as UTF-8 in slices. */
 export async function encodeText(text: string): Promise<Buffer[]> {
   if (text.length > maxBytes) throw tooLarge(text.length);
   const parts: Buffer[] = [];
@@ -14,7 +14,7 @@ export async function encodeText(text: string): Promise<Buffer[]> {
   return parts;
 }
 
-/** Writes a text as the value of an attribute, slice by slice; gives up beyond `limit` characters. */
+/** Escapes a text as an attribute value in slices. Throws if the result exceeds `limit` characters. */
 export async function escapeAttribute(text: string, limit: number): Promise<string> {
   const parts: string[] = [];
   let length = 0;
@@ -27,7 +27,7 @@ export async function escapeAttribute(text: string, limit: number): Promise<stri
   return parts.join("");
 }
 
-/** Cuts a text into slices that do not end between the two halves of a character. */
+/** Splits a text into slices without splitting surrogate pairs. */
 function* slices(text: string): Generator<string, void, undefined> {
   for (let from = 0; from < text.length; ) {
     const last = text.charCodeAt(from + sliceLength - 1);

@@ -7,12 +7,12 @@ import {
   worldOf,
 } from "../elements/page-world.ts";
 
-/** Objects of one question are released together. */
+/** Object group of one query, released as a whole. */
 const objectGroup = "closed-roots";
 
 /**
- * Asks the browser for the closed shadow roots of the elements that a look has doubts about, and has the script of their
- * document look into them from now on. Says whether there are any.
+ * Queries the browser for closed shadow roots of the doubtful elements, and registers them with the document's script.
+ * Returns whether there are any.
  */
 export async function findClosedRoots(scene: ElementScene, frame: Frame): Promise<boolean> {
   const { progress } = scene;

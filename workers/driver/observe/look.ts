@@ -8,26 +8,26 @@ import { frameHeldBy } from "../elements/reach.ts";
 import type { RefBook } from "../elements/ref-book.ts";
 import { findClosedRoots } from "./closed-roots.ts";
 
-/** How many frames are looked into, and how many deep. */
+/** Frames visited, and their depth. */
 const mostFrames = 32;
 const deepest = 4;
 
-/** How long a frame may take before it is left out; one that hangs must not hold up the look. */
+/** Longest time for a frame. A frame that hangs is left out. */
 const frameMs = 1_000;
 
-/** What is looked for in a page. */
+/** Options of a snapshot. */
 export interface PageWish extends Pick<LookWish, "isWhole" | "find" | "room" | "timeMs"> {
-  /** What covers the secrets that a search must not find: whoever searches would learn what they are. */
+  /** Masks secrets that a search must not match: a client could probe them. */
   readonly mask: TextMask | undefined;
 }
 
-/** What a page shows, by lines. */
+/** Snapshot of a page in lines. */
 export interface PageLook extends Pick<Looked, "title" | "scroll" | "height"> {
   readonly lines: readonly string[];
   readonly isCut: boolean;
 }
 
-/** What all looks at one page share. */
+/** State shared by the snapshots of all frames. */
 interface Sight {
   readonly scene: ElementScene;
   readonly refs: RefBook;
@@ -35,7 +35,7 @@ interface Sight {
   framesLeft: number;
 }
 
-/** Looks at the document of a frame, and at those of the frames in it. */
+/** Takes a snapshot of a frame's document and its child frames. */
 export function lookAt(scene: ElementScene, frame: Frame, refs: RefBook, wish: PageWish): Promise<PageLook> {
   return lookInto({ scene, refs, wish, framesLeft: mostFrames }, frame, [], null);
 }
@@ -62,7 +62,10 @@ async function lookInto(sight: Sight, frame: Frame, way: readonly Ref[], clip: L
   return { lines: merge(lines, looked.frames, inner), isCut, title, scroll, height };
 }
 
-/** The lines of what was found that have the text still when secrets are covered, each at its place; they get their numbers now. */
+/**
+ * Returns the matches whose masked line still contains the text, and numbers their elements. All other lines become
+ * undefined.
+ */
 async function tellFound(
   { scene, wish }: Sight,
   frame: Frame,
@@ -81,7 +84,7 @@ async function tellFound(
   });
 }
 
-/** What a frame shows; undefined where it has gone, or shows nothing that can be asked. */
+/** Takes the snapshot of a child frame. Returns undefined if it is gone or cannot be read. */
 async function lookIntoFrame(
   sight: Sight,
   frame: Frame,
@@ -89,20 +92,20 @@ async function lookIntoFrame(
   { ref, clip }: LookedFrame,
 ): Promise<PageLook | undefined> {
   const { scene } = sight;
-  // What cannot be seen of it is looked at for the rest of the page alone.
+  // An invisible frame is part of whole-page snapshots and searches only.
   if (!clip && !sight.wish.isWhole && sight.wish.find === "") return undefined;
   try {
     const { objectId } = await callForObject(scene, frame, "elementFor", ref);
     const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
     return frameId ? await lookInto(sight, childFrame(scene, frameId), way, clip) : undefined;
   } catch (thrown) {
-    // The page goes on without a frame of it; without the page all is over.
+    // A failing frame is left out. An aborted command fails the snapshot.
     if (scene.progress.signal.aborted) throw thrown;
     return undefined;
   }
 }
 
-/** The lines of a document with those of its frames below theirs; a frame that shows nothing has none. */
+/** Inserts the lines of child frames below their frame's line. Frames without lines are dropped. */
 function merge(
   lines: readonly (string | undefined)[],
   frames: readonly LookedFrame[],

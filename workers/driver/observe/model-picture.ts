@@ -3,20 +3,20 @@ import type { Scene } from "../actions/scene.ts";
 import { takeGlance } from "../capture/screenshot.ts";
 import { callIfKnown, childFrame, type Frame, mainFrame } from "../elements/page-world.ts";
 
-/** The longest side of a picture, and its quality. More costs a model more, and shows it no more. */
+/** Longest side and quality of the screenshot. More costs a model more without showing it more. */
 const longestSide = 1_280;
 const quality = 60;
 
-/** How long a frame may take to cover its fields, and to take the covers away. */
+/** Longest time for a frame to cover or uncover its fields. */
 const coverMs = 2_000;
 
 /**
- * Takes the picture of a page that a model may see: fields with secrets and passwords are covered in it. Undefined where
- * some frame has not said that its own are.
+ * Takes the screenshot for a model, with secret and password fields covered. Returns undefined if a frame did not
+ * confirm its covers.
  */
 export async function takeModelPicture(scene: Scene) {
   const { tab } = scene.sessionPage;
-  // Our script is not in what was never looked at: no secret of ours is there, and passwords are dots.
+  // Frames without our script contain no secrets of ours, and their passwords are dots.
   const frames = [...tab.frames].map(({ id }) => (id === tab.mainFrameId ? mainFrame(scene) : childFrame(scene, id)));
   const call = (name: "coverFields" | "uncoverFields") => (frame: Frame) =>
     within(

@@ -16,28 +16,28 @@ import type { RefBook } from "../elements/ref-book.ts";
 import { lookAt, type PageLook } from "./look.ts";
 import { takeModelPicture } from "./model-picture.ts";
 
-/** The largest snapshot, in bytes. */
+/** Largest snapshot in bytes, and the default. */
 const mostBytes = 24_576;
 
-/** The same of what a search finds before it is known what of it may be told: nothing is to tell how much that was. */
+/** Output limit of a search before masking, so that the size reveals nothing about masked matches. */
 const mostFound = 8 * mostBytes;
 
-/** How long the documents of a page may each be gone through: a search that ends before its end says that nothing is there. */
+/** Time per document, in milliseconds. A search that stops early may miss its match. */
 const lookMs = 120;
 const searchMs = 500;
 
-/** How long a page is to be without change, and how long it is waited for at the most. */
+/** Time without changes after which a page counts as settled, and the longest wait for it. */
 const quietMs = 100;
 const settleMs = 3_000;
 
-/** What a look works on. */
+/** Dependencies of an observe. */
 export interface ObserveScene extends Scene {
   readonly refs: RefBook;
 }
 
 type Wish = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot">;
 
-/** Looks at a page: its text and references, and its picture where that is asked for. */
+/** Returns the text snapshot of a page with references, and optionally a screenshot. */
 export async function observe(scene: ObserveScene, wish: Wish): Promise<Observation> {
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
@@ -65,7 +65,7 @@ export async function observe(scene: ObserveScene, wish: Wish): Promise<Observat
   }
 }
 
-/** Resolves when a page has come to rest after what was done to it, or has been waited for long enough. */
+/** Resolves when the page has settled after an action, or after 3 s. */
 export async function settle(scene: ObserveScene): Promise<void> {
   const { sessionPage, progress } = scene;
   const { tab } = sessionPage;
@@ -88,7 +88,7 @@ export async function settle(scene: ObserveScene): Promise<void> {
   }
 }
 
-/** As many lines as there is room for. */
+/** Returns the lines that fit into `room` bytes. */
 function cut({ lines, isCut }: PageLook, room: number): Pick<PageLook, "lines" | "isCut"> {
   let left = room + 1;
   const count = lines.findIndex((line) => {

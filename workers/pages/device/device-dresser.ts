@@ -2,7 +2,7 @@ import type { OwnTarget, Target, Targets } from "../../cdp/targets.ts";
 import type { Device } from "./device.ts";
 import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
 
-/** What a device without a person before it shows, whatever the machine's own settings are. */
+/** Media features of an emulated device, independent of the machine's settings. */
 const media = [
   { name: "prefers-color-scheme", value: "light" },
   { name: "prefers-reduced-motion", value: "no-preference" },
@@ -10,7 +10,7 @@ const media = [
   { name: "prefers-contrast", value: "no-preference" },
 ];
 
-/** The two runtimes come with different ones. */
+/** Fixed, since the two runtimes have different defaults. */
 const fonts = {
   standard: "Times New Roman",
   fixed: "Monospace",
@@ -20,22 +20,22 @@ const fonts = {
   fantasy: "Impact",
 };
 
-/** What is sent to a target; its answers need not be awaited. */
+/** Commands sent to a target. They need not be awaited. */
 type Commands = Promise<unknown>[];
 
 type Session = Target["session"];
 
-/** The size of a page in CSS pixels. */
+/** Size of a page in CSS pixels. */
 interface Size {
   readonly width: number;
   readonly height: number;
 }
 
-/** The windows that pages have opened; they keep their sizes whatever device they are made, and how often. */
+/** Windows opened by pages. They keep their sizes across device changes. */
 interface Windows {
-  /** Sizes of the pages that are known; undefined for those that were opened without one. */
+  /** Sizes of known pages. Undefined if opened without a size. */
   readonly sizes: WeakMap<OwnTarget, Size | undefined>;
-  /** By the page that opens them, sizes of the popups to come that were asked for with one. */
+  /** By opener, the requested sizes of popups that have not opened yet. */
   readonly popups: Map<string, (Size | undefined)[]>;
 }
 
@@ -48,9 +48,10 @@ interface Outfit {
 }
 
 /**
- * Makes whatever a browser has open, and opens from now on, a device: pages, popups and frames by their size and ways,
- * and all of them, workers too, by what they say of themselves, from their first script on. A browser may be made another
- * device later. Rejects when what is open cannot be made this device.
+ * Emulates a device for all open and future targets of a browser, from their first script on. Pages, popups and frames
+ * get its screen; these and workers get its identity.
+ *
+ * Can be called again with another device. Rejects if an open target cannot be changed.
  */
 export async function wearDevice(targets: Targets, device: Device, browserVersion: string): Promise<void> {
   const identity = makeIdentity(device.archetype, browserVersion, device.locale);
@@ -60,8 +61,8 @@ export async function wearDevice(targets: Targets, device: Device, browserVersio
   targets.prepareWith({
     own: async (target) => {
       dress(target, outfit).catch(() => undefined);
-      // Commands come before the first script by their order, but for the window's size, which takes a question first.
-      // Nothing else may be waited for: a worker answers only when it runs.
+      // Order ensures that commands precede the first script, except for the window size, which needs an answer first.
+      // Nothing else may be awaited: a paused worker does not answer.
       if (target.info.type === "page") await target.session.send("Browser.getWindowForTarget");
     },
     shared: (target) => void dressShared(target, outfit).catch(() => undefined),
@@ -93,14 +94,14 @@ function commandsFor(target: OwnTarget, outfit: Outfit): Commands {
 }
 
 /**
- * Every session of a page makes it say its own when the page comes to another process, the last one made having the last
- * word: a session that knows nothing takes the device's platform from it (seen with 156).
+ * Every session of a page overrides its identity when the page changes process, and the newest session wins. A session
+ * without overrides would reset the platform (seen with 156).
  */
 async function dressShared({ info, session }: Target, outfit: Outfit): Promise<void> {
   if (info.type === "page" || info.type === "iframe") await identify(session, outfit);
 }
 
-/** The size that a page has been opened with, or undefined; from now on it is heard how its popups are opened. */
+/** Returns the size that a page was opened with, if any. Also subscribes to the popups that the page opens. */
 function sizeOf(target: OwnTarget, { windows: { sizes, popups } }: Outfit): Size | undefined {
   if (sizes.has(target)) return sizes.get(target);
   const { info, session } = target;
@@ -114,7 +115,7 @@ function sizeOf(target: OwnTarget, { windows: { sizes, popups } }: Outfit): Size
   return size;
 }
 
-/** Reads what `window.open` was told; a window has a size of its own when it is told both. */
+/** Parses the features of `window.open`. A window has its own size only if both sides are given. */
 function readSize(features: readonly string[]): Size | undefined {
   const read = (name: string) =>
     Number.parseInt(features.find((each) => each.startsWith(name))?.slice(name.length) ?? "", 10);
@@ -127,7 +128,7 @@ function showScreen(session: Session, { viewport, archetype }: Device, own: Size
   const screen = own ?? archetype.screen ?? viewport;
   const isUpright = archetype.isMobile && screen.width <= screen.height;
   return [
-    // Without it nothing is told of popups.
+    // Required for `Page.windowOpen` events.
     session.send("Page.enable"),
     session.send("Emulation.setFocusEmulationEnabled", { enabled: true }),
     session.send("Page.setFontFamilies", { fontFamilies: fonts }).catch(unlessSet),
@@ -146,7 +147,7 @@ function showScreen(session: Session, { viewport, archetype }: Device, own: Size
   ];
 }
 
-/** Pages are also told how large the window around them is. */
+/** Sets the window size, which pages can read. */
 async function fitWindow(session: Session, { width, height }: Size): Promise<void> {
   const { windowId } = await session.send("Browser.getWindowForTarget");
   await session.send("Browser.setWindowBounds", { windowId, bounds: { width, height } });
@@ -155,7 +156,7 @@ async function fitWindow(session: Session, { width, height }: Size): Promise<voi
 function dressDocument(session: Session, outfit: Outfit): Commands {
   const { locale, timezone, archetype } = outfit.device;
   return [
-    // To switch it off where it is off takes the mouse away from popups and frames.
+    // Disabling it while disabled would remove the mouse from popups and frames.
     ...(archetype.hasTouch ? [session.send("Emulation.setTouchEmulationEnabled", { enabled: true })] : []),
     session.send("Emulation.setEmulatedMedia", { features: media }),
     identify(session, outfit),
@@ -171,23 +172,26 @@ function identify(session: Session, { identity }: Outfit): Promise<unknown> {
     userAgent,
     acceptLanguage,
     platform,
-    // Without metadata the browser sends no hints.
+    // Without metadata the browser sends no client hints.
     ...(clientHints && { userAgentMetadata: clientHints }),
   });
 }
 
-/** Takes the interface for client hints from documents of devices that have none. */
+/** Removes `navigator.userAgentData` from documents if the device has no client hints. */
 function hideHints(session: Session, identity: DeviceIdentity): Commands {
   if (identity.clientHints) return [];
   const source = scriptOf(identity);
   return [
-    // Without it the script is forgotten.
+    // Without it the browser drops the script.
     session.send("Page.enable"),
     session.send("Page.addScriptToEvaluateOnNewDocument", { source, runImmediately: true }),
   ];
 }
 
-/** A page takes fonts once. A process has one locale and one time zone, which another page may have set to the same. */
+/**
+ * Ignores that a setting is already in effect: fonts can be set once per page, and locale and time zone are shared by a
+ * process.
+ */
 function unlessSet(error: unknown): void {
   if (!/already in effect|can only be set once/.test(String(error))) throw error;
 }
@@ -197,8 +201,8 @@ function scriptOf(identity: DeviceIdentity): string {
 }
 
 /**
- * Runs in a document or a worker before its own scripts. The browser's override does not reach all of a worker's
- * navigator, and leaves an interface for client hints, with nothing in it, on devices that have none.
+ * Runs in a document or worker before its own scripts. The browser's override does not cover a worker's whole
+ * navigator. It also leaves an empty client hints interface on devices without any.
  */
 function dressNavigator({ userAgent, acceptLanguage, platform, clientHints }: DeviceIdentity): void {
   const prototype = Object.getPrototypeOf(navigator);

@@ -1,12 +1,12 @@
 import type { Archetype } from "../../../src/platform/browsers/archetypes.ts";
 
-/** A name of a browser with its version, as client hints have it. */
+/** Brand and version in client hints. */
 interface Brand {
   brand: string;
   version: string;
 }
 
-/** What client hints tell: as headers and as `navigator.userAgentData`. */
+/** Client hints, sent as headers and shown in `navigator.userAgentData`. */
 export interface ClientHints {
   brands: Brand[];
   fullVersionList: Brand[];
@@ -20,27 +20,27 @@ export interface ClientHints {
   formFactors: string[];
 }
 
-/** What a device says of itself, everywhere the same. */
+/** Identity of a device, consistent across all interfaces. */
 export interface DeviceIdentity {
   readonly userAgent: string;
   readonly acceptLanguage: string;
   /** `navigator.platform`. */
   readonly platform: string;
-  /** Absent on devices whose browsers have none: Safari and Firefox. */
+  /** Absent for Safari and Firefox, which have no client hints. */
   readonly clientHints: ClientHints | undefined;
 }
 
 interface System {
   readonly mark: RegExp;
   readonly platform: string;
-  /** As client hints name it. */
+  /** Name in client hints. */
   readonly name: string;
-  /** Of the processor: phones tell neither. */
+  /** Processor architecture. Phones report neither value. */
   readonly architecture: string;
   readonly bitness: string;
 }
 
-/** Systems by a mark of their user agents; the first that fits. */
+/** Operating systems by user agent. The first match counts. */
 const systems: readonly System[] = [
   { mark: /Windows/, platform: "Win32", name: "Windows", architecture: "x86", bitness: "64" },
   { mark: /Android ([\d.]+)/, platform: "Linux armv81", name: "Android", architecture: "", bitness: "" },
@@ -50,17 +50,17 @@ const systems: readonly System[] = [
 ];
 const linux: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", architecture: "x86", bitness: "64" };
 
-/** What a Chromium gives beside its own name, so that sites do not rely on the list's first member. */
+/** Chromium's extra brand, which keeps sites from relying on the list's first member. */
 const greaseBrand: Brand = { brand: "Not:A-Brand", version: "8" };
 
-/** The user agent of an archetype in a browser of a version: one that claims to be Chromium is the one that it is. */
+/** Returns the user agent of an archetype. A Chromium-based one gets the browser's real version. */
 function userAgentOf(archetype: Archetype, major: number): string {
   const given = archetype.userAgent ?? desktopUserAgent(major);
-  // Since version 101 only the major version is told.
+  // Since version 101, Chromium reports only the major version.
   return given.replaceAll(/\b(Chrome|Edg)\/[\d.]+/g, `$1/${major}.0.0.0`);
 }
 
-/** Works out what a device says of itself. */
+/** Derives the identity of a device. */
 export function makeIdentity(archetype: Archetype, browserVersion: string, locale: string): DeviceIdentity {
   const major = Number.parseInt(browserVersion, 10);
   const userAgent = userAgentOf(archetype, major);
@@ -97,7 +97,7 @@ function hintsOf(userAgent: string, system: System, fullVersion: string): Client
   };
 }
 
-/** Three numbers, as hints have it; none on Linux. */
+/** Returns a version of three numbers. Empty on Linux. */
 function versionOf(userAgent: string, { name, mark }: System): string {
   if (name === "Linux") return "";
   const version = name === "Windows" ? "10" : (mark.exec(userAgent)?.[1] ?? "");
@@ -105,7 +105,7 @@ function versionOf(userAgent: string, { name, mark }: System): string {
   return major === "" ? "" : `${major}.${minor}.${patch}`;
 }
 
-/** What the browser says of itself when it is not headless. */
+/** Returns the user agent of the browser when it is not headless. */
 function desktopUserAgent(major: number): string {
   return `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${major}.0.0.0 Safari/537.36`;
 }

@@ -9,18 +9,18 @@ export interface Device {
   readonly viewport: Viewport;
   /** BCP 47 language tag. */
   readonly locale: string;
-  /** IANA name of a time zone. */
+  /** IANA time zone name. */
   readonly timezone: string;
 }
 
-/** Finds the device of a plan. */
+/** Creates the device of a browser plan. */
 export function makeDevice({ archetype: name, ...plan }: Pick<BrowserPlan, keyof Device>): Device {
   const archetype = archetypeOf(name);
   const { locale, timezone, viewport = archetype.viewport } = plan;
   return { archetype, viewport: create(ViewportSchema, viewport), locale, timezone };
 }
 
-/** The device of a session whose creator chose an archetype at the most: browsers are launched ahead for it. */
+/** Creates the default device of an archetype, for which browsers are launched ahead. */
 export function plainDevice(name: string = defaultDevice.archetype): Device {
   const archetype = archetypeOf(name);
   const { locale, timezone } = defaultDevice;
@@ -30,6 +30,6 @@ export function plainDevice(name: string = defaultDevice.archetype): Device {
 
 function archetypeOf(name: string): Archetype {
   const archetype = findArchetype(name);
-  if (!archetype) throw new Error(`there is no archetype ${name}: the gateway that planned it is of another release`);
+  if (!archetype) throw new Error(`unknown archetype ${name}: deploy the worker and the gateway from the same release`);
   return archetype;
 }

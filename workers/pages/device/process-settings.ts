@@ -3,10 +3,10 @@ import type { Device } from "./device.ts";
 
 type Session = OwnTarget["session"];
 
-/** Sends a setting to a session of ours; without a device it is taken back. */
+/** Applies a setting to one of our sessions. Without a device, resets it. */
 type Send = (session: Session, device: Device | undefined) => Promise<unknown>;
 
-/** Settings that a renderer process takes from one session at a time, by the commands that make them. */
+/** Settings that only one session per renderer process can hold, by command. */
 const settings: ReadonlyMap<string, Send> = new Map<string, Send>([
   [
     "Emulation.setLocaleOverride",
@@ -18,23 +18,23 @@ const settings: ReadonlyMap<string, Send> = new Map<string, Send>([
   ],
 ]);
 
-/** Locale and time zone of a browser's pages, which clients may want to set for themselves. */
+/** Locale and time zone of a browser's pages, which CDP clients may override. */
 export interface ProcessSettings {
-  /** Whether a command makes one of them. */
+  /** Whether a command sets one of these settings. */
   has(method: string): boolean;
-  /** Takes ours back from a target, so that another session can make its own there. */
+  /** Resets our setting on a target, so that a client's session can set its own. */
   release(method: string, targetId: string): void;
-  /** Takes ours back from all targets that may share the target's process. */
+  /** Resets our setting on all targets that may share the target's process. */
   releaseAll(method: string, targetId: string): void;
-  /** Makes ours again for a target, or for all, unless another session has made its own. */
+  /** Reapplies our settings to a target or to all, unless a client's session has set its own. */
   restore(targetId?: string): void;
 }
 
-/** Creates the settings of a browser that is to be a device. */
+/** Creates the settings of a browser. `device` returns its current device. */
 export function createProcessSettings(targets: Targets, device: () => Device): ProcessSettings {
   const documents = () => [...targets.own].filter(({ info }) => info.type === "page" || info.type === "iframe");
   const send = (make: Send | undefined, on: readonly OwnTarget[], wanted: Device | undefined): void => {
-    // It is refused where another session's is in effect.
+    // The command fails if another session's setting is in effect.
     for (const { session } of on) make?.(session, wanted).catch(() => undefined);
   };
   return {
@@ -46,7 +46,7 @@ export function createProcessSettings(targets: Targets, device: () => Device): P
     releaseAll(method, targetId) {
       const all = documents();
       const context = all.find(({ info }) => info.targetId === targetId)?.info.browserContextId;
-      // Contexts share no process.
+      // Browser contexts never share a process.
       const near = all.filter(({ info }) => info.browserContextId === context);
       send(settings.get(method), near, undefined);
     },
