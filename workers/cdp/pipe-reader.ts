@@ -8,7 +8,6 @@ const headBytes = 256;
 /** Messages per chunk after which other work runs first: handling 50 takes about 5 ms. */
 const manyMessages = 50;
 
-/** Receives the messages of a browser. */
 export interface PipeListener {
   onMessage(message: Buffer): void;
   /** Called with the beginning of a message that was too long. */

@@ -62,7 +62,6 @@ export class Targets implements UserListener {
     for (const target of [...this.#own.values()]) listener.onOpened(target);
   }
 
-  /** All open targets. */
   get own(): Iterable<OwnTarget> {
     return this.#own.values();
   }

@@ -56,7 +56,6 @@ export class WireUser {
     return this.#targets.get(sessionId ?? this.#root);
   }
 
-  /** Sends a command. */
   send(command: UserCommand, onAnswer: (answer: UserAnswer) => void): void {
     this.#options.send({ ...command, sessionId: command.sessionId ?? this.#root }, onAnswer);
   }

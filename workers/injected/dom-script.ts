@@ -1,4 +1,3 @@
-/** Options of the serializer. */
 export interface SerializeOptions {
   /** Prefix of a frame's placeholder: the token, the frame's index in `frames`, and `;`. */
   token: string;

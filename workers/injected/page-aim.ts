@@ -286,7 +286,6 @@ export function firstInvalid(selectors: readonly string[]): number {
   });
 }
 
-/** Returns the size of the viewport. */
 export function viewport(): { width: number; height: number } {
   return { width: innerWidth, height: innerHeight };
 }

@@ -41,7 +41,6 @@ export function coverFields(): boolean {
   return state.covers.length > 0;
 }
 
-/** Removes the covers. */
 export function uncoverFields(): void {
   for (const cover of state.covers ?? []) cover.cancel();
   state.covers = undefined;

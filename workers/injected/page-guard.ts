@@ -45,8 +45,8 @@ export function takes(element: Element, hit: Element): boolean {
 }
 
 /**
- * Observes the next click or move. A press on another element is blocked; a press whose element moves away before the
- * release counts as missed.
+ * Observes the next click or move. A press on another element is blocked. If the element moves away between press and
+ * release, the press counts as missed.
  *
  * Only listeners that the page added earlier to the window itself still receive a blocked event.
  */

@@ -1,4 +1,3 @@
-/** A key of a keyboard. */
 export interface Key {
   /** Physical key, such as `KeyA` (UI Events KeyboardEvent code values). */
   readonly code: string;
@@ -15,7 +14,6 @@ function named(name: string, keyCode: number, code = name, location = 0): Key {
   return { code, plain: name, shifted: name, keyCode, location };
 }
 
-/** Modifier keys. */
 export const modifierKeys = {
   Alt: named("Alt", 18, "AltLeft", 1),
   Control: named("Control", 17, "ControlLeft", 1),

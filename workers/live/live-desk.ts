@@ -25,7 +25,6 @@ const stateDelay = 100;
 /** Milliseconds between polls for changes without events, such as a title set by a script. */
 const lookEvery = 1_000;
 
-/** The browser that is shown. */
 export interface LiveBrowser {
   readonly pages: PageBook;
   /** Returns the size of its pages. */

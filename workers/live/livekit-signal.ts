@@ -24,7 +24,6 @@ interface SignalResponse {
   readonly leave?: { readonly reason?: string };
 }
 
-/** Receives server messages. */
 export interface SignalListener {
   onAnswer(sdp: string): void;
   onCandidate(candidate: string): void;

@@ -28,7 +28,6 @@ const mostTries = 3;
 
 type ShownFrame = WireEvents["Page.screencastFrame"];
 
-/** Receives frames. */
 export interface FrameListener {
   onFrame(frame: LiveFrame): void;
   /** Returns whether any viewer needs the next frame. Otherwise the browser renders none. */

@@ -87,12 +87,10 @@ export class PageBook implements TargetListener {
     return page;
   }
 
-  /** Returns the pages that a page has opened. */
   openedBy(sessionPage: SessionPage): SessionPage[] {
     return this.#pages.filter(({ tab }) => tab.target.info.openerId === sessionPage.targetId);
   }
 
-  /** Makes a page active. */
   activate(sessionPage: SessionPage): void {
     removeFrom(this.#recent, sessionPage);
     this.#recent.push(sessionPage);

@@ -5,7 +5,6 @@ import type { OwnTarget } from "../cdp/targets.ts";
 import type { Changes } from "./changes.ts";
 import { PageTraffic } from "./page-traffic.ts";
 
-/** A frame of a page. */
 export interface Frame {
   readonly id: string;
   /** Undefined for the main frame. */
@@ -15,7 +14,6 @@ export interface Frame {
   readonly session: CdpSession;
 }
 
-/** Receives the events of a tab. */
 export interface TabListener {
   /** Called for the page's session, and for that of each process with frames of the page. */
   onSession?(session: CdpSession): void;
@@ -28,7 +26,6 @@ export interface TabListener {
   onClosed?(): void;
 }
 
-/** Load state of a document. */
 export type LoadState = "commit" | "domcontentloaded" | "load";
 
 /** Lifecycle event names of the load states. */

@@ -39,7 +39,6 @@ export function netErrorOf(thrown: unknown): string | undefined {
   return netErrorPattern.exec(messageOf(thrown))?.[1];
 }
 
-/** Returns the message of a thrown value. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -14,7 +14,6 @@ export interface Scene {
   readonly progress: Progress;
   /** Whether the emulated device has a touch screen. */
   readonly hasTouch: boolean;
-  /** Files of the session. */
   readonly files: Pick<SessionFiles, "pathOf">;
   readonly chooserDesk: Pick<ChooserDesk, "expect">;
   /** Viewport size of the session's pages. */

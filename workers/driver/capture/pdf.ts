@@ -15,7 +15,6 @@ const papers: Readonly<Record<string, readonly [number, number]>> = {
 /** Bytes per read. */
 const readBytes = 1024 * 1024;
 
-/** Prints the page as PDF. */
 export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
   const [paperWidth, paperHeight] = papers[request.paper ?? "a4"] ?? papers.a4 ?? [8.27, 11.7];
   const { progress, sessionPage } = scene;

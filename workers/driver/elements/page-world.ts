@@ -36,7 +36,6 @@ const homes = new WeakMap<CdpSession, Map<string, Home>>();
 /** The document or frame was replaced or removed. */
 export class DocumentLeft extends Error {}
 
-/** The selector is not valid CSS. */
 export class InvalidSelector extends Error {}
 
 /** A remote object in the page, passed to our script as an argument. */
@@ -50,12 +49,10 @@ export class HeldObject {
 
 type Answer = Awaited<ReturnType<typeof ask>>;
 
-/** Returns the main frame of a page. */
 export function mainFrame({ sessionPage }: Pick<ElementScene, "sessionPage">): Frame {
   return { cdp: sessionPage.cdp, frameId: sessionPage.targetId, isMain: true };
 }
 
-/** Returns a child frame. */
 export function childFrame({ sessionPage }: Pick<ElementScene, "sessionPage">, frameId: string): Frame {
   return { cdp: sessionPage.cdpOf(frameId), frameId, isMain: false };
 }
@@ -130,7 +127,6 @@ export async function callIfKnown<Name extends "release" | "title" | "coverField
   return answer?.value as ReturnType<PageScript[Name]> | undefined;
 }
 
-/** A call of a function of our script. */
 interface PageCall {
   readonly name: keyof PageScript;
   /** Functions run in the page and must be self-contained. Held objects are passed by reference. */
