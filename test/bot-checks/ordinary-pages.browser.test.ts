@@ -39,7 +39,7 @@ function mistaken(): unknown[] {
   return seen.map(({ challenge, url }) => [challenge, entries.find(({ path }) => url?.endsWith(path))?.title]);
 }
 
-test("of 50 ordinary pages none is taken for a bot check", async () => {
+test("takes none of 50 ordinary pages for a bot check", async () => {
   expect(entries).toHaveLength(50);
   for (const { path } of entries) {
     await session.navigate({ url: site.url(path) });
@@ -47,7 +47,7 @@ test("of 50 ordinary pages none is taken for a bot check", async () => {
   }
 }, 60_000);
 
-test("none of those with a vendor's frames and scripts becomes one while it is left open", async () => {
+test("takes no page with a vendor's frames and scripts for a bot check while it stays open", async () => {
   await session.navigate({ url: site.url("/opener") });
   await session.interact({ action: { case: "tap", value: { selector: "button" } } });
   const never = { case: "text" as const, value: { text: "nothing says this" } };

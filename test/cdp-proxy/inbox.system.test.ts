@@ -21,14 +21,14 @@ function open(): Inbox {
   });
 }
 
-test("a small message is given whole, and counts nowhere", async () => {
+test("returns a small message whole and does not count it as large", async () => {
   const inbox = open();
   expect(await inbox.take(part(mib / 2))).toBeUndefined();
   expect((await inbox.take(part(mib / 2, true)))?.length).toBe(mib);
   expect(pipeTotals.largeBytes).toBe(0);
 });
 
-test("a large message counts among those of all browsers until it is cleared", async () => {
+test("counts a large message in the total of all browsers until it is cleared", async () => {
   const inbox = open();
   expect((await inbox.take(part(2 * mib, true)))?.length).toBe(2 * mib);
   expect(pipeTotals.largeBytes).toBe(longestMessage);
@@ -36,7 +36,7 @@ test("a large message counts among those of all browsers until it is cleared", a
   expect(pipeTotals.largeBytes).toBe(0);
 });
 
-test("a large message waits for the room of others", async () => {
+test("delays a large message until others leave room", async () => {
   const [first, second, third] = [open(), open(), open()];
   await Promise.all([first.take(part(2 * mib)), second.take(part(2 * mib))]);
   const waiting = third.take(part(2 * mib, true));
@@ -49,7 +49,7 @@ test("a large message waits for the room of others", async () => {
   expect(slow).toBe(0);
 });
 
-test("one that finds no room in time is given up", async () => {
+test("rejects a message that finds no room in time", async () => {
   pipeTotals.largeBytes = pipeBounds.allLargeBytes;
   const refused = expect(open().take(part(2 * mib))).rejects.toThrow("no room");
   await vi.advanceTimersByTimeAsync(29_000);
@@ -60,7 +60,7 @@ test("one that finds no room in time is given up", async () => {
   pipeTotals.largeBytes = 0;
 });
 
-test("one that does not end in time is given up", async () => {
+test("rejects a message that does not end in time", async () => {
   const inbox = open();
   await inbox.take(part(2 * mib));
   await vi.advanceTimersByTimeAsync(29_000);
@@ -70,7 +70,7 @@ test("one that does not end in time is given up", async () => {
   inbox.clear();
 });
 
-test("one that is longer than 100 MiB is refused", async () => {
+test("rejects a message longer than 100 MiB", async () => {
   const inbox = open();
   await inbox.take(part(longestMessage));
   await expect(inbox.take(part(1))).rejects.toThrow("too long");

@@ -7,7 +7,7 @@ const scan = async (text: string) => {
   return members && Object.fromEntries([...members].map(([name, value]) => [name, value.toString().trim()]));
 };
 
-test("members are found without looking into them", async () => {
+test("finds members without parsing their values", async () => {
   expect(await scan("{}")).toEqual({});
   expect(
     await scan(' { "id" : 1 , "method":"A.b","params": {"a":[1,{"id":2}],"b":"}\\"{,\\\\"} ,"sessionId":"S"} '),
@@ -19,7 +19,7 @@ test("members are found without looking into them", async () => {
   });
 });
 
-test("what another reader could take for something else is none", async () => {
+test("rejects a text that another parser could read differently", async () => {
   for (const text of [
     "",
     "1",
@@ -46,7 +46,7 @@ test("what another reader could take for something else is none", async () => {
   }
 });
 
-test("a long command is passed on as it is, and a short one written anew", async () => {
+test("forwards a long command unchanged and rewrites a short one", async () => {
   const long = `{"data": "${"x".repeat(70_000)}", "data": 1}`;
   const command = await readCommand(Buffer.from(`{"method":"A.b","params":${long},"id":7,"sessionId":"S"}`));
   expect(command).toMatchObject({ id: 7, method: "A.b", sessionId: "S" });
@@ -60,7 +60,7 @@ test.each([
   ["texts", '"a","b",', '""'],
   ["a text of quotation marks", '\\"', ""],
   ["brackets", "[],", "0"],
-])("a long message of %s lets others have their turns", async (_name, part, end) => {
+])("yields to other work during a long message of %s", async (_name, part, end) => {
   const text = part.startsWith("\\") ? '"' : "";
   const params = `[${text}${part.repeat((4 * 2 ** 20) / part.length)}${end}${text}]`;
   let turns = 0;

@@ -7,7 +7,7 @@ import { Wire } from "../../workers/cdp/wire.ts";
 import { LendDesk } from "../../workers/cdp-proxy/lend-desk.ts";
 import { EventFeed } from "../../workers/pages/event-feed.ts";
 
-test("a client that sends many messages at once leaves others their turns", async () => {
+test("yields to other clients when one sends many messages at once", async () => {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const wire = new Wire(input, output, (error) => {
     throw error;

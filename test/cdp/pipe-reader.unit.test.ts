@@ -37,12 +37,12 @@ function chunksOf(head: string, bytes: number, tail: string): string[] {
 }
 
 describe("a pipe", () => {
-  test("gives messages whole, however they are cut", async () => {
+  test("returns whole messages however they are cut", async () => {
     await write('{"id":1}\0{"method', '":"a"}', '\0{"id":2}\0', "", '{"params":"é', '"}\0');
     expect(messages).toEqual(['{"id":1}', '{"method":"a"}', '{"id":2}', '{"params":"é"}']);
   });
 
-  test("skips an event that is too long, and goes on with the next message", async () => {
+  test("skips an oversized event and continues with the next message", async () => {
     const head = '{"method":"Runtime.consoleAPICalled","params":{"';
     await write(...chunksOf(head, pipeBounds.eventBytes + 1, '"},"sessionId":"S"}'), '\0{"id":3}\0');
     await expect.poll(() => messages).toEqual(['{"id":3}']);
@@ -50,7 +50,7 @@ describe("a pipe", () => {
     expect(skipped[0]?.startsWith(head)).toBe(true);
   });
 
-  test("reads an answer that is as long, and an event that is just not too long", async () => {
+  test("reads an answer of that size, and an event just below the limit", async () => {
     const answer = chunksOf('{"id":4,"result":"', pipeBounds.eventBytes + mib, '"}');
     const event = chunksOf('{"method":"a","params":"', pipeBounds.eventBytes, '"}');
     await write(...answer, "\0", ...event, "\0");
@@ -58,14 +58,14 @@ describe("a pipe", () => {
     expect(skipped).toEqual([]);
   });
 
-  test("skips what would hold more than all browsers of a worker may", async () => {
+  test("skips messages above the total of all browsers of a worker", async () => {
     pipeTotals.largeBytes = pipeBounds.allLargeBytes - mib;
     await write(...chunksOf('{"id":5,"result":"', 2 * mib, '"}'), "\0");
     pipeTotals.largeBytes -= pipeBounds.allLargeBytes - mib;
     await expect.poll(() => skipped.map((head) => head.slice(0, 7))).toEqual(['{"id":5']);
   });
 
-  test("lets a browser wait that writes too many messages", async () => {
+  test("pauses a browser that writes too many messages", async () => {
     const waits = pipeTotals.waits;
     await write("{}\0".repeat(pipeBounds.messagesPerSecond + 300));
     expect(messages).toHaveLength(pipeBounds.messagesPerSecond + 300);
@@ -74,7 +74,7 @@ describe("a pipe", () => {
   });
 });
 
-test("an allowance lets as much come at once as in a second, and tells how long more has to wait", () => {
+test("allows a burst of one second's amount, and returns the delay for more", () => {
   const allowance = new Allowance(1_000);
   expect(allowance.use(1_000, 5_000)).toBe(0);
   expect(allowance.use(500, 5_000)).toBe(500);

@@ -54,7 +54,7 @@ async function attach(session: string) {
   return { user, heard, ask };
 }
 
-test("answers come to whoever has asked, under the id that he gave", async () => {
+test("routes an answer to its sender under the sender's id", async () => {
   const { heard, ask } = await attach("S");
   const ours = wire.root.send("Browser.getVersion");
   ask(1, "Target.getTargets");
@@ -71,7 +71,7 @@ test("answers come to whoever has asked, under the id that he gave", async () =>
     ]);
 });
 
-test("what is sent in one go is written as one piece", async () => {
+test("writes the commands of one tick in one piece", async () => {
   const pieces: string[][] = [];
   const input = new Writable({
     decodeStrings: false,
@@ -97,7 +97,7 @@ test("what is sent in one go is written as one piece", async () => {
   expect(methods).toEqual([["Page.enable", "Network.enable"], ["Inspector.enable"]]);
 });
 
-test("each hears of its own targets alone", async () => {
+test("reports to each client only its own targets", async () => {
   const { heard } = await attach("S");
   const ours = vi.fn();
   wire.root.on("Target.attachedToTarget", ours);
@@ -112,7 +112,7 @@ test("each hears of its own targets alone", async () => {
   expect([ours, listener.onAttached, listener.onDetached].map(({ mock }) => mock.calls.length)).toEqual([0, 1, 1]);
 });
 
-test("a command whose answer is too long fails, and the next one does not", async () => {
+test("fails a command whose answer is too long, but not the next one", async () => {
   const { answerBytes } = pipeBounds;
   onTestFinished(() => {
     pipeBounds.answerBytes = answerBytes;
@@ -126,7 +126,7 @@ test("a command whose answer is too long fails, and the next one does not", asyn
   expect(await next).toBe(1);
 });
 
-test("what is asked of a target fails when it goes, and all of it when the browser does", async () => {
+test("fails the commands of a closed target, and all commands when the browser exits", async () => {
   const { user } = await attach("S");
   const [page, root] = [wire.session("P").send("Page.enable"), wire.root.send("Browser.getVersion")];
   wire.drop("P");
@@ -137,7 +137,7 @@ test("what is asked of a target fails when it goes, and all of it when the brows
   await expect(wire.root.send("Browser.getVersion")).rejects.toThrow("the browser has exited");
 });
 
-test("what is thrown by whoever hears a message is a fault of that browser", async () => {
+test("reports an error of a message listener as a fault of that browser", async () => {
   const error = new Error("planted");
   wire.root.on("Target.attachedToTarget", () => {
     throw error;

@@ -72,9 +72,9 @@ describe.each(runtimes)("an interact in %s", (runtime) => {
       "#empty",
       'id="empty" value="hello"',
     ],
-    ["behind what is there", { kind: "type", selector: "#name", text: " L." }, "#name", 'id="name" value="Ada L."'],
+    ["after existing text", { kind: "type", selector: "#name", text: " L." }, "#name", 'id="name" value="Ada L."'],
     [
-      "instead of what is there",
+      "in place of existing text",
       { kind: "type", selector: "#name", text: "Eve", clear: true },
       "#name",
       'id="name" value="Eve"',
@@ -86,7 +86,7 @@ describe.each(runtimes)("an interact in %s", (runtime) => {
     expect(await snapshot()).toContain(html);
   });
 
-  test("types into what has the focus", async () => {
+  test("types into the focused element", async () => {
     await act({ kind: "tap", selector: "#empty" });
     await act({ kind: "type", text: "focused" });
     expect(await snapshot()).toContain('id="empty" value="focused"');
@@ -101,17 +101,17 @@ describe.each(runtimes)("an interact in %s", (runtime) => {
     expect(await snapshot()).toContain(html);
   });
 
-  test("says that a select does not have an option", async () => {
+  test("reports that a select lacks an option", async () => {
     const { problem } = await act({ kind: "select", selector: "#country", values: ["fr"] }, { timeout_ms: 1_000 });
     expect(problem).toMatchObject({ slug: "session-timeout", detail: expect.stringContaining("options") });
   });
 
-  test("scrolls the page, and answers when it has scrolled", async () => {
+  test("scrolls the page and answers once it has scrolled", async () => {
     await act({ kind: "scroll", dx: 0, dy: 700 });
     expect((await session.state()).scroll).toMatchObject({ x: 0, y: 700 });
   });
 
-  test("scrolls what a frame shows, and answers as soon as that has scrolled", { timeout: 60_000 }, async () => {
+  test("scrolls the content of a frame and answers once it has scrolled", { timeout: 60_000 }, async () => {
     await driver.run("navigate", { url: site.url("/scrolling-frame.html") });
     let scrolled = 0;
     const scroll = async () => {
@@ -126,7 +126,7 @@ describe.each(runtimes)("an interact in %s", (runtime) => {
     await expect.poll(scroll, { timeout: 50_000 }).toBeLessThan(500);
   });
 
-  test("scrolls an element and leaves the page alone", async () => {
+  test("scrolls an element without scrolling the page", async () => {
     expect((await act({ kind: "scroll", selector: "#box", dx: 0, dy: 300 })).problem).toBeUndefined();
     expect((await session.state()).scroll).toMatchObject({ x: 0, y: 0 });
   });
@@ -194,7 +194,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
     ["an element is detached", { kind: "selector", selector: "#gone", state: 4 }],
     ["the address matches", { kind: "url", pattern: "**/shop/*?order=1" }],
     ["the page has loaded", { kind: "load_state" }],
-    ["a text can be seen", { kind: "text", text: "thank you, ada" }],
+    ["a text is visible", { kind: "text", text: "thank you, ada" }],
     ["the network is idle", { kind: "network_idle" }],
   ])("holds when %s", async (_name, condition) => {
     expect((await driver.run("wait", { condition, timeout_ms: 20_000 })).problem).toBeUndefined();
@@ -208,7 +208,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
       /the page is http\S+, and did not match https:\/\/\*\/never /,
     ],
     ["a text", { kind: "text", text: "never" }, /text did not appear/],
-  ])("times out for %s that never comes", async (_name, condition, detail) => {
+  ])("times out for %s that never appears", async (_name, condition, detail) => {
     const wait = async () => (await driver.run("wait", { condition, timeout_ms: 300 })).problem;
     // A busy machine may leave the page no time to say what it has not seen.
     await expect
@@ -216,7 +216,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
       .toMatchObject({ slug: "session-timeout", detail: expect.stringMatching(detail) });
   });
 
-  test("holds nobody up with a pattern that a regular expression would try for ever", async () => {
+  test("does not block on a pattern that makes regular expressions backtrack", async () => {
     await driver.run("navigate", { url: site.url(`/wait.html#${"a".repeat(180)}`) });
     const beganAt = performance.now();
     const { problem } = await driver.run("wait", {
@@ -227,7 +227,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
     expect(performance.now() - beganAt).toBeLessThan(5_000);
   });
 
-  test("waits for requests that a page makes after it has loaded", async () => {
+  test("waits for requests that the page starts after its load event", async () => {
     await driver.run("navigate", { url: site.url("/busy.html") });
     const hasty = await driver.run("wait", { condition: { kind: "network_idle" }, timeout_ms: 300 });
     expect(hasty.problem).toMatchObject({
@@ -237,7 +237,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
     expect(answer?.title).toBe("Quiet");
   });
 
-  test("refuses a selector that does not parse, naming the field", async () => {
+  test("refuses an invalid selector and names its field", async () => {
     const { problem } = await driver.run("wait", { condition: { kind: "selector", selector: "a[" }, timeout_ms: 500 });
     expect(problem).toMatchObject({ slug: "validation-failed", detail: "condition.selector: is not a CSS selector" });
   });

@@ -44,18 +44,18 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     expect(element.header).toMatchObject({ width: 200, height: 100 });
   });
 
-  test("makes a smaller JPEG with less quality", async () => {
+  test("makes a smaller JPEG at a lower quality", async () => {
     const best = await session.capture({ kind: SCREENSHOT, format: JPEG, quality: 100 });
     const least = await session.capture({ kind: SCREENSHOT, format: JPEG, quality: 1 });
     expect(least.data.length).toBeLessThan(best.data.length / 2);
   });
 
-  test("sends a short one as one message, its header included", async () => {
+  test("sends a short capture as one message with its header", async () => {
     const { data, chunkSizes } = await session.capture({ kind: SCREENSHOT, format: JPEG });
     expect(chunkSizes).toEqual([data.length]);
   });
 
-  test("prints a PDF on the paper that is asked for", async () => {
+  test("prints a PDF on the requested paper", async () => {
     const portrait = await session.capture({ kind: PDF, paper: "a4" });
     expect(portrait.header.contentType).toBe("application/pdf");
     expect(portrait.data.toString("latin1")).toMatch(/^%PDF-[\s\S]*MediaBox\s*\[0 0 59\d[.\d]* 84\d/);
@@ -63,7 +63,7 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     expect(landscape.data.toString("latin1")).toMatch(/MediaBox\s*\[0 0 792 612\]/);
   });
 
-  test("snapshots a document with frames and shadow roots inlined", async () => {
+  test("inlines frames and shadow roots in a DOM snapshot", async () => {
     await session.navigate({ url: site.url("/nested.html") });
     const typed = { selector: "#frame-input", frame: ["#outer", "iframe.inner"], text: 'in "frame" & <more>' };
     await session.interact({ action: { case: "type", value: typed } });
@@ -79,7 +79,7 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     expect(replayed.data.toString()).toBe(html);
   });
 
-  test("snapshots frames of other sites, and what a page does to the words of its script changes nothing", async () => {
+  test("snapshots frames of other sites, unaffected by builtins that the page has changed", async () => {
     await session.navigate({ url: site.url("/liar.html") });
     const { data } = await session.capture({ kind: DOM_SNAPSHOT });
     const html = data.toString();
@@ -90,7 +90,7 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     expect((await session.state()).title).toBe("heard nothing");
   });
 
-  test("leaves out of a snapshot what was typed into a password field", async () => {
+  test("leaves typed passwords out of a DOM snapshot", async () => {
     await session.navigate({ url: site.url("/form.html") });
     await session.interact({ action: { case: "type", value: { selector: "#empty", text: "said aloud" } } });
     await session.interact({ action: { case: "type", value: { selector: "#secret", text: "kept back" } } });
@@ -100,7 +100,7 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     expect(html).not.toContain("kept back");
   });
 
-  test("snapshots MHTML", async () => {
+  test("captures MHTML", async () => {
     await session.navigate({ url: site.url("/plain.html") });
     const { data, header } = await session.capture({ kind: DOM_SNAPSHOT, format: MHTML });
     expect(header.contentType).toBe("multipart/related");
@@ -121,7 +121,7 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     });
   }, 90_000);
 
-  test("says that its selector is none, and that its time was too short", async () => {
+  test("reports an invalid selector and a short timeout", async () => {
     await session.navigate({ url: site.url("/plain.html") });
     await expect(session.capture({ kind: SCREENSHOT, selector: "a[" })).rejects.toMatchObject({
       slug: "validation-failed",

@@ -45,34 +45,34 @@ describe.each(runtimes)("an element in %s", (runtime) => {
   const inFrame = (selector: string) => ({ selector, frame: ["#other"] });
 
   test.each([
-    ["that a script moves, where it is", "#slides", "clicked slides"],
-    ["that leaves when the mouse comes, and nothing in its place", "#dodges", "clicked dodges"],
-    ["that gives way to a frame when the mouse comes", "#gives-way", "clicked gives-way"],
-    ["once, though the page keeps the press from all others", "#silenced", "silenced 1"],
-    ["that is made later", "#late", "clicked late"],
+    ["at its current place when a script moves it", "#slides", "clicked slides"],
+    ["that avoids the mouse, and nothing in its place", "#dodges", "clicked dodges"],
+    ["that a frame replaces under the mouse", "#gives-way", "clicked gives-way"],
+    ["once although the page stops the propagation of presses", "#silenced", "silenced 1"],
+    ["that is added later", "#late", "clicked late"],
     ["below the fold of a box", "#deep-in-box", "clicked deep-in-box"],
-    ["of a list that makes its rows anew when it is scrolled", "#row-11", "clicked row-11"],
-    ["that holds what is slotted into it", "#inside", "clicked inside"],
-    ["in a form that names its members after elements", "#in-form", "clicked in-form"],
+    ["in a list that recreates its rows on scroll", "#row-11", "clicked row-11"],
+    ["through its slotted content", "#inside", "clicked inside"],
+    ["in a form whose elements shadow its members", "#in-form", "clicked in-form"],
     [
-      "by a selector that reaches from outside into a shadow root",
+      "by a selector that crosses into a shadow root",
       "section.twins > #host form [name=closest] ~ button",
       "clicked in-form",
     ],
-    ["that is drawn by something else in its label", "#hidden-box", "clicked hidden-box"],
+    ["through the label that replaces it", "#hidden-box", "clicked hidden-box"],
   ])("is tapped %s", async (_name, selector, title) => {
     const { answer, problem } = await tap(selector);
     expect(problem).toBeUndefined();
     expect(answer?.title).toBe(title);
   });
 
-  test("is tapped alone: of a press that would hit another the page hears nothing", async () => {
+  test("blocks a press that would hit another element", async () => {
     await tap("#dodges");
     const heard = ["pointerdown", "mousedown", "mouseup", "click"].map((type) => `${type} dodges`).join(", ");
     expect(await snapshot()).toContain(`<p id="heard">${heard}</p>`);
   });
 
-  test("says what covers it, and that nothing was done", async () => {
+  test("reports what covers it, and that nothing was done", async () => {
     const { problem } = await tap("#under", hasty);
     expect(problem).toMatchObject({
       slug: "session-timeout",
@@ -85,24 +85,24 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     ["not.there", "no element matches `not.there`"],
     [".twins[hidden]", "the element `.twins[hidden]` is not visible"],
     ["#after", "the element `#after` is disabled"],
-  ])("%s is not tapped, and why is said", async (selector, detail) => {
+  ])("reports why %s is not tapped", async (selector, detail) => {
     expect((await tap(selector, hasty)).problem).toMatchObject({ slug: "session-timeout", detail: detail + onPage() });
   });
 
-  test("that lacks a chosen option is named with the options that it has", async () => {
+  test("lists its options when a chosen one is missing", async () => {
     const { problem } = await act("select", { selector: "#few", values: ["none"] }, hasty);
     const detail =
       'the element `#few` does not have all of these options. It has "a" ("First"), "Second", "c" disabled';
     expect(problem).toMatchObject({ slug: "session-timeout", detail: detail + onPage() });
   });
 
-  test("in a frame of another site is tapped in its middle, wherever it is scrolled to", async () => {
+  test("is tapped in its middle within a frame of another site, wherever that is scrolled to", async () => {
     expect((await act("tap", inFrame("#in-other"))).problem).toBeUndefined();
     const { problem } = await waitFor({ kind: "text", text: "hit at 50,15", frame: ["#other"] });
     expect(problem).toBeUndefined();
   });
 
-  test("in a frame of another site is chosen, scrolled and waited for", async () => {
+  test("is selected, scrolled and awaited within a frame of another site", async () => {
     expect((await act("scroll", { ...inFrame("html"), dy: 500 })).problem).toBeUndefined();
     expect((await waitFor({ kind: "selector", ...inFrame("#in-other") })).problem).toBeUndefined();
     expect((await waitFor({ kind: "selector", ...inFrame("#nowhere"), state: 2 })).problem).toBeUndefined();
@@ -110,14 +110,14 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     expect(problem).toMatchObject({ detail: `the text did not appear within the timeout${onPage()}` });
   });
 
-  test("is hovered over, and so is a point", async () => {
+  test("is hovered over, as a point is", async () => {
     await act("hover", { selector: "#fancy" });
     expect(await snapshot()).toMatch(/pointer [\d.,]+ fancy</);
     await act("hover", { x: 3, y: 590 });
     expect(await snapshot()).toContain("pointer 3,590 ");
   });
 
-  test.each(["tap", "hover"])("a point outside of the viewport is refused by %s", async (kind) => {
+  test.each(["tap", "hover"])("refuses a point outside of the viewport for %s", async (kind) => {
     expect((await act(kind, { x: 1_280, y: 5 })).problem).toMatchObject({
       slug: "validation-failed",
       detail: "action.x: is outside of the viewport of 1280x720",
@@ -131,7 +131,7 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     ["tap", { selector: "#list >> button" }, "action.selector: is not a CSS selector"],
     ["tap", { selector: "a", frame: ["#late-place"] }, "action.frame[0]: is not a frame"],
     ["select", { selector: "#late", values: ["a"] }, "action.selector: is not a <select>"],
-  ])("%s of %o is refused in words of our own", async (kind, action, detail) => {
+  ])("%s of %o is refused with our own error text", async (kind, action, detail) => {
     await waitFor({ kind: "selector", selector: "#late" });
     expect((await act(kind, action)).problem).toMatchObject({ slug: "validation-failed", detail });
   });
@@ -139,7 +139,7 @@ describe.each(runtimes)("an element in %s", (runtime) => {
   test.each([
     ["an element", { kind: "selector", selector: "#attached", state: 3 }],
     ["a text", { kind: "text", text: "thank you, ada" }],
-  ])("%s is waited for in the document to which the page goes meanwhile", async (_name, condition) => {
+  ])("%s is awaited in the new document when the page navigates meanwhile", async (_name, condition) => {
     await tap("#leaves");
     const { answer, problem } = await waitFor(condition);
     expect(problem).toBeUndefined();

@@ -33,7 +33,7 @@ afterAll(async () => {
 test.each([
   ["a DOM snapshot", HTML, 2 * 8],
   ["MHTML", MHTML, 8],
-])("others have their turn while %s with a large frame is written", async (_name, format, turns) => {
+])("yields to other work while %s with a large frame is written", async (_name, format, turns) => {
   vi.mocked(breathe).mockClear();
   const { data } = await session.capture({ kind: CaptureKind.DOM_SNAPSHOT, format });
   expect(data.length).toBeGreaterThan(9 * 2 ** 20);

@@ -40,20 +40,20 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
     expect(await tap(session, selector)).toMatchObject({ url: site.url(path), pageId: "page_1", opened: [] });
   });
 
-  test("answers a tap on a link to a server that does not, when its time is up", async () => {
+  test("answers a tap on a link to a silent server at its timeout", async () => {
     const session = await open("/leaving.html");
     expect(await tap(session, "#hanging", 1_500)).toMatchObject({ url: site.url("/leaving.html"), title: "Leaving" });
     expect(await session.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain", httpStatus: 200 });
   });
 
-  test("is not given up for a server that takes its time", async () => {
+  test("is not replaced because of a slow server", async () => {
     const session = await open("/plain.html");
     const before = site.requests.length;
     expect(await session.navigate({ url: site.url("/slow?ms=4000") })).toMatchObject({ title: "Slow" });
     expect(site.requests.slice(before).filter((request) => request === "GET /slow")).toHaveLength(1);
   });
 
-  test("names the pages that a tap opens, and is closed and made active by its name", async () => {
+  test("reports pages that a tap opens, and is activated and closed by its id", async () => {
     const session = await open("/popups.html");
     expect(await tap(session, "#open")).toMatchObject({ title: "Popups", pageId: "page_1", opened: ["page_2"] });
     expect(await tap(session, "#blank").catch(({ slug }) => slug)).toBe("session-timeout");
@@ -70,7 +70,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
     expect(await close("page_1")).toMatchObject({ pageId: "page_5", url: "about:blank" });
   });
 
-  test("goes back and forward in its history, and loads anew", async () => {
+  test("goes back and forward in its history, and reloads", async () => {
     const session = await open("/leaving.html");
     await session.navigate({ url: site.url("/plain.html") });
     const go = (kind: "back" | "forward" | "reload") => session.interact({ action: { case: kind, value: {} } });
@@ -84,7 +84,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
     expect(site.requests.slice(before)).toContain("GET /leaving.html");
   });
 
-  test("is pictured while it is loaded anew", async () => {
+  test("is captured during a reload", async () => {
     const session = await open("/plain.html");
     for (let round = 0; round < 10; round += 1) {
       const picture = session.capture({ kind: CaptureKind.SCREENSHOT, timeoutMs: 10_000 });
@@ -93,7 +93,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
     }
   });
 
-  test("is loaded anew, and pictured, while the browser's own page about a failure is on its way", async () => {
+  test("is reloaded and captured while the browser's error page is pending", async () => {
     const session = await open("/plain.html");
     for (let round = 0; round < 10; round += 1) {
       const url = round % 2 === 0 ? "http://127.0.0.1:1/" : site.url("/plain.html");

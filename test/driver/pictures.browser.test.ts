@@ -30,7 +30,7 @@ const elements = [
   ["an element in a frame of another origin", { selector: "#framed", frame: ["iframe"] }],
 ] as const;
 
-describe.each(runtimes)("a picture in %s", (runtime) => {
+describe.each(runtimes)("a screenshot in %s", (runtime) => {
   let referee: Browser;
   beforeAll(async () => {
     const { env, platform } = process;
@@ -39,7 +39,7 @@ describe.each(runtimes)("a picture in %s", (runtime) => {
   });
   afterAll(() => referee?.close());
 
-  describe.each([1, 2, 3])("of a device with factor %d", (deviceScaleFactor) => {
+  describe.each([1, 2, 3])("on a device with scale factor %d", (deviceScaleFactor) => {
     const viewport = { width: 600, height: 400 };
     let session: DrivenSession;
     let page: Page;
@@ -66,7 +66,7 @@ describe.each(runtimes)("a picture in %s", (runtime) => {
     test.each([
       ["device", CaptureScale.DEVICE],
       ["css", CaptureScale.CSS],
-    ] as const)("is what Playwright takes, in %s pixels", async (scale, captureScale) => {
+    ] as const)("equals that of Playwright, in %s pixels", async (scale, captureScale) => {
       await expectSame({ scale: captureScale }, await page.screenshot({ scale }));
       await expectSame({ scale: captureScale, fullPage: true }, await page.screenshot({ scale, fullPage: true }));
     });
@@ -82,7 +82,7 @@ describe.each(runtimes)("a picture in %s", (runtime) => {
     });
   });
 
-  test("leaves the page as it was", async () => {
+  test("leaves the page unchanged", async () => {
     const session = await worker.open({ runtime, viewport: { width: 600, height: 400 } });
     await session.navigate({ url: site.url("/pictures.html") });
     await session.interact({ action: { case: "scroll", value: { dy: 321 } } });
@@ -96,7 +96,7 @@ describe.each(runtimes)("a picture in %s", (runtime) => {
     await session.destroy();
   });
 
-  test("that its format cannot hold is refused, with the limit", async () => {
+  test("is refused with the limit when its format cannot hold it", async () => {
     const session = await worker.open({ runtime, viewport: { width: 600, height: 400 } });
     await session.navigate({ url: site.url("/tall?pixels=20000") });
     const take = (format: CaptureFormat) => session.capture({ kind: SCREENSHOT, format, fullPage: true });

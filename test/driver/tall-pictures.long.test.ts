@@ -24,7 +24,7 @@ const tallest = [
 ];
 
 test.each(["headless-shell", "chromium"].flatMap((runtime) => tallest.map((picture) => ({ runtime, ...picture }))))(
-  "$runtime draws a page $width wide to its end at $height pixels, and no taller one",
+  "$runtime renders a page $width wide up to $height pixels, and no taller one",
   async (picture) => {
     const { runtime, width, factor, height } = picture;
     const session = await worker.open({ runtime, viewport: { width, height: 400, deviceScaleFactor: factor } });

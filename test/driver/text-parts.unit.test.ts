@@ -15,7 +15,7 @@ async function turnsWithin(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test("a long text is encoded and escaped while others have their turn, and no character is torn", async () => {
+test("encodes and escapes a long text without blocking others or splitting characters", async () => {
   // Each of two code units, and out of step with the slices.
   const text = `x${'🚢"&'.repeat(2 * mib)}`;
   expect(Buffer.concat(await encodeText(text)).toString()).toBe(text);
@@ -24,6 +24,6 @@ test("a long text is encoded and escaped while others have their turn, and no ch
   expect(await turnsWithin(escapeAttribute(text, 64 * mib))).toBeGreaterThanOrEqual(7);
 });
 
-test("escaping gives up at its limit, and not at the end", async () => {
+test("stops escaping at its limit", async () => {
   await expect(escapeAttribute('"'.repeat(mib), 3 * mib)).rejects.toMatchObject({ slug: "driver-error" });
 });

@@ -52,7 +52,7 @@ afterAll(async () => {
 
 const tap = (selector: string) => ({ action: { case: "tap" as const, value: { selector } } });
 
-test.each(runtimes)("a page in %s cannot leave the allowed domains by any way", async (runtime) => {
+test.each(runtimes)("keeps a page in %s within its allowed domains", async (runtime) => {
   const session = await worker.open({ runtime }, 1n, "", undefined, ["*.inside.test"]);
   const home = `http://www.inside.test:${port(site)}/`;
   await session.navigate({ url: home });
@@ -78,7 +78,7 @@ test.each(runtimes)("a page in %s cannot leave the allowed domains by any way", 
   expect(heard).toBe(0);
 });
 
-test("the host outside is heard of where it is allowed", async () => {
+test("reaches a host that is an allowed domain", async () => {
   const session = await worker.open({}, 1n, "", undefined, ["outside.test"]);
   await session.navigate({ url: `http://outside.test:${port(outside)}/` }).catch(() => undefined);
   await session.destroy();

@@ -70,7 +70,7 @@ async function downloads(session: DrivenSession): Promise<{ fileName: string; st
 
 const bytes = (kibibytes: number) => Buffer.alloc(kibibytes * kibibyte, 1);
 
-test("files that are too much together are refused, and there is room again when one is deleted", async () => {
+test("refuses files above the total size, and accepts more after a delete", async () => {
   Object.assign(fileBounds, { fileBytes: 700 * kibibyte, sessionBytes: 1_500 * kibibyte });
   const session = await open();
   await session.putFile("a", bytes(700));
@@ -87,7 +87,7 @@ test("files that are too much together are refused, and there is room again when
   expect(await session.fileNames()).toEqual(["a"]);
 });
 
-test("more files than a session may have are refused, downloads too", async () => {
+test("refuses more files than a session may have, including downloads", async () => {
   fileBounds.files = 2;
   const session = await open();
   await session.putFile("a", bytes(1));
@@ -105,7 +105,7 @@ test("more files than a session may have are refused, downloads too", async () =
   await expect.poll(() => session.fileNames()).toEqual(["report.csv", "b"]);
 });
 
-test("an upload whose stream ends before its last message leaves nothing", async () => {
+test("leaves nothing of an upload whose stream ends before its last message", async () => {
   const session = await open();
   await expect(session.putFile("half", bytes(10), false)).rejects.toMatchObject({ slug: "bad-request" });
   expect(await session.fileNames()).toEqual([]);
@@ -113,7 +113,7 @@ test("an upload whose stream ends before its last message leaves nothing", async
   expect(namesIn(slot).filter((name) => name.startsWith("incoming-"))).toEqual([]);
 });
 
-test("a full disk fails an upload in words, and leaves what there was", async () => {
+test("fails an upload on a full disk and keeps the earlier file", async () => {
   const session = await open();
   await session.putFile("kept", bytes(10));
   const slot = await slotOf(session);
@@ -128,7 +128,7 @@ test("a full disk fails an upload in words, and leaves what there was", async ()
 });
 
 describe.each(runtimes)("a download of %s", (runtime) => {
-  test("that is too much beside the other files is refused", async () => {
+  test("is refused if it exceeds the total size together with the other files", async () => {
     fileBounds.sessionBytes = 1_000 * kibibyte;
     const session = await open(runtime);
     await session.putFile("a", bytes(600));
@@ -140,7 +140,7 @@ describe.each(runtimes)("a download of %s", (runtime) => {
     await expect.poll(() => session.fileNames()).toEqual(["sized.bin"]);
   });
 
-  test("that the disk has no room for fails", async () => {
+  test("fails if the disk has no room", async () => {
     const session = await open(runtime);
     await session.navigate({ url: site.url("/plain.html") });
     const free = disk.fill();
@@ -151,7 +151,7 @@ describe.each(runtimes)("a download of %s", (runtime) => {
   });
 });
 
-test("a full Chromium that was not told where to download to downloads into its slot", async () => {
+test("downloads into its slot when full Chromium has no download directory", async () => {
   const executables = findBrowsers({
     env: process.env,
     dataDirectory: "/",
@@ -177,7 +177,7 @@ test("a full Chromium that was not told where to download to downloads into its 
   await expect.poll(() => namesIn(artifacts), { timeout: 10_000 }).toEqual(["report.csv"]);
 });
 
-test("a browser's user reads the session's files, and changes none of them", async () => {
+test("lets the browser's user read the session's files, but change none", async () => {
   const session = await open();
   await session.putFile("mine", Buffer.from("mine"));
   await session.navigate({ url: site.url("/download") });

@@ -7,13 +7,13 @@ async function targets(round: ControlRound, count: number): Promise<string[]> {
   return found;
 }
 
-test("should give a list in turn, again and again", async () => {
+test("returns the addresses of a list in rotation", async () => {
   const round = new ControlRound(["10.0.0.1:8083", "[::1]:8083", "unix:/run/fleet.sock"]);
   const once = ["10.0.0.1:8083", "[::1]:8083", "unix:/run/fleet.sock"];
   expect(await targets(round, 6)).toEqual([...once, ...once]);
 });
 
-test("should give every address of a name in turn, and look anew each time round", async () => {
+test("returns the addresses of a name in rotation and resolves it again each round", async () => {
   const answers = [["10.0.0.1", "fd00::1"], ["10.0.0.2"]];
   const round = new ControlRound(["gateways.test:8083"], async () => answers.shift() ?? []);
   expect(await round.next()).toEqual({ target: "10.0.0.1:8083", name: "gateways.test" });
@@ -21,12 +21,12 @@ test("should give every address of a name in turn, and look anew each time round
   await expect(round.next()).rejects.toThrow("no control process is found by gateways.test:8083");
 });
 
-test("should find loopback by its name", async () => {
+test("resolves loopback by its name", async () => {
   const [target] = await targets(new ControlRound(["localhost:8083"]), 1);
   expect(["127.0.0.1:8083", "[::1]:8083"]).toContain(target);
 });
 
-test("should pass over a name that is not found, or not in time", async () => {
+test("skips a name that is not found, or not in time", async () => {
   const find = async (name: string): Promise<string[]> => {
     if (name === "silent.test") await new Promise(() => undefined);
     throw new Error("ENOTFOUND");

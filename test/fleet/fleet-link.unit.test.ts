@@ -130,7 +130,7 @@ async function setUp(gateways: readonly string[]) {
   return { directory, sessions, reports, fates, make };
 }
 
-test("registers, keeps its identity to itself, and comes back as itself", async () => {
+test("registers, keeps its identity secret, and reconnects with it", async () => {
   const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   const { directory, make } = await setUp([await gateway.start("127.0.0.1:0")]);
@@ -172,7 +172,7 @@ test("reports events in order until they are acknowledged, also to the next cont
   ]);
 });
 
-test("loses no report when it is stopped while one is on its way", async () => {
+test("loses no report when it stops while one is in flight", async () => {
   const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   const { reports, make } = await setUp([await gateway.start("127.0.0.1:0")]);
@@ -203,7 +203,7 @@ test("ends the sessions that a control process does not want", async () => {
   expect(sessions.held).toMatchObject([{ sessionId: "ses_2" }]);
 });
 
-test("ends all sessions when no heartbeat has been accepted for a lease", async () => {
+test("ends all sessions when no heartbeat was accepted for a lease", async () => {
   const gateway = new TestControl();
   const { sessions, fates, make } = await setUp([await gateway.start("127.0.0.1:0", 500)]);
   sessions.held = [{ sessionId: "ses_1", placementEpoch: 1n }];
@@ -214,7 +214,7 @@ test("ends all sessions when no heartbeat has been accepted for a lease", async 
   expect(sessions.endings).toEqual([SessionEndedReason.WORKER_LOST]);
 });
 
-test("goes to another gateway when one does not answer", async () => {
+test("switches to another gateway when one does not answer", async () => {
   const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   const { make } = await setUp(["127.0.0.1:9", await gateway.start("127.0.0.1:0")]);
@@ -222,7 +222,7 @@ test("goes to another gateway when one does not answer", async () => {
   await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
 });
 
-test("goes on with another gateway when its own dies, as the same worker and with its sessions", async () => {
+test("switches to another gateway when its own dies, as the same worker with its sessions", async () => {
   const [first, second] = [new TestControl(), new TestControl()];
   onTestFinished(() => second.stop());
   const { sessions, reports, fates, make } = await setUp([
@@ -242,7 +242,7 @@ test("goes on with another gateway when its own dies, as the same worker and wit
   expect([...fates, ...sessions.endings]).toEqual([]);
 });
 
-test("says that another process runs in its name", async () => {
+test("reports that another process runs under its name", async () => {
   const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   gateway.refusal = fail("conflict", {}, { detail: "no" });

@@ -62,7 +62,7 @@ async function lastOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
   return last;
 }
 
-test("takes a part once, however often it comes, and refuses one whose part before is missing", async () => {
+test("takes a repeated part once, and refuses a part whose predecessor is missing", async () => {
   const { intake, played } = makeIntake();
   const first = { events: keys(0, 2) };
   const second = { events: keys(2, 2) };
@@ -77,7 +77,7 @@ test("takes a part once, however often it comes, and refuses one whose part befo
   expect(played).toEqual(["0", "1", "2", "3", "4"]);
 });
 
-test("waits for room, whoever of two calls with the same part gets it, and ends with the session", async () => {
+test("waits for room whichever of two calls brings a part, and ends with the session", async () => {
   const { intake, played, ease, ended } = makeIntake(3);
   const calls = [1, 2].map(() => lastOf(intake.follow(partsOf({ events: keys(0, 8) }), never)));
   const third = lastOf(intake.follow(partsOf({ streamId: "two", events: keys(20, 8) }), never));
@@ -91,7 +91,7 @@ test("waits for room, whoever of two calls with the same part gets it, and ends 
   await expect(third).rejects.toMatchObject({ slug: "session-destroyed" });
 });
 
-test("drops what a client sends that does not hold control, and what waits when it loses it", async () => {
+test("drops input of a client without control, and queued input when control is lost", async () => {
   const { intake, played, ease, releases } = makeIntake(1);
   const stranger = intake.follow(partsOf({ clientId: "ben", events: keys(9, 2), release: true }), never);
   expect(await lastOf(stranger)).toMatchObject({ number: 1, accepted: 0, dropped: 2 });
@@ -108,7 +108,7 @@ test("drops what a client sends that does not hold control, and what waits when 
   expect(played).toEqual(["0"]);
 });
 
-test("input over a line whose calls break again and again comes once and in order", async () => {
+test("delivers input once and in order over a line whose calls keep breaking", async () => {
   const { intake, played } = makeIntake();
   let seed = 7;
   const draw = (below: number): number => {
@@ -155,7 +155,7 @@ test("input over a line whose calls break again and again comes once and in orde
   expect(calls).toBeGreaterThan(20);
 });
 
-test("a line whose worker does not answer holds who sends, by events and by text, and gives up when it closes", async () => {
+test("limits a sender by events and by text until the line closes, when the worker does not answer", async () => {
   const open: OpenInput = async function* (_streamId, _parts, signal) {
     await once(signal, "abort");
     yield* [];
@@ -173,7 +173,7 @@ test("a line whose worker does not answer holds who sends, by events and by text
   }
 });
 
-test("a line that rests lets go of its call, and goes on counting with the next", async () => {
+test("releases an idle line's call, and continues counting with the next", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const { intake, played, releases } = makeIntake();

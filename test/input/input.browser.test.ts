@@ -92,14 +92,14 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect(await page.html()).toContain('id="next" value="aB1! é漢👩‍👩‍👧z"');
   });
 
-  test("types every character that the keys make", async () => {
+  test("types every character of the layout", async () => {
     const text = String.fromCharCode(...Array.from({ length: 95 }, (_, index) => 32 + index));
     expect((await page.type("#area", text, { clear: true })).problem).toBeUndefined();
     const escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
     expect(await page.html()).toContain(areaWith(escaped));
   });
 
-  test("submits a form with a newline, and goes to the next field with a tab", async () => {
+  test("submits a form with a newline, and moves to the next field with a tab", async () => {
     expect((await page.type("#line", "Ada\n\tl")).problem).toBeUndefined();
     const heard = await page.heard();
     expect(heard).toContain("submit Ada");
@@ -125,7 +125,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect(heard).toEqual(["keydown Delete", "keyup Delete"]);
   });
 
-  test("empties a field", async () => {
+  test("clears a field", async () => {
     expect((await page.type("#area", "", { clear: true })).problem).toBeUndefined();
     expect(await page.html()).toContain(areaWith(""));
   });
@@ -133,7 +133,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
   test.each([
     ["#number", "6", 'value="156"'],
     ["#email", ".org", 'value="ada@example.com.org"'],
-  ])("types behind what is in %s", async (selector, text, value) => {
+  ])("types after the existing text of %s", async (selector, text, value) => {
     await page.type(selector, text);
     expect(await page.html()).toContain(value);
   });
@@ -146,12 +146,12 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     ["#local", "2026-11-22 13:45", "2026-11-22T13:45"],
     ["#color", "#FF8800", "#ff8800"],
     ["#range", "7", "7"],
-  ])("sets the value of %s, and says so to the page", async (selector, text, value) => {
+  ])("sets the value of %s and notifies the page", async (selector, text, value) => {
     expect((await page.type(selector, text)).problem).toBeUndefined();
     expect(await page.heard()).toEqual([`input ${value}`, `change ${value}`]);
   });
 
-  test("sets a value as a person does, not as the page", async () => {
+  test("sets a value as a person does, not as a script", async () => {
     await page.type("#tracked", "2026-11-22");
     expect(await page.heard()).toContain("changed by a person");
   });
@@ -161,7 +161,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     ["#time", "25:00", "time"],
     ["#color", "orange", "color"],
     ["#range", "11", "range"],
-  ])("refuses a value that %s does not take", async (selector, text, type) => {
+  ])("refuses an invalid value for %s", async (selector, text, type) => {
     const { problem } = await page.type(selector, text);
     expect(problem).toMatchObject({
       slug: "validation-failed",
@@ -182,7 +182,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect(problem).toMatchObject({ slug: "validation-failed", detail: `action.selector: ${type} takes no text` });
   });
 
-  test("presses no key when the time is up, however slowly the page handles them", async () => {
+  test("presses no key after the timeout, however slow the page is", async () => {
     const typed = page.act({ kind: "type", selector: "#slow", text: "x".repeat(100), delay_ms: 1 }, 2_000);
     const { problem } = await typed;
     const downs = async () => (await page.heard()).filter((line) => line === "keydown x").length;
@@ -198,7 +198,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect(await page.html()).toContain('id="next" value="after"');
   });
 
-  test("may close a page with its last key, and with no other", async () => {
+  test("may close the page with its last key only", async () => {
     const leave = async (text: string) => {
       await workerDriver(session).run("navigate", { url: site.url("/popups.html") });
       await page.act({ kind: "tap", selector: "#open-self" });
@@ -212,7 +212,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect(cut.problem).toMatchObject({ slug: "driver-error", extensions: { target_closed: true } });
   });
 
-  test("selects all, copies, pastes and takes back", async () => {
+  test("selects all, copies, pastes and undoes", async () => {
     await page.act({ kind: "tap", selector: "#area" });
     for (const key of ["a", "c"]) await page.key(key, "Control");
     await page.key("End");
@@ -231,11 +231,11 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     ["a", "a,KeyA,65,0"],
     ["KeyA", "a,KeyA,65,0"],
     ["%", "%,Digit5,53,0"],
-  ])("tells the page which key %s is", async (key, told) => {
+  ])("reports the key %s to the page", async (key, told) => {
     expect((await page.key(key)).answer).toMatchObject({ title: told });
   });
 
-  test("makes of a key with Shift what a keyboard does", async () => {
+  test("applies Shift to a key as a keyboard does", async () => {
     await page.act({ kind: "tap", selector: "#next" });
     await page.key("a", "Shift");
     await page.key("1", "Shift");
@@ -243,7 +243,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect(await page.html()).toContain('id="next" value="A!é"');
   });
 
-  test("drops what a page lets be dragged, and has the mouse free again", async () => {
+  test("drops dragged data and releases the mouse", async () => {
     const dragged = await page.act({ kind: "drag", from: { selector: "#card" }, to: { selector: "#drop" } });
     expect(dragged.problem).toBeUndefined();
     expect(await page.heard()).toEqual([
@@ -257,7 +257,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect((await page.heard()).slice(-2)).toEqual(["mousedown button", "mouseup button"]);
   });
 
-  test("drops nothing when the time is up on the way", async () => {
+  test("drops nothing when the time is up during the drag", async () => {
     const swipe = { kind: "swipe", from: { selector: "#card" }, to: { selector: "#drop" }, duration_ms: 5_000 };
     expect((await page.act(swipe, 2_000)).problem).toMatchObject({ slug: "session-timeout" });
     await page.act({ kind: "tap", selector: "#button" });
@@ -267,14 +267,14 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     expect(heard).not.toContain("drop drop");
   });
 
-  test("lets go of the mouse when there is nowhere to drag to", async () => {
+  test("releases the mouse when the target of a drag is missing", async () => {
     const drag = { kind: "drag", from: { selector: "#drop" }, to: { selector: "#nowhere" } };
     expect((await page.act(drag, 1_500)).problem).toMatchObject({ slug: "session-timeout" });
     await expect.poll(() => page.heard()).toEqual(["mousedown drop", "mouseup drop"]);
   });
 });
 
-test("lifts the finger of a swipe whose time is up", async () => {
+test("lifts the finger when a swipe's time is up", async () => {
   const session = await worker.open({ archetype: "pixel-7" });
   try {
     const page = new TypingPage(session);

@@ -22,7 +22,7 @@ async function launch(): Promise<BrowserProcess> {
   return launchBrowser(slot, { runtime: "chromium", canCapture: true, signal: AbortSignal.timeout(30_000) });
 }
 
-test("a tab that went to another site while its capture began can be captured afterwards", async () => {
+test("captures a tab that navigated to another site while its capture began", async () => {
   const browser = await launch();
   const { capturePage, targets } = browser;
   if (!capturePage) throw new Error("the browser has no page that captures");

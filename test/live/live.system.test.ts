@@ -57,7 +57,7 @@ async function take(runtime: "headless-shell" | "chromium"): Promise<SessionBrow
 }
 
 test.each(["headless-shell", "chromium"] as const)(
-  "%s makes pictures only while somebody watches",
+  "%s captures frames only while a viewer watches",
   async (runtime) => {
     const browser = await take(runtime);
     const { cdp } = browser.pages.active;
@@ -88,7 +88,7 @@ test.each(["headless-shell", "chromium"] as const)(
 );
 
 test.each(["headless-shell", "chromium"] as const)(
-  "%s pictures a page that stands still in every size that it is given",
+  "%s captures a static page in every size that it is given",
   async (runtime) => {
     const { pages, liveDesk } = await take(runtime);
     const { cdp } = pages.active;

@@ -30,8 +30,8 @@ async function launch(runtime: "headless-shell" | "chromium"): Promise<BrowserPr
 }
 
 /** No page may close the last window that no script has opened: these tests close it as the browser would. */
-describe.each(runtimes)("the pages of a session in %s", (runtime) => {
-  test("the last one to close is replaced by a blank one", { timeout: 60_000 }, async () => {
+describe.each(runtimes)("a session's pages in %s", (runtime) => {
+  test("include a blank one when the last one closes", { timeout: 60_000 }, async () => {
     const browser = await launch(runtime);
     const closed: string[] = [];
     const ignore = () => undefined;
@@ -52,7 +52,7 @@ describe.each(runtimes)("the pages of a session in %s", (runtime) => {
     pages.end();
   });
 
-  test("a hung one is given another tab under its id", { timeout: 60_000 }, async () => {
+  test("keep their ids when a hung one gets another tab", { timeout: 60_000 }, async () => {
     const browser = await launch(runtime);
     const ignore = () => undefined;
     const pages = new PageBook(browser, {

@@ -14,13 +14,13 @@ function open() {
   return { desk, settled, ask, asked };
 }
 
-test("nobody is asked while nobody steers", () => {
+test("asks no question while no person is in control", () => {
   const { ask, asked } = open();
   expect(ask("a")).toBeUndefined();
   expect(asked()).toEqual([]);
 });
 
-test("a person has 60 seconds to answer", () => {
+test("settles a question after 60 seconds without an answer", () => {
   const { desk, settled, ask, asked } = open();
   desk.hold("view:ada");
   ask("a");
@@ -30,7 +30,7 @@ test("a person has 60 seconds to answer", () => {
   expect({ asked: asked(), settled }).toEqual({ asked: [], settled: ["a undefined"] });
 });
 
-test("the time begins anew while a file of the person's is under way, and after it", () => {
+test("restarts the time of a question during and after an upload", () => {
   const { desk, settled, ask, asked } = open();
   desk.hold("view:ada");
   ask("a");
@@ -45,7 +45,7 @@ test("the time begins anew while a file of the person's is under way, and after 
   expect(settled).toEqual(["a undefined"]);
 });
 
-test("what one person was asked is not left to another, and stays while the same one renews control", () => {
+test("settles questions when another person takes control, but not when control is renewed", () => {
   const { desk, settled, ask, asked } = open();
   desk.hold("view:ada");
   ask("a");
@@ -55,7 +55,7 @@ test("what one person was asked is not left to another, and stays while the same
   expect({ asked: asked(), settled }).toEqual({ asked: [], settled: ["a undefined"] });
 });
 
-test("what is taken back is settled by nobody", async () => {
+test("does not settle a withdrawn question", async () => {
   const { desk, settled, ask } = open();
   desk.hold("view:ada");
   ask("a")?.[Symbol.dispose]();
@@ -67,14 +67,14 @@ test("what is taken back is settled by nobody", async () => {
   expect(settled).toEqual([]);
 });
 
-test("at most 64 questions are open", () => {
+test("holds at most 64 open questions", () => {
   const { desk, ask, asked } = open();
   desk.hold("view:ada");
   for (let index = 0; index < 70; index++) ask(String(index));
   expect(asked().length).toBe(64);
 });
 
-test("a page that has gone when its question is given up fails nobody", async () => {
+test("ignores that a page is gone when its question is settled", async () => {
   const { desk, asked } = open();
   desk.hold("view:ada");
   desk.ask({ kind: "select" }, () => Promise.reject(new Error("gone")));

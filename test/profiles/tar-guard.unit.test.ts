@@ -34,7 +34,7 @@ async function guard(
   return { sent: stdout, got: Buffer.concat(passed) };
 }
 
-test.for([1, 511, 513, 65_536])("should pass regular files on as they are, in parts of %d bytes", async (partSize) => {
+test.for([1, 511, 513, 65_536])("passes regular files on unchanged, in parts of %d bytes", async (partSize) => {
   const make = (path: string): void => {
     writeFileSync(join(path, "a"), "x".repeat(1_000));
     writeFileSync(join(path, `${"long".repeat(50)}.leveldb`), "");
@@ -59,7 +59,7 @@ test.for<[string, (path: string) => void, string]>([
   await expect(guard(name, make)).rejects.toThrow(message);
 });
 
-test.for(["77777777777", "\xff\xff", "-1"])("should refuse a file of the size %j", async (size) => {
+test.for(["77777777777", "\xff\xff", "-1"])("refuses a file of the size %j", async (size) => {
   const header = Buffer.alloc(512);
   header.write("Default/huge");
   header.write(size, 124, "latin1");

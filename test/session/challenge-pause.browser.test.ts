@@ -46,7 +46,7 @@ function toldOf({ placement }: DrivenSession) {
 }
 
 describe("a session at a bot check", () => {
-  test("refuses what drives it, and takes what gets it through", async () => {
+  test("refuses commands, but accepts captures and actions marked for the pause", async () => {
     const session = await openAtCheck();
     await expect(session.navigate({ url: site.url("/plain.html") })).rejects.toMatchObject(refused);
     await expect(session.wait(never)).rejects.toMatchObject(refused);
@@ -63,7 +63,7 @@ describe("a session at a bot check", () => {
     ]);
   });
 
-  test("answers a running wait and what is queued with the pause, but for what goes on", async () => {
+  test("ends a running wait and queued commands, but runs actions marked for the pause", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/to-check.html") });
     await session.interact(tap("#soon"));
@@ -74,13 +74,13 @@ describe("a session at a bot check", () => {
     expect((await goingOn).url).toBe(site.url("/form.html"));
   });
 
-  test("answers the navigate that landed there although the page never ends to load", async () => {
+  test("answers the navigate that reached the check although the page never finishes loading", async () => {
     const session = await open();
     const answer = await session.navigate({ url: site.url("/endless-check"), timeoutMs: 2_500 });
     expect(answer).toMatchObject({ status: SessionStatus.PAUSED, httpStatus: 403 });
   });
 
-  test("is not idle, but expires", async () => {
+  test("does not become idle, but expires", async () => {
     const [idle, expiring] = await Promise.all([
       openAtCheck({ idleTimeoutSeconds: 1 }),
       openAtCheck({ timeoutSeconds: 5 }),
@@ -93,7 +93,7 @@ describe("a session at a bot check", () => {
     await vi.waitFor(() => expect(toldOf(expiring).at(-1)).toMatchObject(ended(SessionEndedReason.EXPIRED)), patience);
   });
 
-  test("goes on where it only reports, and still tells", async () => {
+  test("stays live in report mode and reports the check", async () => {
     const session = await open({ onChallenge: OnChallenge.REPORT });
     const answer = await session.navigate({ url: site.url("/check.html") });
     expect(answer.status).toBe(SessionStatus.LIVE);
@@ -105,7 +105,7 @@ describe("a session at a bot check", () => {
     expect(toldOf(session)).toMatchObject([{ value: { paused: false } }, { case: "challengeGone" }]);
   });
 
-  test("keeps no refusal under an idempotency key, but what was done", async () => {
+  test("stores results under an idempotency key, but no refusals", async () => {
     const session = await open();
     const landing = [{ url: site.url("/check.html") }, { idempotencyKey: "landing" }] as const;
     const landed = await session.navigate(...landing);
@@ -118,7 +118,7 @@ describe("a session at a bot check", () => {
     expect((await session.interact(tap("#go"), key)).title).toBe("click go 1");
   });
 
-  test("stays at one that hangs, and can be destroyed", async () => {
+  test("stays paused while the check hangs", async () => {
     const session = await openAtCheck();
     await session.interact({ ...tap("#hang"), whilePaused: true, timeoutMs: 1_000 }).catch(() => undefined);
     await delay(1_500);
@@ -126,7 +126,7 @@ describe("a session at a bot check", () => {
     expect(toldOf(session)).toHaveLength(1);
   });
 
-  test("is paused by a popup's check, until the popup closes", async () => {
+  test("is paused by a check in a popup until the popup closes", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/to-check.html") });
     await session.interact(tap("#popup"));

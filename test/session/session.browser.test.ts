@@ -27,7 +27,7 @@ const tap = (selector: string) => ({ action: { case: "tap" as const, value: { se
 /** What enables `#soon` of `/targets.html?by-key`. */
 const enableSoon = { action: { case: "key" as const, value: { key: "Shift" } } };
 
-test.each(["headless-shell", "chromium"])("a popup of %s has the size that it was opened with", async (runtime) => {
+test.each(["headless-shell", "chromium"])("opens a popup of %s in its requested size", async (runtime) => {
   const session = await open({ runtime });
   await session.navigate({ url: site.url("/popups.html") });
   await session.interact(tap("#open-small"));
@@ -36,8 +36,8 @@ test.each(["headless-shell", "chromium"])("a popup of %s has the size that it wa
   expect(header).toMatchObject({ width: 300, height: 200 });
 });
 
-describe("the order of a session's commands", () => {
-  test("runs them one after the other as they came", async () => {
+describe("a session's command queue", () => {
+  test("runs commands one by one in order of arrival", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const done: string[] = [];
@@ -50,7 +50,7 @@ describe("the order of a session's commands", () => {
     expect(done).toEqual(["wait", "tap", "navigate"]);
   });
 
-  test("takes captures and states beside a wait", async () => {
+  test("runs captures and states during a wait", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const waiting = session.wait({ ...text("never"), timeoutMs: 60_000 }).catch(() => "over");
@@ -74,7 +74,7 @@ describe("the order of a session's commands", () => {
     expect(done).toEqual(["navigate", "capture"]);
   });
 
-  test("lets 64 commands wait and refuses more", async () => {
+  test("queues 64 commands and refuses more", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const waits = Array.from({ length: 66 }, () =>
@@ -87,7 +87,7 @@ describe("the order of a session's commands", () => {
     expect(slugs.filter((slug) => slug === "session-destroyed")).toHaveLength(65);
   });
 
-  test("drops what waits when its caller goes away, and ends its running wait", async () => {
+  test("drops queued commands and ends a running wait when their caller is gone", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const gone = new AbortController();
@@ -104,7 +104,7 @@ describe("the order of a session's commands", () => {
     expect((await session.capture({ kind: CaptureKind.DOM_SNAPSHOT })).data.toString()).not.toContain('checked=""');
   });
 
-  test("completes a running interact whose caller has gone", async () => {
+  test("completes a running interact after its caller is gone", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/targets.html") });
     const gone = new AbortController();
@@ -115,7 +115,7 @@ describe("the order of a session's commands", () => {
     await vi.waitUntil(async () => (await session.state()).title === "clicked soon", { timeout: 20_000 });
   });
 
-  test("ends what waits too long for its turn when its caller's time is up", async () => {
+  test("ends a queued command when its caller's time is up", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const first = session.wait({ ...text("never"), timeoutMs: 3_000 }).catch(() => undefined);
@@ -126,7 +126,7 @@ describe("the order of a session's commands", () => {
 });
 
 describe("an idempotency key", () => {
-  test("makes a retried tap no second tap, also while the first still runs", async () => {
+  test("prevents a second tap by a retry, even while the first is running", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const key = { idempotencyKey: "k1" };
@@ -137,7 +137,7 @@ describe("an idempotency key", () => {
     await expect(session.interact(tap("#check"), key)).rejects.toMatchObject({ slug: "conflict" });
   });
 
-  test("lets what failed in the browser be tried again", async () => {
+  test("allows a retry after a failure in the browser", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/targets.html?by-key") });
     const key = { idempotencyKey: "k2" };
@@ -149,8 +149,8 @@ describe("an idempotency key", () => {
   });
 });
 
-describe("a step of a turn", () => {
-  test("is done once, and can be asked about", async () => {
+describe("a step of an agent turn", () => {
+  test("runs once, and returns its result on recall", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const step = { stepId: "step_1" };
@@ -165,7 +165,7 @@ describe("a step of a turn", () => {
     expect((await session.interact(tap("#go"), { stepId: "step_2" })).title).toBe("click go 1");
   });
 
-  test("keeps its failure, and is not made another by a retry", async () => {
+  test("keeps its failure, even after a retry", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/targets.html?by-key") });
     const step = { stepId: "step_1" };
@@ -176,7 +176,7 @@ describe("a step of a turn", () => {
     await expect(session.interact({}, { ...step, recall: true })).rejects.toMatchObject(late);
   });
 
-  test("goes on without its caller, and tells the next one", async () => {
+  test("continues without its caller, and answers the next one", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/targets.html") });
     const gone = new AbortController();
@@ -188,7 +188,7 @@ describe("a step of a turn", () => {
     expect((await session.interact({}, { ...step, recall: true })).title).toBe("clicked soon");
   });
 
-  test("is not begun, and may come again, when it is refused for who steers", async () => {
+  test("is not started when control refuses it, and may be retried", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") }, { controlEpoch: 3n });
     const step = { stepId: "step_1" };
@@ -212,14 +212,14 @@ describe("a step of a turn", () => {
 });
 
 describe("control and placement", () => {
-  test("refuses a command whose control epoch is stale", async () => {
+  test("refuses a command with a stale control epoch", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") }, { controlEpoch: 3n });
     await expect(session.interact(tap("#go"), { controlEpoch: 2n })).rejects.toMatchObject({ slug: "conflict" });
     await session.interact(tap("#go"), { controlEpoch: 3n });
   });
 
-  test("does not know a session that it does not have, or has by another placement", async () => {
+  test("refuses commands for a session that the worker does not have", async () => {
     const session = await open({}, 2n);
     const other = { slug: "session-destroyed", detail: "this worker does not have the session" };
     await session.destroy();
@@ -227,7 +227,7 @@ describe("control and placement", () => {
     await expect(session.destroy()).resolves.toBeUndefined();
   });
 
-  test("gives way to a later placement of the session, and to no earlier one", async () => {
+  test("replaces a session by a later placement, but by no earlier one", async () => {
     const first = await open({}, 2n);
     const { sessionId } = first.placement;
     const again = (placementEpoch: bigint) => open({}, placementEpoch, "", sessionId);
@@ -242,13 +242,13 @@ describe("control and placement", () => {
     expect(placements).toMatchObject([{ placementEpoch: 3n }]);
   });
 
-  test("refuses what it cannot launch, and says why", async () => {
+  test("refuses an unknown runtime with its slug", async () => {
     await expect(open({ runtime: "firefox" })).rejects.toMatchObject({ slug: "driver-not-integrated" });
   });
 });
 
 describe("the end of a session", () => {
-  test("fails what runs and what waits at once when it is destroyed", async () => {
+  test("fails running and queued commands at once on destroy", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const running = session.wait({ ...text("never") }).catch((failure) => failure);
@@ -260,7 +260,7 @@ describe("the end of a session", () => {
     }
   });
 
-  test("comes by itself after the idle time, which a command that runs does not count to", async () => {
+  test("comes after the idle time, which excludes running commands", async () => {
     const session = await open({ idleTimeoutSeconds: 1 });
     await session.navigate({ url: site.url("/form.html") });
     await session.wait({ ...text("never"), timeoutMs: 1_500 }).catch(() => undefined);
@@ -270,7 +270,7 @@ describe("the end of a session", () => {
     await expect(session.state()).rejects.toMatchObject({ slug: "session-destroyed" });
   });
 
-  test("comes by itself when its time is up, whatever runs", async () => {
+  test("comes when the session's time is up, whatever is running", async () => {
     const session = await open({ timeoutSeconds: 2 });
     await expect(session.wait(text("never"))).rejects.toMatchObject({
       slug: "session-destroyed",
@@ -281,7 +281,7 @@ describe("the end of a session", () => {
 });
 
 describe("the address of a page", () => {
-  test("is shown without its name and password", async () => {
+  test("is shown without credentials", async () => {
     const session = await open();
     const { url } = await session.navigate({ url: `http://ada:secret@${site.host}/form.html` });
     expect(url).toBe(site.url("/form.html"));
@@ -315,7 +315,7 @@ describe("an egress refusal", () => {
     ["http", "http://127.0.0.2:8765/"],
     ["https", "https://127.0.0.2:8765/"],
     ["http by redirect", "/to-private"],
-  ])("over %s is driver-error with blocked_by", async (_name, url) => {
+  ])("answers driver-error with blocked_by over %s", async (_name, url) => {
     const session = await open();
     const failure = session.navigate({ url: url.startsWith("/") ? site.url(url) : url });
     await expect(failure).rejects.toMatchObject({
@@ -325,7 +325,7 @@ describe("an egress refusal", () => {
     });
   });
 
-  test("of a cloud's metadata advises nobody to open it", async () => {
+  test("does not suggest allowing the address of a cloud's metadata", async () => {
     const session = await open();
     await expect(session.navigate({ url: "http://169.254.169.254/" })).rejects.toMatchObject({
       detail: expect.not.stringContaining("EGRESS_ALLOW"),
@@ -334,7 +334,7 @@ describe("an egress refusal", () => {
 });
 
 describe("a watch", () => {
-  test("tells of pages, dialogs, downloads and the console, and ends with the session", async () => {
+  test("reports pages, dialogs, downloads and console lines, and ends with the session", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/dialogs.html") });
     const types: string[] = [];
@@ -377,18 +377,15 @@ describe("a watch", () => {
   });
 });
 
-test.each(["#close", "#close-early"])(
-  "a tap on %s of a popup has been done although the popup closes by it",
-  async (selector) => {
-    const session = await worker.open();
-    await session.navigate({ url: site.url("/popups.html") });
-    await session.interact(tap("#open-self"));
-    await vi.waitUntil(async () => (await session.state()).pages.length === 2, { timeout: 10_000 });
-    await session.interact(tap(selector));
-    await vi.waitUntil(async () => (await session.state()).pages.length === 1, { timeout: 10_000 });
-    await session.destroy();
-  },
-);
+test.each(["#close", "#close-early"])("completes a tap on %s that closes its popup", async (selector) => {
+  const session = await worker.open();
+  await session.navigate({ url: site.url("/popups.html") });
+  await session.interact(tap("#open-self"));
+  await vi.waitUntil(async () => (await session.state()).pages.length === 2, { timeout: 10_000 });
+  await session.interact(tap(selector));
+  await vi.waitUntil(async () => (await session.state()).pages.length === 1, { timeout: 10_000 });
+  await session.destroy();
+});
 
 function endOf(session: DrivenSession) {
   const { sessionId } = session.placement;

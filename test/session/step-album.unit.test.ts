@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { StepAlbum } from "../../workers/session/step-album.ts";
 
-test("an album keeps the last pictures for which there is room", () => {
+test("keeps the latest screenshots that fit", () => {
   const album = new StepAlbum();
   for (const step of ["one", "two", "three"]) album.keep(step, Buffer.alloc(3 * 2 ** 20));
   expect(["one", "two", "three"].map((step) => album.find(step)?.length)).toEqual([

@@ -29,7 +29,7 @@ async function makeToken(keyExpiresAt?: Date) {
   return { bearer, sessionId, keyId, keys: app.apiKeys };
 }
 
-test("a token opens its session for an hour, and what it has opened lasts", async () => {
+test("accepts a token for an hour, and keeps connections opened with it", async () => {
   const { bearers } = scene;
   const { bearer, sessionId } = await makeToken();
   expect(await bearers.lookUp(bearer)).toMatchObject({ sessionId, scopes: new Set(["sessions:write"]) });
@@ -42,7 +42,7 @@ test("a token opens its session for an hour, and what it has opened lasts", asyn
   now = madeAt;
 });
 
-test("a token ends with the key that has made it", async () => {
+test("ends a token with the API key that created it", async () => {
   const { bearers, running } = scene;
   const { bearer, keyId, keys } = await makeToken();
   await bearers.lookUp(bearer);

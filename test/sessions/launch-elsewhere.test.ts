@@ -40,7 +40,7 @@ async function begin(running: SessionsApp, request: MessageInitShape<typeof Crea
   return running.sessions.create(call(), create(CreateSessionRequestSchema, request));
 }
 
-test("a launch that fails before the browser answers is tried once on another worker", async () => {
+test("retries a launch once on another worker when it fails before the browser answers", async () => {
   await using running = await startSessionsApp();
   const sound = await soundWorker(running);
   const { tries } = await failingWorker(running, { launch_failed: true });
@@ -52,7 +52,7 @@ test("a launch that fails before the browser answers is tried once on another wo
 test.for([
   ["after the browser has answered", {}, {}],
   ["with a profile", { launch_failed: true }, { profileId: "one of the account's" }],
-] as const)("a launch that fails %s is not tried on another worker", async ([, extensions, request]) => {
+] as const)("does not retry a launch that fails %s on another worker", async ([, extensions, request]) => {
   await using running = await startSessionsApp();
   const sound = await soundWorker(running);
   const { tries } = await failingWorker(running, extensions);
@@ -60,7 +60,7 @@ test.for([
   expect([tries.length, sound.held.size]).toEqual([1, 1]);
 });
 
-test("a launch that fails on two workers answers driver-error", async () => {
+test("answers driver-error when a launch fails on two workers", async () => {
   await using running = await startSessionsApp();
   const workers = [1, 2, 3].map(() => failingWorker(running, { launch_failed: true }));
   const tries = (await Promise.all(workers)).map((worker) => worker.tries);

@@ -22,7 +22,7 @@ async function countRows(): Promise<number> {
   return rows.length;
 }
 
-test("should wait for a worker that can try a proxy, and begin no session where there is none", async () => {
+test("waits for a worker that can try a proxy, and creates no session without one", async () => {
   const call = await running.caller();
   await expect(running.sessions.create(call(), request)).rejects.toMatchObject({
     slug: "capacity-unavailable",
@@ -31,7 +31,7 @@ test("should wait for a worker that can try a proxy, and begin no session where 
   expect(await countRows()).toBe(0);
 });
 
-test("should begin no session with a proxy that its worker cannot use, and one with it when it can", async () => {
+test("creates a session with a proxy only if its worker can use the proxy", async () => {
   const call = await running.caller();
   const asked: CheckProxyCommand[] = [];
   const created: CreateCommand[] = [];
@@ -71,7 +71,7 @@ test("should begin no session with a proxy that its worker cannot use, and one w
   worker.die();
 });
 
-test("should try a proxy on another worker when the first is lost over it", async () => {
+test("tries a proxy on another worker when the first is lost meanwhile", async () => {
   const call = await running.caller();
   const dying = await running.worker({
     slots: 50,

@@ -11,7 +11,7 @@ type Request = MessageInitShape<typeof CreateSessionRequestSchema>;
 const plan = (request: Request, tier = "free") =>
   planSession(create(CreateSessionRequestSchema, request), tiers.get(tier));
 
-test("should fill in what the client left open", () => {
+test("fills in the client's omissions", () => {
   expect(plan({})).toMatchObject({
     timeoutSeconds: 900,
     browser: {
@@ -30,7 +30,7 @@ test("should fill in what the client left open", () => {
   expect(plan({}).request.timezone).toBeUndefined();
 });
 
-test("should keep what the client chose", () => {
+test("keeps the client's choices", () => {
   const chosen = { timezone: "Europe/Vienna", locale: "de-AT", runtime: "chromium", archetype: "pixel-7" };
   const { browser, timeoutSeconds } = plan({ ...chosen, timeoutSeconds: 60 });
   expect({ ...browser, timeoutSeconds }).toMatchObject({ ...chosen, timeoutSeconds: 60 });
@@ -50,7 +50,7 @@ const logins: [server: string, given: { username?: string; password?: string }, 
   ["http://u:p@p:1", { username: "v", password: "" }, { server: "http://p:1", username: "v", password: "" }],
 ];
 
-test.each(logins)("should take the login out of the proxy address %s", (server, given, planned) => {
+test.each(logins)("removes the credentials from the proxy address %s", (server, given, planned) => {
   const { proxy } = plan({ proxy: { server, ...given } }).browser;
   expect({ ...proxy, $typeName: undefined }).toEqual({ ...planned, $typeName: undefined });
 });
@@ -59,7 +59,7 @@ test.each([
   ["utc", "UTC"],
   ["europe/vienna", "Europe/Vienna"],
   ["AMERICA/NEW_YORK", "America/New_York"],
-])("should make the time zone %s canonical", (timezone, canonical) => {
+])("makes the time zone %s canonical", (timezone, canonical) => {
   const { request, browser } = plan({ timezone });
   expect([request.timezone, browser.timezone]).toEqual([canonical, canonical]);
 });
@@ -69,11 +69,11 @@ test.each([
   ["iphone 15 pro max", "iphone-15-pro-max"],
   ["Galaxy S9+", "galaxy-s9-plus"],
   ["Desktop Chrome", "desktop-chrome"],
-])("should find the archetype %s", (archetype, name) => {
+])("finds the archetype %s", (archetype, name) => {
   expect(plan({ archetype }).browser.archetype).toBe(name);
 });
 
-describe("what it refuses", () => {
+describe("invalid requests", () => {
   const cases: [what: string, request: Request, failure: object][] = [
     ["an unknown archetype", { archetype: "pixl-7" }, { errors: [{ field: "archetype", message: /pixel-7/ }] }],
     ["an unknown time zone", { timezone: "Mars/Olympus" }, { errors: [{ field: "timezone" }] }],
@@ -116,7 +116,7 @@ describe("what it refuses", () => {
       { slug: "validation-failed", errors: [{ field: "proxy.password", message: "is at most 255 bytes for socks5" }] },
     ],
   ];
-  test.each(cases)("should refuse %s", (_what, request, failure) => {
+  test.each(cases)("refuses %s", (_what, request, failure) => {
     const slug = "slug" in failure ? {} : { slug: "validation-failed" };
     const faults = "errors" in failure && Array.isArray(failure.errors) ? failure.errors : undefined;
     let thrown: { slug?: string; errors?: { field: string; message: string }[] } = {};
@@ -136,7 +136,7 @@ describe("what it refuses", () => {
   });
 });
 
-test("should lead nowhere from an ended session, and end it once", () => {
+test("allows no transition from an ended session, and ends it once", () => {
   for (const { from, to } of Object.values(transitions)) {
     expect(from.some(isEnded)).toBe(false);
     expect(from).not.toContain(to);
@@ -157,7 +157,7 @@ test.each([
   ["javascript:alert(1)", "must be http, https or about:blank"],
   ["chrome://version", "must be http, https or about:blank"],
   ["file:///etc/passwd", "must be http, https or about:blank"],
-])("should judge the address %s", (url, message) => {
+])("validates the address %s", (url, message) => {
   if (message === undefined) assertNavigable(url);
   else
     expect(() => assertNavigable(url)).toThrow(

@@ -63,14 +63,14 @@ afterEach(() => {
 
 afterAll(() => running[Symbol.asyncDispose]());
 
-test("a session's worker is told how long it may last, whatever its clock says", async () => {
+test("sends a session's lifetime to its worker independently of clocks", async () => {
   const call = await running.caller();
   await running.sessions.create(call(), create(CreateSessionRequestSchema, { timeoutSeconds: 120 }));
   expect(command?.lifetimeMs).toBeGreaterThan(110_000);
   expect(command?.lifetimeMs).toBeLessThanOrEqual(120_000);
 });
 
-test("a session whose worker does not end it in time is ended without it", async () => {
+test("ends a session that its worker does not end in time", async () => {
   const call = await running.caller();
   const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
   const { db } = running.app;
@@ -89,7 +89,7 @@ test("a session whose worker does not end it in time is ended without it", async
   await expect.poll(() => worker.held.has(id), { timeout: 10_000 }).toBe(false);
 });
 
-test("an attempt to launch has one time for all that it does", async () => {
+test("limits the time of a launch attempt as a whole", async () => {
   const call = await running.caller();
   const profiles = createProfileService(running.app);
   const profile = await profiles.create(call(), create(CreateProfileRequestSchema, { name: "Shop" }));
@@ -111,7 +111,7 @@ test("an attempt to launch has one time for all that it does", async () => {
   expect(25_000 + (command?.context?.timeoutMs ?? 0)).toBeLessThan(45_000);
 });
 
-test("the events of a session's browser are followed for as long as it runs", async () => {
+test("follows the events of a session's browser while the session runs", async () => {
   const call = await running.caller();
   const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
   const timers = vi.spyOn(globalThis, "setTimeout");
@@ -136,7 +136,7 @@ test("the events of a session's browser are followed for as long as it runs", as
   await iterator.return?.();
 });
 
-test("an address of the DevTools protocol can be used for an hour", async () => {
+test("accepts a DevTools address for an hour", async () => {
   const call = await running.caller();
   const { id } = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
   const { expiresAt } = await running.sessions.createCdpUrl(call(), create(CreateCdpUrlRequestSchema, { id }));

@@ -61,7 +61,7 @@ describe("with a worker", () => {
   });
   afterAll(() => running[Symbol.asyncDispose]());
 
-  test("should create, drive, capture from and destroy a session", async () => {
+  test("creates, drives, captures from and destroys a session", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const session = await sessions.create(call(), create(CreateSessionRequestSchema, { labels: { a: "b" } }));
@@ -85,7 +85,7 @@ describe("with a worker", () => {
     expect(list.data).toMatchObject([{ id, endedReason: SessionEndedReason.DESTROYED }]);
   });
 
-  test("should show a session to its own account only", async () => {
+  test("shows a session to its own account only", async () => {
     const { sessions } = running;
     const owner = await running.caller();
     const stranger = await running.caller();
@@ -98,7 +98,7 @@ describe("with a worker", () => {
     }
   });
 
-  test("should page through sessions, newest first", async () => {
+  test("pages through sessions, newest first", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const ids: string[] = [];
@@ -115,7 +115,7 @@ describe("with a worker", () => {
     ).rejects.toMatchObject({ slug: "validation-failed", errors: [{ field: "cursor" }] });
   });
 
-  test("should list the sessions that have all labels that are asked for", async () => {
+  test("lists the sessions that have all requested labels", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const make = (labels: Record<string, string>) =>
@@ -132,7 +132,7 @@ describe("with a worker", () => {
     expect(await ids("env:")).toEqual([]);
   });
 
-  test("should launch, drive, follow and end a session for a feature that has no request behind it", async () => {
+  test("launches, drives, follows and ends a session for a feature without a request", async () => {
     const { app } = running;
     const { principal } = (await running.caller())();
     const made = makeAttempt(app.db, { ids: app.ids, resumes: false });
@@ -148,7 +148,7 @@ describe("with a worker", () => {
     await expect(app.sessions.find(feature, id)).rejects.toMatchObject(gone);
   });
 
-  test("should show a session as paused as soon as a navigation has said so", async () => {
+  test("shows a session as paused as soon as a navigation has reported it", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const { id } = await sessions.create(call(), blank);
@@ -158,7 +158,7 @@ describe("with a worker", () => {
     expect(shown).toMatchObject({ status: SessionStatus.PAUSED, pauseReason: "generic" });
   });
 
-  test("should refuse to follow a session from an event that it does not have", async () => {
+  test("refuses to follow a session from an event that it does not have", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const { id } = await sessions.create(call(), blank);
@@ -168,7 +168,7 @@ describe("with a worker", () => {
     }
   });
 
-  test("should end a stream of events whose client had gone before it began", async () => {
+  test("ends an event stream whose client was gone before it began", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const { id } = await sessions.create(call(), blank);
@@ -176,7 +176,7 @@ describe("with a worker", () => {
     expect(await collect(sessions.watch(gone, create(WatchSessionRequestSchema, { id }))).all).toEqual([]);
   });
 
-  test("should bring events to a Drive stream although they could not be read when it began", async () => {
+  test("delivers events to a Drive stream although they could not be read when it began", async () => {
     const { app, sessions } = running;
     const call = await running.caller();
     const { id: sessionId } = await sessions.create(call(), blank);
@@ -192,7 +192,7 @@ describe("with a worker", () => {
     await driven.all;
   });
 
-  test("should never exceed the tier's concurrent sessions", async () => {
+  test("never exceeds the tier's concurrent sessions", async () => {
     const { sessions } = running;
     const call = await running.caller("personal");
     const attempts = await Promise.allSettled(Array.from({ length: 12 }, () => sessions.create(call(), blank)));
@@ -203,7 +203,7 @@ describe("with a worker", () => {
     }
   });
 
-  test("should count concurrent sessions by the tier that the account has by now", async () => {
+  test("counts concurrent sessions by the account's current tier", async () => {
     const { app, sessions } = running;
     const call = await running.caller("free");
     await sessions.create(call(), blank);
@@ -214,7 +214,7 @@ describe("with a worker", () => {
     expect((await sessions.create(call(), blank)).status).toBe(SessionStatus.LIVE);
   });
 
-  test("should follow a session from its live state to its terminal event", async () => {
+  test("follows a session from its live state to its terminal event", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const { id } = await sessions.create(call(), blank);
@@ -240,7 +240,7 @@ describe("with a worker", () => {
     await expect(collect(sessions.watch(call(), again)).all).rejects.toMatchObject({ slug: "session-destroyed" });
   });
 
-  test("should answer the commands of a Drive stream in order, and go on after an error", async () => {
+  test("answers the commands of a Drive stream in order, and continues after an error", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const { id: sessionId } = await sessions.create(call(), blank);
@@ -265,7 +265,7 @@ describe("with a worker", () => {
     ]);
   });
 
-  test("should end running commands when the session is destroyed", async () => {
+  test("ends running commands when the session is destroyed", async () => {
     const { sessions } = running;
     const hanging = await running.worker({
       slots: 1_000,
@@ -285,7 +285,7 @@ describe("with a worker", () => {
   });
 });
 
-test("should never exceed a worker's slots, and hand a freed slot to a create that waits", async () => {
+test("never exceeds a worker's slots, and hands a freed slot to a waiting create", async () => {
   // Longer than a slot takes to become free on a busy machine: who is not to wait so long leaves.
   await using running = await startSessionsApp({ QUEUE_MS: "60000" });
   const { sessions } = running;
@@ -322,7 +322,7 @@ async function lapseLeases({ app, pass }: SessionsApp): Promise<void> {
   pass(1_000);
 }
 
-test("should end the sessions of a silent worker after its lease, with their one terminal event", async () => {
+test("ends the sessions of a silent worker after its lease, with one terminal event each", async () => {
   await using running = await startSessionsApp();
   const { sessions, app } = running;
   const worker = await running.worker();
@@ -346,7 +346,7 @@ test("should end the sessions of a silent worker after its lease, with their one
   expect(worker.held.size).toBe(0);
 });
 
-test("should answer a command whose worker was killed", async () => {
+test("answers a command whose worker was killed", async () => {
   await using running = await startSessionsApp();
   const { sessions } = running;
   const worker = await running.worker({ handlers: { navigate: () => new Promise(() => undefined) } });
@@ -368,7 +368,7 @@ test("should answer a command whose worker was killed", async () => {
   );
 });
 
-test("should apply a worker's event once, and ignore those of other placements", async () => {
+test("applies a worker's event once, and ignores those of other placements", async () => {
   await using running = await startSessionsApp();
   const { sessions, app } = running;
   const worker = await running.worker();
@@ -406,7 +406,7 @@ test("should apply a worker's event once, and ignore those of other placements",
   });
 });
 
-test("should take the sessions of a worker that was started again as lost, at once", async () => {
+test("treats the sessions of a restarted worker as lost at once", async () => {
   await using running = await startSessionsApp();
   const { sessions } = running;
   const worker = await running.worker();
@@ -422,7 +422,7 @@ test("should take the sessions of a worker that was started again as lost, at on
   });
 });
 
-test("should try a create elsewhere when its worker is lost, and end one that cannot be launched", async () => {
+test("retries a create elsewhere when its worker is lost, and ends one that cannot be launched", async () => {
   await using running = await startSessionsApp();
   const { sessions, app } = running;
   const call = await running.caller();
@@ -462,7 +462,7 @@ test("should try a create elsewhere when its worker is lost, and end one that ca
   );
 });
 
-test("should find each session of a lost worker a slot, although all of them look at the same one first", async () => {
+test("finds each session of a lost worker a slot, although all try the same one first", async () => {
   await using running = await startSessionsApp();
   const { sessions } = running;
   const call = await running.caller();

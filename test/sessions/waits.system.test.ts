@@ -117,7 +117,7 @@ const waits: Readonly<Record<string, Wait>> = {
       signal.addEventListener("abort", end);
     },
   },
-  "a connection to PostgreSQL that is not used": {
+  "an unused connection to PostgreSQL": {
     ms: 600_000,
     async begin(end) {
       const socketDirectory = join(running.app.config.dataDir, "postgres", "run");
@@ -131,7 +131,7 @@ const waits: Readonly<Record<string, Wait>> = {
       between.connections[0]?.once("close", end);
     },
   },
-  "what became of a command whose worker has died": {
+  "the outcome of a command whose worker has died": {
     ms: 10_000,
     async begin(end) {
       await navigate(end);
@@ -151,7 +151,7 @@ const waits: Readonly<Record<string, Wait>> = {
   },
 };
 
-test.each(Object.entries(waits))("%s is not waited for much shorter or longer", async (_, wait) => {
+test.each(Object.entries(waits))("waits for %s neither much shorter nor longer than configured", async (_, wait) => {
   asked = Promise.withResolvers();
   await expectWait(wait);
 });

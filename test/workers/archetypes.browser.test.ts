@@ -66,7 +66,7 @@ const both = Object.keys(archetypes).map((name) => ["headless-shell", name as Ar
 const some = (["desktop-chrome", "pixel-7", "iphone-15"] as const).map((name) => ["chromium", name] as const);
 
 describe.each([...both, ...some])("in %s, %s", (runtime, archetype) => {
-  test("says the same of itself everywhere", { timeout: 60_000 }, async () => {
+  test("reports the same identity everywhere", { timeout: 60_000 }, async () => {
     const { page, ...others } = await visit(archetype, runtime);
     if (!page) throw new Error("the page has said nothing");
     const { hints: expectedHints, ...expected } = archetypes[archetype];

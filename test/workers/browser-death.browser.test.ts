@@ -19,7 +19,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-test.each(["headless-shell", "chromium"])("a session ends with the death of its browser in %s", async (runtime) => {
+test.each(["headless-shell", "chromium"])("ends a session when its browser dies in %s", async (runtime) => {
   const session = await worker.open({ runtime });
   onTestFinished(() => session.destroy());
   await session.navigate({ url: site.url("/form.html") });
@@ -33,7 +33,7 @@ test.each(["headless-shell", "chromium"])("a session ends with the death of its 
   expect(ends).toMatchObject([{ case: "ended", value: { reason: SessionEndedReason.CRASHED } }]);
 });
 
-test("a create does not blame the launch when it fails after the browser has answered", async () => {
+test("does not blame the launch for a create that fails after the browser has answered", async () => {
   const start = vi.spyOn(SessionBrowser.prototype, "start").mockRejectedValueOnce(new Error("no such device"));
   onTestFinished(() => start.mockRestore());
   const failure = await worker.open().catch((error: unknown) => error);

@@ -45,7 +45,7 @@ const tap = (session: DrivenSession, selector: string) =>
   session.interact({ action: { case: "tap", value: { selector } } });
 
 describe.each(runtimes)("a page of %s", (runtime) => {
-  test("that writes giant messages loses them, and its session goes on", { timeout: 60_000 }, async () => {
+  test("loses its giant messages while its session continues", { timeout: 60_000 }, async () => {
     const session = await open(runtime);
     watch(session);
     await session.navigate({ url: site.url("/flood.html?megabytes=12") });
@@ -57,7 +57,7 @@ describe.each(runtimes)("a page of %s", (runtime) => {
     expect(await session.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain", httpStatus: 200 });
   });
 
-  test("that writes without end has to wait, and others go on", { timeout: 60_000 }, async () => {
+  test("is paused when it writes without end, while others continue", { timeout: 60_000 }, async () => {
     const [session, other] = [await open(runtime), await open(runtime)];
     watch(session);
     await session.navigate({ url: site.url("/flood.html") });
@@ -69,7 +69,7 @@ describe.each(runtimes)("a page of %s", (runtime) => {
     expect(await other.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain" });
   });
 
-  test("that writes more lines than a watch bears is not listened to for a second", { timeout: 60_000 }, async () => {
+  test("is muted for a second when it logs more lines than allowed", { timeout: 60_000 }, async () => {
     const session = await open(runtime);
     const lines = watch(session);
     await session.navigate({ url: site.url("/flood.html") });

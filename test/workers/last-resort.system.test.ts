@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 const run = promisify(execFile);
 
-test("a fault in what a browser's message sets going ends its session as crashed, and no other", async () => {
+test("ends only the session whose browser's message caused a fault, as crashed", async () => {
   const script = new URL("faulty-worker.ts", import.meta.url).pathname;
   const { stdout } = await run(process.execPath, ["--no-warnings", script], { timeout: 60_000 });
   expect(JSON.parse(stdout)).toEqual({

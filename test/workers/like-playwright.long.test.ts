@@ -103,7 +103,7 @@ afterAll(async () => {
   server?.close();
 });
 
-test("a thousand commands come to the same as by Playwright", { timeout: 25 * 60_000 }, async () => {
+test("behaves as Playwright does for a thousand commands", { timeout: 25 * 60_000 }, async () => {
   const differences: string[] = [];
   for (let seed = 1; seed <= pages; seed += 1) {
     const motley = motleyPage(seed, commandsOfPage, `http://${host.replace("127.0.0.1", "localhost")}`);

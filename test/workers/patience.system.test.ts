@@ -178,11 +178,11 @@ const rows: Readonly<Record<string, Begin>> = {
   },
 };
 
-test.each(Object.entries(rows))("%s bounds the wait for an answer that does not come", async (place, begin) => {
+test.each(Object.entries(rows))("%s bounds the wait for a missing answer", async (place, begin) => {
   await expectToTake(`workers/${place}`, begin);
 });
 
-test("the process exits when its worker does not stop in time", async () => {
+test("exits the process when its worker does not stop in time", async () => {
   vi.stubEnv("CONTROL", "unix:/nonexistent/fleet.sock");
   vi.stubEnv("WORKER_LISTEN", "unix:/nonexistent/worker.sock");
   vi.stubEnv("WORKER_TOKEN", "token-of-16-chars");
@@ -202,7 +202,7 @@ test("the process exits when its worker does not stop in time", async () => {
   });
 });
 
-test("the server cuts off calls that do not end when it stops", async () => {
+test("aborts calls that do not end when the server stops", async () => {
   vi.useRealTimers();
   const launch = vi.fn(never);
   const sessions = { create: launch } as unknown as SessionTable;
@@ -219,7 +219,7 @@ test("the server cuts off calls that do not end when it stops", async () => {
   await cut;
 });
 
-test("a slot logs processes that outlive SIGKILL", async () => {
+test("logs processes that outlive SIGKILL", async () => {
   const directory = await makeDirectory();
   const child = spawn("sleep", ["600"]);
   await once(child, "spawn");
@@ -239,7 +239,7 @@ test("a slot logs processes that outlive SIGKILL", async () => {
   expect(complaints.mock.calls[0]?.[0]).toEqual({ slot: 0, pids: [child.pid] });
 });
 
-test("the shelf removes a profile that no session takes", async () => {
+test("removes a profile that no session takes", async () => {
   const shelf = new ProfileShelf(await makeDirectory(), 0);
   await shelf.start();
   await shelf.put(placement, (async function* () {})());
@@ -248,7 +248,7 @@ test("the shelf removes a profile that no session takes", async () => {
   );
 });
 
-test("the shelf removes unfinished files at its start, but none younger than a minute", async () => {
+test("removes unfinished files older than a minute when the profile store starts", async () => {
   const shelf = new ProfileShelf(await makeDirectory(), 0);
   await shelf.makeDirectory();
   const [old, young] = [shelf.incomingOf(placement), shelf.unfinishedOf(placement)];
@@ -283,7 +283,7 @@ test("pings the media server", async () => {
   );
 });
 
-test("publishes a session for some seconds after its last viewer has left", async () => {
+test("publishes a session for some seconds after its last viewer left", async () => {
   let lastTry = 0;
   const pages = {
     get active() {

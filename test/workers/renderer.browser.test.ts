@@ -39,7 +39,7 @@ describe.each(runtimes)("a renderer of %s", { timeout: 60_000 }, (runtime) => {
     expect((await session.state()).pages).toMatchObject([{ id: "page_1", active: true, crashed: false }]);
   }
 
-  test("that has crashed answers driver-error until the next navigate", async () => {
+  test("answers driver-error after a crash until the next navigate", async () => {
     const session = await open();
     killRenderers();
     await vi.waitUntil(async () => (await session.state()).pages[0]?.crashed, { timeout: 10_000 });
@@ -49,7 +49,7 @@ describe.each(runtimes)("a renderer of %s", { timeout: 60_000 }, (runtime) => {
     await expectToGoOn(session);
   });
 
-  test("that runs out of memory ends the command that runs with driver-error", async () => {
+  test("ends the running command with driver-error when it runs out of memory", async () => {
     const session = await open();
     await session.interact(tap("#heap"));
     const waiting = session.wait({ ...text("never"), timeoutMs: 25_000 });
@@ -58,7 +58,7 @@ describe.each(runtimes)("a renderer of %s", { timeout: 60_000 }, (runtime) => {
     await expectToGoOn(session);
   });
 
-  test("that runs out of memory under a navigate ends it with driver-error", async () => {
+  test("ends a navigate with driver-error when it runs out of memory", async () => {
     const session = await open();
     const failed = session.navigate({ url: site.url("/heap.html"), timeoutMs: 25_000 });
     await expect(failed).rejects.toMatchObject(crashed);

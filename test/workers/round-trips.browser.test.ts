@@ -45,7 +45,7 @@ test.each([
   ["hover", { selector: "#hover" }, { "Runtime.callFunctionOn": 2, "Input.dispatchMouseEvent": 1 }],
   ["select", { selector: "#country", values: ["de"] }, { "Runtime.callFunctionOn": 2 }],
   ["key", { key: "Shift" }, { "Runtime.callFunctionOn": 1, "Input.dispatchKeyEvent": 2 }],
-])("%s asks its page no more than it needs", async (kind, action, asked) => {
+])("%s sends its page no unnecessary commands", async (kind, action, asked) => {
   sent = [];
   const { problem } = await driver.run("interact", { action: { kind, ...action } });
   expect(problem).toBeUndefined();

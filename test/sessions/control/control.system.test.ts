@@ -65,7 +65,7 @@ async function hearAll(client: string, gateway = one): Promise<void> {
   await eventually(() => site.told.at(-1)).toMatch(/^keyup End/);
 }
 
-test("should take control for a person, refuse commands meanwhile, and give it back", async () => {
+test("gives control to a person, refuses commands meanwhile, and returns control", async () => {
   expect((await one.rest(`${session}/state`)).body.control).toMatchObject({ state: "agent_control" });
   const taken = await take("anna");
   expect(taken.body).toMatchObject({ state: "human_control", holder_client_id: "anna" });
@@ -99,7 +99,7 @@ test("should take control for a person, refuse commands meanwhile, and give it b
   expect([tapped.status, tapped.body.detail]).toEqual([200, undefined]);
 });
 
-test("should cut a command that a takeover meets, and let nothing more of it reach the page", async () => {
+test("cancels a command at a takeover, and lets nothing more of it reach the page", async () => {
   const action = { kind: "type", selector: "#field", text: "a".repeat(400), delay_ms: 20 };
   const type = () =>
     other.rest(`${session}/interact`, { action, timeout_ms: 60_000 }, { headers: { "idempotency-key": "typed once" } });
@@ -122,7 +122,7 @@ test("should cut a command that a takeover meets, and let nothing more of it rea
   expect(await type()).toMatchObject({ status: 409, body: { in_doubt: true } });
 });
 
-test("should let CDP clients only read, and release what they hold down", async () => {
+test("lets CDP clients only read, and releases what they hold down", async () => {
   const { body } = await one.rest(`${session}/cdp-url`, {});
   const client = await BareClient.connect(body.url);
   onTestFinished(() => client[Symbol.dispose]());
@@ -144,7 +144,7 @@ test("should let CDP clients only read, and release what they hold down", async 
   expect((await client.send("Runtime.evaluate", { expression: "1" }, page)).error).toBeUndefined();
 });
 
-test("should end what a CDP client runs, or abandon it, when a person takes control", async () => {
+test("ends a CDP client's running command, or abandons it, when a person takes control", async () => {
   const { body } = await one.rest(`${session}/cdp-url`, {});
   const client = await BareClient.connect(body.url);
   onTestFinished(() => client[Symbol.dispose]());
@@ -172,7 +172,7 @@ test("should end what a CDP client runs, or abandon it, when a person takes cont
   expect((await client.send("Runtime.evaluate", { expression: "1" }, page)).result.result.value).toBe(1);
 });
 
-test("should take input in order from the holder, and drop that of everybody else", async () => {
+test("takes input in order from the holder, and drops that of others", async () => {
   await take("anna");
   const { body: again } = await take("anna");
   const click = [
@@ -197,7 +197,7 @@ test("should take input in order from the holder, and drop that of everybody els
   expect((await input("anna", press("c"))).body).toEqual({ accepted: 0, dropped: 2, reason: "no_control" });
 });
 
-test("should release what is held at the handback", async () => {
+test("releases held keys and buttons at the handback", async () => {
   await take("anna");
   await input("anna", [
     { kind: "key_down", key: "Shift" },
@@ -208,7 +208,7 @@ test("should release what is held at the handback", async () => {
   await eventually(() => site.told.slice(2).toSorted()).toEqual(["keyup Shift 0 0", "mouseup 2 90 91"]);
 });
 
-test("should insert text and what an input method composes", async () => {
+test("inserts text and compositions of an input method", async () => {
   await one.rest(`${session}/interact`, { action: { kind: "tap", selector: "#field" } });
   await one.rest(`${session}/interact`, { action: { kind: "key", key: "Backspace" } });
   await take("anna");
@@ -225,7 +225,7 @@ test("should insert text and what an input method composes", async () => {
   await giveBack("anna");
 });
 
-test("should take input over a WebSocket, tell who steers, and release what is held when it closes", async () => {
+test("takes input over a WebSocket, reports who is in control, and releases held input when it closes", async () => {
   const socket = new WebSocket(`${other.url.replace("http", "ws")}${agent}/stream`, ["pilothouse.v1"], {
     headers: { authorization: `Bearer ${deployment.key}` },
   });
@@ -254,7 +254,7 @@ test("should take input over a WebSocket, tell who steers, and release what is h
   await giveBack("anna");
 });
 
-test("should keep control to the service's own names, and refuse a takeover in mode agent", async () => {
+test("reserves the service's own client names, and refuses a takeover in mode agent", async () => {
   const { body: named } = await take("view:anna");
   expect(named).toMatchObject({ status: 400, errors: [{ field: "client_id" }] });
   expect((await one.rest(`${agent}/mode`, { mode: "agent" })).body).toMatchObject({ mode: "agent" });
@@ -283,7 +283,7 @@ async function hearEvents(path: string): Promise<{ type: string; data: { cause?:
   return heard;
 }
 
-test("should tell of every change of control by an event, by an entry of the audit log, and in the state", async () => {
+test("reports every change of control by an event, an audit log entry and the state", async () => {
   const { body: made } = await one.rest("/v1/sessions", { runtime: "chromium" });
   const [own, path] = [made.id, `/v1/sessions/${made.id}`];
   const { body: driver } = await one.rest("/v1/agent-sessions", { session_id: own });
@@ -335,7 +335,7 @@ test("should tell of every change of control by an event, by an entry of the aud
   await one.rest(path, undefined, { method: "DELETE" });
 });
 
-test("should drive a session that runs, and leave it running", async () => {
+test("drives a running session and leaves it running", async () => {
   const { body: shell } = await one.rest("/v1/sessions", {});
   const refused = await one.rest("/v1/agent-sessions", { session_id: shell.id });
   expect(refused.body).toMatchObject({ status: 503, type: expect.stringContaining("driver-not-integrated") });
@@ -354,7 +354,7 @@ test("should drive a session that runs, and leave it running", async () => {
   expect((await one.rest(`/v1/sessions/${full.id}`, undefined, { method: "DELETE" })).status).toBe(204);
 });
 
-test("should list agent sessions, and end an owned browser with its agent session", async () => {
+test("lists agent sessions, and ends an owned browser with its agent session", async () => {
   const { body: made } = await one.rest("/v1/agent-sessions", { labels: { kind: "listed" }, mode: "agent" });
   const listed = await other.rest("/v1/agent-sessions?label=kind:listed&status=live");
   expect(listed.body.data).toMatchObject([{ id: made.id, mode: "agent", owns_session: true }]);
@@ -364,7 +364,7 @@ test("should list agent sessions, and end an owned browser with its agent sessio
   expect((await other.rest(`/v1/agent-sessions/${made.id}/input-event`, { events: press("a") })).status).toBe(410);
 });
 
-test("should give control to exactly one of those who ask at once, and tell the others whom", {
+test("gives control to exactly one of several concurrent requests, and names the holder to the others", {
   timeout: 120_000,
 }, async () => {
   await race({ gateways: [one, other], agent, session, site, rounds: 25 });

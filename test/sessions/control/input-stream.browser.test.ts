@@ -62,7 +62,7 @@ const outOfOrder = () =>
     .filter((what, index) => what !== (index % 2 === 0 ? "keydown k" : "keyup k"));
 
 test.each(inputDoors)(
-  "input over %s comes once and in order, and each press where the pointer went",
+  "delivers input over %s once and in order, with each press at the pointer",
   {
     timeout: 90_000,
   },
@@ -79,7 +79,7 @@ test.each(inputDoors)(
   },
 );
 
-test("a stream waits for a page that stalls, and loses nothing; a request is told what was dropped", {
+test("delays a stream for a stalled page without loss, and tells a request what was dropped", {
   timeout: 120_000,
 }, async () => {
   using stream = await openInput("WebSocket", target);
@@ -98,7 +98,7 @@ test("a stream waits for a page that stalls, and loses nothing; a request is tol
   expect(outOfOrder()).toEqual([]);
 });
 
-test("a viewer waits for a page that stalls, and loses nothing", { timeout: 120_000 }, async () => {
+test("delays a viewer for a stalled page without loss", { timeout: 120_000 }, async () => {
   await rest(`${agent}/handback`, { client_id: "anna" });
   const { body } = await rest(`${session}/view-links`, { control: true });
   using viewer = await LiveClient.join(target.url, new URL(body.url).hash.slice(1));
@@ -117,34 +117,37 @@ test("a viewer waits for a page that stalls, and loses nothing", { timeout: 120_
   await eventually(async () => (await rest(`${session}/state`)).body.control.state).not.toBe("human_control");
 });
 
-test.each(inputDoors)("text of every script, composition and a large paste arrive over %s as sent", async (door) => {
-  await rest(`${agent}/handback`, { client_id: "anna" });
-  await rest(`${session}/navigate`, { url: texts.url });
-  await rest(`${agent}/takeover`, { client_id: "anna" });
-  onTestFinished(async () => {
+test.each(inputDoors)(
+  "delivers text of every script, composition and a large paste over %s unchanged",
+  async (door) => {
     await rest(`${agent}/handback`, { client_id: "anna" });
-    await rest(`${session}/navigate`, { url: ledger.url });
-  });
-  const scripts = ["Grüße, naïve", "Привет, мир", "Καλημέρα", "שלום עולם", "مرحبا", "नमस्ते", "你好，世界", "👩‍👩‍👧‍👦"];
-  const written = scripts.join(" ");
-  const pasted = `${written} `.repeat(1_500);
-  expect(pasted.length).toBeGreaterThan(100_000);
-  using stream = await openInput(door, target);
-  stream.send([{ kind: "text", text: written }]);
-  // What a Japanese input method does on the way from kana to kanji.
-  for (const text of ["に", "にほ", "にほん", "日本"]) {
-    stream.send([{ kind: "composition", text, done: text === "日本" }]);
-  }
-  stream.send([{ kind: "paste", text: pasted }]);
-  await acknowledgedAll(stream);
-  expect(stream.acknowledged).toMatchObject({ accepted: 6, dropped: 0 });
-  const value = () => texts.told.findLast((told) => told.startsWith("value"))?.length;
-  const expected = `value ${JSON.stringify(`${written}日本${pasted}`)} 0 0`;
-  await eventually(value).toBe(expected.length);
-  expect(texts.told.findLast((told) => told.startsWith("value"))).toBe(expected);
-});
+    await rest(`${session}/navigate`, { url: texts.url });
+    await rest(`${agent}/takeover`, { client_id: "anna" });
+    onTestFinished(async () => {
+      await rest(`${agent}/handback`, { client_id: "anna" });
+      await rest(`${session}/navigate`, { url: ledger.url });
+    });
+    const scripts = ["Grüße, naïve", "Привет, мир", "Καλημέρα", "שלום עולם", "مرحبا", "नमस्ते", "你好，世界", "👩‍👩‍👧‍👦"];
+    const written = scripts.join(" ");
+    const pasted = `${written} `.repeat(1_500);
+    expect(pasted.length).toBeGreaterThan(100_000);
+    using stream = await openInput(door, target);
+    stream.send([{ kind: "text", text: written }]);
+    // What a Japanese input method does on the way from kana to kanji.
+    for (const text of ["に", "にほ", "にほん", "日本"]) {
+      stream.send([{ kind: "composition", text, done: text === "日本" }]);
+    }
+    stream.send([{ kind: "paste", text: pasted }]);
+    await acknowledgedAll(stream);
+    expect(stream.acknowledged).toMatchObject({ accepted: 6, dropped: 0 });
+    const value = () => texts.told.findLast((told) => told.startsWith("value"))?.length;
+    const expected = `value ${JSON.stringify(`${written}日本${pasted}`)} 0 0`;
+    await eventually(value).toBe(expected.length);
+    expect(texts.told.findLast((told) => told.startsWith("value"))).toBe(expected);
+  },
+);
 
-test("the wheel and fingers reach the page", async () => {
+test("delivers wheel and touch events to the page", async () => {
   using stream = await openInput("gRPC", target);
   const points = (...places: number[]) => places.map((x, id) => ({ id, x, y: 20 }));
   stream.send([{ kind: "wheel", x: 30, y: 40, dx: 0, dy: 120 }]);

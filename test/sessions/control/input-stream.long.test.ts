@@ -26,7 +26,7 @@ afterAll(async () => {
 }, 60_000);
 
 test.each(inputDoors)(
-  "20,000 events over %s come once and in order, and each press where the pointer went",
+  "delivers 20,000 events over %s once and in order, with each press at the pointer",
   {
     timeout: 400_000,
   },

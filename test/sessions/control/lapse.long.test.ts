@@ -19,7 +19,7 @@ afterAll(async () => {
   await site?.[Symbol.asyncDispose]();
 }, 120_000);
 
-test("should release what was held, and tell who watches, though the gateways die when control has just lapsed", {
+test("releases held input and notifies viewers although the gateways die when control has just lapsed", {
   timeout: 120_000,
 }, async () => {
   const [one, other] = [deployment.gateway(0), deployment.gateway(1)];

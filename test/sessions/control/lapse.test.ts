@@ -38,7 +38,7 @@ afterAll(() => running[Symbol.asyncDispose]());
 /** Settles when the condition holds; a machine that is busy takes its time. */
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 20_000 });
 
-test("should take control from who gives no sign of life for 30 s", async () => {
+test("ends control after 30 s without a heartbeat", async () => {
   const agents = createAgentSessionService(running.app);
   const people = createAgentInputService(running.app);
   const call = await running.caller();
@@ -80,7 +80,7 @@ test("should take control from who gives no sign of life for 30 s", async () => 
   await watching;
 });
 
-test("should keep control by heartbeats, until the last input is 5 min old", async () => {
+test("keeps control by heartbeats until the last input is 5 minutes old", async () => {
   const agents = createAgentSessionService(running.app);
   const call = await running.caller();
   const { id } = await agents.create(call(), create(CreateAgentSessionRequestSchema));
