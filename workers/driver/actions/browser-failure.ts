@@ -9,8 +9,7 @@ const netErrorPattern = /net::(ERR_[A-Z0-9_]+)/;
 /** Converts an error of a page operation to the failure that the client receives. */
 export function browserFailure(thrown: unknown): Failure {
   return (
-    pageFailure(thrown) ??
-    fail("driver-error", {}, { detail: "the browser failed to perform the action", cause: thrown })
+    pageFailure(thrown) ?? fail("driver-error", {}, { detail: "the browser failed to run the command", cause: thrown })
   );
 }
 
