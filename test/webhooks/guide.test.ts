@@ -97,7 +97,7 @@ describe.each(programs)("the guide's receiver in $heading", ({ heading, language
 test("every block of the guide is tested", () => {
   const programsOfGuide = programs.map(({ heading, language }) => `${heading} (${language})`);
   expect(blockNamesOf("webhooks.md")).toEqual([
-    "What comes (json)",
+    "The request (json)",
     ...programsOfGuide,
     "Develop on your own machine (sh)",
   ]);
