@@ -35,10 +35,10 @@ const browsers = () =>
   descendantsOf(process.pid).filter(({ command }) => /chrom/.test(command) && !command.includes("--type="));
 
 test.for([
-  ["memory", "headless-shell", "/eat.html?megabytes=900", /over its bound of 700 MiB of memory: it had \d+ MiB$/],
-  ["memory", "chromium", "/eat.html?megabytes=900", /over its bound of 700 MiB of memory: it had \d+ MiB$/],
-  ["tasks", "headless-shell", "/breed.html?workers=300", /over its bound of 280 tasks: it had \d+$/],
-  ["disk", "chromium", "/hoard.html?megabytes=160", /over its bound of 96 MiB on disk: it had \d+ MiB$/],
+  ["memory", "headless-shell", "/eat.html?megabytes=900", /exceeded its bound of 700 MiB of memory: it used \d+ MiB$/],
+  ["memory", "chromium", "/eat.html?megabytes=900", /exceeded its bound of 700 MiB of memory: it used \d+ MiB$/],
+  ["tasks", "headless-shell", "/breed.html?workers=300", /exceeded its bound of 280 tasks: it used \d+$/],
+  ["disk", "chromium", "/hoard.html?megabytes=160", /exceeded its bound of 96 MiB on disk: it used \d+ MiB$/],
 ] as const)(
   "a session whose page takes too much %s ends, in %s, and others go on",
   { timeout: 90_000 },
@@ -61,7 +61,7 @@ test("what a page keeps and the session's files are on disk together", { timeout
   for (let part = 0; part < 20; part += 1) await session.putFile(`part ${part}`, Buffer.alloc(3 * mib, 1));
   await session.navigate({ url: site.url("/hoard.html?megabytes=60"), waitUntil: WaitUntil.COMMIT });
   const endOf = () => worker.happenings.find(({ sessionId }) => sessionId === session.placement.sessionId)?.event;
-  const detail = expect.stringMatching(/over its bound of 96 MiB on disk: it had \d+ MiB$/);
+  const detail = expect.stringMatching(/exceeded its bound of 96 MiB on disk: it used \d+ MiB$/);
   await expect
     .poll(endOf, { timeout: patience })
     .toEqual({ case: "ended", value: { reason: SessionEndedReason.CRASHED, detail } });

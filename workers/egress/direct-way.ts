@@ -9,7 +9,7 @@ import type { SocketTally } from "./socket-tally.ts";
 import { connectTarget } from "./tunnel.ts";
 import type { Exit, WayOut } from "./way-out.ts";
 
-/** Straight to the sites, at the addresses that were checked. */
+/** Direct egress, pinned to the addresses that were checked. */
 export class DirectWay implements WayOut {
   readonly state = "direct";
   readonly #guard: EgressGuard;
@@ -51,7 +51,7 @@ export class DirectWay implements WayOut {
   }
 }
 
-/** Keeps connections of one session open between its requests, and shows each to the counter. */
+/** Keep-alive agent of one session that reports each new socket for byte counting. */
 class CountingAgent extends http.Agent {
   readonly #onSocket: (socket: Socket) => void;
 

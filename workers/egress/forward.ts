@@ -4,7 +4,7 @@ import { formatTarget, type Target } from "../../src/platform/outgoing/address-r
 import { loginRefused } from "./proxy-failure.ts";
 import type { Exit } from "./way-out.ts";
 
-/** Headers that belong to one connection and not to the request or answer that travels over it (RFC 9110, section 7.6.1). */
+/** Hop-by-hop headers (RFC 9110, section 7.6.1). */
 const connectionHeaders = new Set([
   "connection",
   "keep-alive",
@@ -17,26 +17,25 @@ const connectionHeaders = new Set([
   "upgrade",
 ]);
 
-/** What Chromium accepts of a site's headers; Node's own limit of 16 KiB would break sites with large cookies. */
+/** Chromium's limit for response headers. Node's default of 16 KiB would break sites with large cookies. */
 export const maxHeaderBytes = 256 * 1024;
 
-/** How long a proxy may be silent before it is asked whether it still works; the request goes on. */
+/** Milliseconds without a response after which the proxy is probed. The request continues. */
 const silenceMs = 10_000;
 
-/** One plain http request of a page, and the way to its checked target. */
+/** A plain http request of a page, with the exit to its checked target. */
 export interface Forwarding {
   request: http.IncomingMessage;
   response: http.ServerResponse;
   target: Target;
   exit: Exit;
-  /** Called once when no answer came. */
+  /** Called once if no response arrives. */
   onFailure: (error: Error) => void;
 }
 
 /**
- * Passes a plain http request on to its target and the answer back.
- * Where no answer comes, the browser's connection is closed without one, so that a page sees the network error that it
- * would see without a relay, and not a page of the relay's.
+ * Forwards a plain http request to its target and the response to the browser. If no response arrives, the browser's
+ * connection is closed, so that the page sees the same network error as without a relay.
  */
 export function forwardRequest({ request, response, target, exit, onFailure }: Forwarding): void {
   const outgoing = http.request(outgoingOptions(request, target, exit));
@@ -46,14 +45,14 @@ export function forwardRequest({ request, response, target, exit, onFailure }: F
     response.destroy();
   };
   outgoing.once("error", fail);
-  // A site may also switch protocols unasked; Node then closes the connection without calling it an error.
+  // If a site switches protocols unasked, Node closes the connection without an error event.
   outgoing.once("close", () => {
     clearTimeout(silence);
-    if (!response.headersSent) fail(new Error("the site ended the connection without an answer"));
+    if (!response.headersSent) fail(new Error("the site closed the connection without a response"));
   });
   outgoing.once("response", (incoming) => {
     clearTimeout(silence);
-    // A page that got to see this would be asked for the name and the password of the customer's proxy.
+    // A forwarded 407 would prompt the page's user for the credentials of the customer's proxy.
     if (exit.proxy && incoming.statusCode === 407) {
       fail(loginRefused());
       outgoing.destroy();
@@ -78,7 +77,7 @@ function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Ex
   const url = new URL(request.url ?? "");
   const path = `${url.pathname}${url.search}`;
   const headers = endToEndHeaders(request.rawHeaders);
-  // Node frames the body of a GET or DELETE only when it is told to: without a length the site would take it for a request.
+  // Node frames a GET or DELETE body only if told to. A site would parse an unframed body as the next request.
   if (request.headers["transfer-encoding"] !== undefined) headers.push("transfer-encoding", "chunked");
   if (proxy?.authorization !== undefined) headers.push("proxy-authorization", proxy.authorization);
   return {
@@ -95,8 +94,8 @@ function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Ex
 }
 
 /**
- * Gives the headers that travel on, as the flat list of names and values that they came in: order and case are kept. A
- * length beside a transfer coding is wrong wherever it differs from what is sent (RFC 9112, section 6.3), and left out.
+ * Returns the end-to-end headers as a flat list of names and values, with order and case kept. Drops `Content-Length` if
+ * `Transfer-Encoding` is present (RFC 9112, section 6.3).
  */
 function endToEndHeaders(raw: readonly string[]): string[] {
   const kept: string[] = [];
@@ -111,7 +110,7 @@ function endToEndHeaders(raw: readonly string[]): string[] {
   return kept;
 }
 
-/** A site may send what Node refuses to send on (a control character in a value): such a header is left out. */
+/** Returns false for headers that Node refuses to send, such as a value with a control character. */
 function isSendable(name: string, value: string): boolean {
   try {
     http.validateHeaderName(name);

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { hungUp, loginRefused, tunnelRefused } from "./proxy-failure.ts";
 
-/** Asks an HTTP proxy for a tunnel (RFC 9110, section 9.3.6) over a connection to it. */
+/** Requests a tunnel from an HTTP proxy with CONNECT (RFC 9110, section 9.3.6). */
 export function openHttpTunnel(socket: Socket, target: Target, authorization: string | undefined): Promise<void> {
   const authority = formatTarget(target);
   return new Promise((resolve, reject) => {
@@ -16,7 +16,7 @@ export function openHttpTunnel(socket: Socket, target: Target, authorization: st
       createConnection: () => socket,
     });
     request.once("connect", ({ statusCode = 0 }, _socket, head) => {
-      // What a site says first may come with the proxy's answer.
+      // The first bytes of the site can arrive together with the proxy's response.
       if (head.length > 0) socket.unshift(head);
       if (statusCode >= 200 && statusCode < 300) resolve();
       else reject(statusCode === 407 ? loginRefused() : tunnelRefused(authority, `HTTP ${statusCode}`));

@@ -1,22 +1,22 @@
 import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 
-/** How many entries a journal keeps: a page that hammers a refused address must not grow the worker. */
+/** Entries kept per journal. Bounds memory if a page repeats refused requests. */
 const capacity = 256;
 
-/** One request of a page that did not reach its target; times are milliseconds since 1970. */
+/** A page request that did not reach its target. `at` is in milliseconds since 1970. */
 export interface JournalEntry extends Target {
   at: number;
 }
 
-/** A request that failed on its way, with the name Chromium would have given to it without a relay in between. */
+/** A failed request, with the error name that Chromium would report without a relay. */
 export interface EgressFailure extends JournalEntry {
   netError: string;
-  /** What the session's proxy did, where it was at fault. */
+  /** Description of the proxy's fault, if the session's proxy caused the failure. */
   proxyFault?: string;
 }
 
-/** A bounded list of what lately did not reach its target, newest last. */
+/** Bounded list of recent requests that did not reach their target, newest last. */
 export class Journal<Entry extends JournalEntry> {
   readonly #entries: Entry[] = [];
 
@@ -28,7 +28,7 @@ export class Journal<Entry extends JournalEntry> {
     if (this.#entries.push(entry) > capacity) this.#entries.shift();
   }
 
-  /** Gives the newest entry for a target that is not older than `since`. */
+  /** Returns the newest entry for a target at or after `since`. */
   find(target: Target, since: number): Entry | undefined {
     const wanted = formatTarget(target);
     return this.#entries.findLast((entry) => entry.at >= since && formatTarget(entry) === wanted);
@@ -47,10 +47,10 @@ const netErrors: Record<string, string> = {
   EADDRNOTAVAIL: "ERR_ADDRESS_INVALID",
 };
 
-/** Names a failed lookup or connection as Chromium does. */
+/** Returns Chromium's name for a failed lookup or connection. */
 export function netErrorOf(error: unknown): string {
   if (error instanceof ProxyFailure) return error.netError;
-  // Several addresses tried in turn end in an AggregateError, whose first cause tells most.
+  // If several addresses fail, Node throws an AggregateError. Its first error is the most specific.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   const code = first instanceof Error && "code" in first ? String(first.code) : "";
   return netErrors[code] ?? "ERR_CONNECTION_FAILED";

@@ -1,9 +1,9 @@
 import type { LookupAddress } from "node:dns";
 import { formatTarget, parseTarget, type Target, unwrapIPv4 } from "../../src/platform/outgoing/address-rules.ts";
 
-/** The media server, and at which addresses it listens, as far as that is known: no page is to reach it. */
+/** The media server and its known addresses, which pages must not reach. */
 export class MediaServer {
-  /** Where its signalling is spoken: `ws://` or `wss://`. */
+  /** Signalling URL: `ws://` or `wss://`. */
   readonly url: string;
   readonly #known = new Set<string>();
 
@@ -14,17 +14,17 @@ export class MediaServer {
     if (target) this.learn(target);
   }
 
-  /** Takes note of an address at which it listens. */
+  /** Records an address at which the server listens. */
   learn(target: Target): void {
     this.#known.add(nameOf(target));
   }
 
-  /** Whether a target leads to it. */
+  /** Returns whether a target or one of its addresses is the media server. */
   isAt({ host, port }: Target, addresses: readonly LookupAddress[]): boolean {
     const hosts = [host, ...addresses.map(({ address }) => address)];
     return hosts.some((each) => this.#known.has(nameOf({ host: each, port })));
   }
 }
 
-/** One name for each place, however an address is written. */
+/** Canonical `host:port`, the same for all spellings of an address. */
 const nameOf = ({ host, port }: Target): string => formatTarget({ host: unwrapIPv4(host), port });

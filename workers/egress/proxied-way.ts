@@ -8,22 +8,22 @@ import type { Upstream } from "./upstream.ts";
 import { type EgressChange, UpstreamWatch } from "./upstream-watch.ts";
 import { DialingAgent, type Exit, type WayOut } from "./way-out.ts";
 
-/** How long a proxy may take to reach a site: a page then hears of it before its navigation's own 30 s are over. */
+/** Milliseconds that a proxy may take to reach a site. Below the 30 s navigation timeout, so that the page sees the error. */
 const tunnelMs = 20_000;
 
 export interface ProxiedWayOptions {
   readonly upstream: Upstream;
   readonly guard: EgressGuard;
-  /** What the proxy is asked for when it seems to be lost. */
+  /** Target used to probe a proxy that seems to be lost. */
   readonly check: Target;
   onChange(change: EgressChange): void;
 }
 
 /**
- * Through a customer's proxy; private targets too, where the operator lets pages reach them.
+ * Egress through a customer's proxy, including private targets that the operator allows.
  *
- * Plain http goes to an HTTP proxy in absolute form, as browsers send it: most such proxies open tunnels to port 443
- * alone (squid as it comes does). All else, and everything over SOCKS5, is a tunnel.
+ * Plain http is sent to an HTTP proxy in absolute form, as browsers do: most proxies, such as squid by default, allow
+ * tunnels only to port 443. All other traffic, and all traffic over SOCKS5, uses tunnels.
  */
 export class ProxiedWay implements WayOut {
   readonly #options: ProxiedWayOptions;

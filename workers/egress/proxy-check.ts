@@ -5,10 +5,10 @@ import { ProxyFailure } from "./proxy-failure.ts";
 import type { EgressGuard } from "./resolver.ts";
 import { Upstream } from "./upstream.ts";
 
-/** How long a proxy may take to answer, by itself and where the caller waits longer. */
+/** Maximum milliseconds that a proxy may take to answer, even if the caller waits longer. */
 export const probeMs = 10_000;
 
-/** Asks a proxy for a tunnel, as a session's launch would; fails with `proxy-validation-failed`. */
+/** Requests a tunnel from a proxy, as a session launch would. Throws `proxy-validation-failed` if that fails. */
 export async function checkProxy(guard: EgressGuard, command: CheckProxyCommand, signal: AbortSignal): Promise<void> {
   const { proxy, timeoutMs } = command;
   const target = parseTarget(command.target);

@@ -1,7 +1,7 @@
-/** Why a proxy could not be used, in the words of `proxy-validation-failed`. */
+/** The `reason` values of `proxy-validation-failed`. */
 export type ProxyFailureReason = "unreachable" | "auth_failed" | "timeout" | "egress_blocked";
 
-/** Chromium's names for the same, had it used the proxy itself. */
+/** The error names that Chromium reports when it uses such a proxy itself. */
 const netErrors: Record<ProxyFailureReason, string> = {
   unreachable: "ERR_PROXY_CONNECTION_FAILED",
   auth_failed: "ERR_PROXY_AUTH_REQUESTED",
@@ -9,13 +9,13 @@ const netErrors: Record<ProxyFailureReason, string> = {
   egress_blocked: "ERR_TUNNEL_CONNECTION_FAILED",
 };
 
-/** A proxy that did not do what it was asked for. Never holds the password. */
+/** Failure of a proxy. Never contains the password. */
 export class ProxyFailure extends Error {
   override readonly name = "ProxyFailure";
   readonly reason: ProxyFailureReason;
-  /** What happened, as the rest of a sentence that begins with the proxy. */
+  /** Predicate of a sentence whose subject is the proxy. */
   readonly what: string;
-  /** The proxy works, and refused one target: that says nothing about others. */
+  /** True if the proxy works but refused this target. Other targets may succeed. */
   readonly isOfTarget: boolean;
 
   constructor(reason: ProxyFailureReason, what: string, isOfTarget = false) {
@@ -30,18 +30,18 @@ export class ProxyFailure extends Error {
   }
 }
 
-/** Names a refused tunnel: by HTTP status, or by the answer of a SOCKS proxy. */
+/** Creates the failure for a refused tunnel. `answer` is the HTTP status or the SOCKS reply. */
 export function tunnelRefused(target: string, answer: string): ProxyFailure {
   return new ProxyFailure("egress_blocked", `refuses a tunnel to ${target} (${answer})`, true);
 }
 
-/** Names a refused login. */
+/** Creates the failure for refused credentials. */
 export function loginRefused(): ProxyFailure {
   return new ProxyFailure("auth_failed", "refuses the login");
 }
 
-/** Names a connection that broke before the proxy had answered. */
+/** Creates the failure for a connection that closed before the proxy answered. */
 export function hungUp(cause: unknown): ProxyFailure {
   const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : "";
-  return new ProxyFailure("unreachable", `ended the connection without an answer${code}`);
+  return new ProxyFailure("unreachable", `closed the connection without an answer${code}`);
 }

@@ -1,14 +1,14 @@
 import { formatTarget, isMetadataHost, type Target } from "../../src/platform/outgoing/address-rules.ts";
 
-/** The header by which an answer of the relay's own is told from one of the site's. */
+/** Header that marks responses of the relay itself. */
 export const blockedHeader = "x-pilothouse-blocked";
 
-/** Makes the page that a browser shows instead of a refused address, with the operator's remedy where that is the reader. */
+/** Returns the page shown for a refused address. `showRemedy` adds the setting that lets an operator allow the address. */
 export function refusalPage(target: Target, why: "private" | "outside", showRemedy: boolean): string {
   const name = escapeHtml(formatTarget(target));
   const reason =
     why === "outside"
-      ? "is none of the hosts that this session may reach."
+      ? "is not one of the hosts that this session may reach."
       : "is not on the public internet. Pages in a session may not reach private addresses.";
   const remedy =
     why === "private" && showRemedy && !isMetadataHost(target.host)

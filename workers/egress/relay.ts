@@ -31,28 +31,28 @@ import type { Exit, WayOut } from "./way-out.ts";
 export interface RelayOptions {
   rules: AddressRules;
   log: Log;
-  /** Tells the reader of a refusal how the operator lets an address through: right where reader and operator are one. */
+  /** Shows on the refusal page how to allow an address. Set this only if the reader is also the operator. */
   showRemedy?: boolean;
-  /** Resolves names; the system's resolver unless given. */
+  /** Name resolver. Default: the system's. */
   resolve?: Resolve;
-  /** Pages do not reach it. */
+  /** Blocked for pages. */
   mediaServer?: MediaServer;
 }
 
-/** What the relay needs to know beside a proxy. */
+/** How the relay watches a proxy. */
 export interface UpstreamUse {
-  /** `host:port` that the proxy is asked for when it seems to be lost. */
+  /** `host:port` used to probe a proxy that seems to be lost. */
   readonly check: string;
-  /** Hears that the proxy was verified, lost or found again. */
+  /** Called when the proxy is verified, lost or available again. */
   onChange(change: EgressChange): void;
 }
 
 /**
- * The only way out of a session: an HTTP proxy that refuses what is not on the public internet, and connects to exactly
- * the addresses that it has checked, or hands on to the session's own proxy.
+ * The only egress of a session: an HTTP proxy that refuses targets outside the public internet. It connects only to
+ * addresses that it has checked, or forwards to the session's own proxy.
  */
 export class Relay {
-  /** Private targets (`host:port`) that this session may reach besides the operator's exceptions. */
+  /** Private targets (`host:port`) that this session may reach in addition to the operator's exceptions. */
   readonly allow = new Set<string>();
   readonly #isAllowed = (target: Target): boolean => this.allow.has(formatTarget(target));
   readonly #options: RelayOptions;
@@ -60,11 +60,11 @@ export class Relay {
   readonly #tally = new SocketTally();
   readonly #refusals = new Journal<JournalEntry>();
   readonly #failures = new Journal<EgressFailure>();
-  /** Listens nowhere: it is handed the browser's connections. An upload may take longer than Node's 5 minutes. */
+  /** Does not listen: connections are passed in by `accept`. No request timeout: uploads may exceed Node's 5 minutes. */
   readonly #server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0 });
   readonly #connections = new Set<Socket>();
   readonly #direct: DirectWay;
-  /** Made-up addresses, and what each of them leads to. */
+  /** Targets by their stand-in address. */
   readonly #standIns = new Map<string, Target>();
   #way: WayOut;
   #domains: DomainList | undefined;
@@ -78,32 +78,32 @@ export class Relay {
     this.#way = this.#direct;
     this.#server.on("request", (request, response) => this.#contain(response, this.#onRequest(request, response)));
     this.#server.on("connect", (request, socket, head) => {
-      // The boundary where the server's stream is the socket that it was handed.
+      // The stream of a CONNECT request is the socket that `accept` passed in.
       void this.#contain(socket, this.#onConnect(request, socket as Socket, head));
     });
   }
 
-  /** Requests that were refused, newest last; at most 256 are kept. */
+  /** The last 256 refused requests, newest last. */
   get refusals(): readonly JournalEntry[] {
     return this.#refusals.entries;
   }
 
-  /** How many requests were refused. */
+  /** Number of refused requests. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** Bytes that left and came since the relay was made. */
+  /** Bytes sent and received since the relay was created. */
   get bytes(): EgressBytes {
     return this.#tally.bytes;
   }
 
-  /** How the session's traffic leaves. */
+  /** Egress state of the session. */
   get state(): WayOut["state"] {
     return this.#way.state;
   }
 
-  /** Sends everything but `allow` through a proxy from now on. A browser may have been launched already. */
+  /** Routes all traffic except `allow` through a proxy. May be called after the browser has launched. */
   useUpstream(proxy: ProxyMessage, { check, onChange }: UpstreamUse): void {
     const target = parseTarget(check);
     if (!target) throw failFields("validation-failed", { proxy_check: "is not host:port" });
@@ -111,34 +111,34 @@ export class Relay {
     this.#way = new ProxiedWay({ upstream, guard: this.#guard, check: target, onChange });
   }
 
-  /** Lets pages reach hosts of these domains alone from now on. */
+  /** Restricts pages to hosts of these domains. */
   keepTo(domains: readonly string[]): void {
     this.#domains = new DomainList(domains);
   }
 
-  /** Whether a host is none of those that the session is kept to. */
+  /** Returns whether the session is restricted to domains that exclude a host. */
   isOutside(host: string): boolean {
     return this.#domains !== undefined && !this.#domains.has(host);
   }
 
-  /** Takes over a connection of the browser's. */
+  /** Takes ownership of a browser connection. */
   accept(socket: Socket): void {
     if (this.#isClosed) {
       socket.destroy();
       return;
     }
-    // What a server sends in small parts would else wait for the browser's acknowledgement of the part before.
+    // Nagle's algorithm would delay small writes until the browser acknowledges the previous write.
     socket.setNoDelay();
     this.#connections.add(socket);
     socket.once("close", () => this.#connections.delete(socket));
-    // A browser that dies breaks its connections, and tunnels are not the server's to look after.
+    // A dying browser resets its connections, and the HTTP server does not handle errors of tunnels.
     socket.on("error", () => socket.destroy());
     this.#server.emit("connection", socket);
   }
 
   /**
-   * Makes up an address that leads to a server of ours until it is disposed of, past all rules and any proxy: to pages it is
-   * one of 2^33, in a network that has no hosts (RFC 2544).
+   * Creates a random stand-in address for an internal server. It bypasses all rules and any proxy until disposed of. Pages
+   * cannot guess it: it is one of 2^33 addresses in the benchmarking network 198.18.0.0/15 (RFC 2544).
    */
   standFor(target: Target): Target & Disposable {
     const number = randomInt(2 ** 17);
@@ -149,17 +149,17 @@ export class Relay {
     return { ...standIn, [Symbol.dispose]: () => void this.#standIns.delete(name) };
   }
 
-  /** Tells whether a request to this host and port was refused since a time (milliseconds since 1970). */
+  /** Returns whether a request to a host and port was refused at or after `sinceMs` (milliseconds since 1970). */
   wasRefused(host: string, port: number, sinceMs: number): boolean {
     return this.#refusals.find(asTarget(host, port), sinceMs) !== undefined;
   }
 
-  /** Gives the newest request to this host and port that failed on its way since a time, with Chromium's name for it. */
+  /** Returns the newest failed request to a host and port at or after `sinceMs`, with Chromium's error name. */
   failureOf(host: string, port: number, sinceMs: number): EgressFailure | undefined {
     return this.#failures.find(asTarget(host, port), sinceMs);
   }
 
-  /** Ends every connection and takes no more. */
+  /** Closes every connection and refuses new ones. */
   close(): void {
     this.#isClosed = true;
     for (const socket of this.#connections) socket.destroy();
@@ -212,17 +212,17 @@ export class Relay {
     }
   }
 
-  /** A fault of ours ends one connection of one page, not the worker. */
+  /** Limits an internal error to one connection, so that the worker does not crash. */
   async #contain(end: Duplex | ServerResponse, handled: Promise<void>): Promise<void> {
     try {
       await handled;
     } catch (error) {
-      this.#options.log.error({ err: error }, "the relay failed to handle a request");
+      this.#options.log.error({ err: error }, "failed to relay a request");
       end.destroy();
     }
   }
 
-  /** The way to what a made-up address stands for. What goes there is no traffic of the session's. */
+  /** Returns the exit for a stand-in address. Bytes sent through this exit are not counted as session traffic. */
   #toServer(standIn: Target): Pick<Exit, "connect" | "onAnswer" | "onSilence"> | undefined {
     const target = this.#standIns.get(formatTarget(standIn));
     if (!target) return undefined;
@@ -231,9 +231,9 @@ export class Relay {
   }
 
   async #open(target: Target): Promise<Exit | "refused" | undefined> {
-    // Before its name is resolved: a name can carry what is not to get out.
+    // Checked before the lookup: a DNS query could leak data in its name.
     if (this.isOutside(target.host)) return "refused";
-    // What a session may reach besides is ours and beside us: a proxy would look for it in its own network.
+    // Allowed private targets are in the operator's network. A proxy would look for them in its own network.
     const way = this.#isAllowed(target) ? this.#direct : this.#way;
     try {
       return await way.open(target);

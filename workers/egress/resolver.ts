@@ -3,37 +3,37 @@ import { unlessLate } from "../../src/platform/deadline.ts";
 import { type AddressRules, isPrivateName, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { nameTimeout, type Resolve, resolveName } from "../../src/platform/outgoing/target-resolution.ts";
 
-/** How long a page behind a proxy waits for a name that the proxy resolves anyway. */
+/** Milliseconds to wait for a local lookup if a proxy resolves the name anyway. */
 const proxiedLookupMs = 3_000;
 
-/** How many names one session resolves at once. */
+/** Concurrent lookups per session. */
 const lookupsAtOnce = 3;
 
-/** Threads for what is not slow: files, and compression. */
+/** Threads for file access and compression. */
 const otherThreads = 8;
 
-/** What libuv grants at most. */
+/** libuv's maximum. */
 const maxThreads = 1_024;
 
 /**
- * How many threads a worker asks Node for (UV_THREADPOOL_SIZE, four unless set). Names resolve on half of them at most,
- * and a name whose server is silent holds one for seconds: no session may keep the others from theirs.
+ * Returns the UV_THREADPOOL_SIZE for a worker (Node's default: 4). libuv resolves names on at most half of the threads, and a
+ * silent name server blocks a thread for seconds. The size keeps one session from blocking the lookups of others.
  */
 export function threadsFor(slots: number): number {
   return Math.min(2 * lookupsAtOnce * slots + otherThreads, maxThreads);
 }
 
-/** What decides where pages may go. */
+/** The rules and the resolver that decide which targets pages may reach. */
 export interface EgressGuard {
   readonly rules: AddressRules;
   readonly resolve: Resolve;
 }
 
 /**
- * Decides whether a page may ask a proxy for a target. The proxy resolves names itself, so what it will connect to cannot
- * be pinned; what can be known is refused: private literals, names that no public zone holds, and, where the proxy stands
- * in a network of ours, names that lead from here to a private address. A proxy elsewhere does not see our networks, and
- * looking names up here would tell our name server, and the site's, where its user really is.
+ * Returns whether a page may request a target through a proxy. The proxy resolves names itself, so its addresses cannot be
+ * pinned. Refused are private address literals and names outside public zones. If the proxy is in a private network, names
+ * that resolve locally to a private address are refused too. For other proxies no local lookup is made: these proxies cannot
+ * reach the operator's networks, and a lookup would reveal the user's real location to name servers.
  */
 export async function admitThroughProxy(
   target: Target,
@@ -43,7 +43,7 @@ export async function admitThroughProxy(
   if (rules.allowsTarget(target)) return true;
   if (isIP(target.host) !== 0) return rules.allowsAddress(target.host);
   if (!(await isOurs())) return !isPrivateName(target.host);
-  // A name that is late is not let through: whoever owns it could be late on purpose, and then say what they like.
+  // A timed-out lookup is refused: the name's owner could delay it on purpose to bypass the check.
   const addresses = await unlessLate(
     resolve(target.host).catch(() => []),
     proxiedLookupMs,
@@ -53,7 +53,7 @@ export async function admitThroughProxy(
   return addresses.every(({ address }) => rules.allowsAddress(address));
 }
 
-/** Lets a session resolve a few names at a time and the rest in turn. */
+/** Limits a session's concurrent lookups. Further lookups wait in FIFO order. */
 export function takeTurns(resolve: Resolve = resolveName): Resolve {
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -1,18 +1,18 @@
 import type { Socket } from "node:net";
 
-/** Bytes that crossed the relay: on the side of the sites, or of the proxy where there is one, as its owner bills them. */
+/** Bytes on the outgoing side of the relay: to and from sites, or the proxy if there is one (as the proxy's owner bills). */
 export interface EgressBytes {
   sent: number;
   received: number;
 }
 
-/** The connections that lead out of a session, and the bytes that crossed them. */
+/** Outgoing connections of a session, with their byte counts. */
 export class SocketTally {
   readonly #open = new Set<Socket>();
   readonly #closed: EgressBytes = { sent: 0, received: 0 };
   #isClosed = false;
 
-  /** Bytes exchanged since the tally was made. */
+  /** Bytes exchanged since the tally was created. */
   get bytes(): EgressBytes {
     const sum = { ...this.#closed };
     for (const socket of this.#open) {
@@ -22,7 +22,7 @@ export class SocketTally {
     return sum;
   }
 
-  /** Counts a connection from now on; ends it when the session has ended meanwhile. */
+  /** Counts a connection. If the session has ended, destroys the connection instead. */
   add(socket: Socket): void {
     if (this.#isClosed) {
       socket.destroy();
@@ -36,7 +36,7 @@ export class SocketTally {
     });
   }
 
-  /** Ends every connection. */
+  /** Destroys every connection. */
   close(): void {
     this.#isClosed = true;
     for (const socket of this.#open) socket.destroy();

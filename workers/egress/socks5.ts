@@ -2,7 +2,7 @@ import { isIPv4, isIPv6, type Socket } from "node:net";
 import { formatTarget, ipv6Groups, type Target } from "../../src/platform/outgoing/address-rules.ts";
 import { hungUp, loginRefused, ProxyFailure, tunnelRefused } from "./proxy-failure.ts";
 
-/** Name and password for a proxy. */
+/** Credentials for a proxy. */
 export interface ProxyLogin {
   readonly username: string;
   readonly password: string;
@@ -13,7 +13,7 @@ const methodCodes = { none: 0, login: 2, refused: 255 } as const;
 const connect = 1;
 const address = { ipv4: 1, name: 3, ipv6: 4 } as const;
 
-/** What a proxy may answer instead of a tunnel (RFC 1928, section 6). */
+/** Failure replies (RFC 1928, section 6). */
 const replies: Readonly<Record<number, string>> = {
   1: "general failure",
   2: "not allowed",
@@ -26,8 +26,8 @@ const replies: Readonly<Record<number, string>> = {
 };
 
 /**
- * Asks a SOCKS5 proxy for a tunnel (RFC 1928, login by RFC 1929). Names travel as names: the proxy resolves them.
- * Ours because the package `socks` tells a refused login from a refused target only by the prose of its errors.
+ * Requests a tunnel from a SOCKS5 proxy (RFC 1928, login by RFC 1929). Names are sent unresolved. The package `socks` is not
+ * used, because it distinguishes a refused login from a refused target only by error text.
  */
 export async function openSocks5Tunnel(socket: Socket, target: Target, login: ProxyLogin | undefined): Promise<void> {
   const methods = login ? [methodCodes.none, methodCodes.login] : [methodCodes.none];
@@ -61,7 +61,7 @@ function encodeTarget({ host, port }: Target): Buffer {
   return Buffer.concat([Buffer.from([address.name, name.length]), name, encodedPort]);
 }
 
-/** Length of the address that follows: where the proxy's own connection begins, which is of no use to us. */
+/** Returns the length of the bound address that follows in the reply. The address itself is discarded. */
 async function boundLength(socket: Socket, family: number | undefined): Promise<number> {
   if (family === address.ipv4) return 4;
   if (family === address.ipv6) return 16;
@@ -69,7 +69,7 @@ async function boundLength(socket: Socket, family: number | undefined): Promise<
   throw new ProxyFailure("unreachable", "does not speak SOCKS5");
 }
 
-/** Reads exactly so many bytes, and leaves the rest in the socket. */
+/** Reads exactly `length` bytes and leaves the rest in the socket. */
 function read(socket: Socket, length: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const settle = () => {
@@ -80,7 +80,7 @@ function read(socket: Socket, length: number): Promise<Buffer> {
       const bytes: unknown = socket.read(length);
       if (!(bytes instanceof Buffer)) return;
       settle();
-      // At its end a stream gives what there is.
+      // At its end, a stream returns fewer bytes than requested.
       if (bytes.length === length) resolve(bytes);
       else reject(hungUp(undefined));
     };

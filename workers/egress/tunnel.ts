@@ -1,19 +1,19 @@
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 
-/** How long a connection to a target may take, as long as Chromium itself would wait for a proxy's answer. */
+/** Connect timeout in milliseconds. Equal to Chromium's own wait for a proxy's answer. */
 const connectMs = 30_000;
 
-/** Connects to a checked address of a target; the signal is that of the browser's side going away. */
+/** Connects to a checked address of a target. `signal` aborts when the browser disconnects. */
 export function connectTarget(target: Target, lookup: LookupFunction, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: target.host, port: target.port, lookup, noDelay: true, autoSelectFamily: true });
     const stop = (error: Error) => socket.destroy(error);
     const timer = setTimeout(
-      () => stop(Object.assign(new Error("connecting timed out"), { code: "ETIMEDOUT" })),
+      () => stop(Object.assign(new Error("connection attempt timed out"), { code: "ETIMEDOUT" })),
       connectMs,
     );
-    const onAbort = () => stop(new Error("the browser has gone"));
+    const onAbort = () => stop(new Error("the browser disconnected"));
     const settle = () => {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
@@ -23,14 +23,14 @@ export function connectTarget(target: Target, lookup: LookupFunction, signal: Ab
       settle();
       resolve(socket);
     });
-    // For good: an error between two of the socket's owners would end the worker.
+    // Never removed: an unhandled socket error between two owners would crash the worker.
     socket.on("error", reject);
     socket.once("close", settle);
     if (signal.aborted) onAbort();
   });
 }
 
-/** Joins two connections until either ends; what one side closes is closed on the other once it is written out. */
+/** Pipes two connections into each other. If one closes, the other closes after its pending writes. */
 export function joinSockets(browser: Socket, target: Socket): void {
   for (const [from, to] of [
     [browser, target],

@@ -1,25 +1,25 @@
 import { ProxyFailure, type ProxyFailureReason } from "./proxy-failure.ts";
 
-/** Milliseconds. A proxy that locks accounts after wrong logins is asked once a minute at most. */
+/** Milliseconds. At most one probe per minute, because some proxies lock accounts after failed logins. */
 const times = { firstRetry: 1_000, longestRetry: 60_000 };
 
-/** A change of what a proxy can do, as workers report it. */
+/** Capability change of a proxy, as workers report it. */
 export interface EgressChange {
   readonly capability: "verified" | "lost";
-  /** Why it was lost; else empty. */
+  /** Reason of the loss, otherwise empty. */
   readonly reason: ProxyFailureReason | "";
 }
 
 export interface UpstreamWatchOptions {
-  /** Asks the proxy for a tunnel; fails with a ProxyFailure. */
+  /** Requests a tunnel from the proxy. Rejects with a ProxyFailure. */
   probe(signal: AbortSignal): Promise<void>;
   onChange(change: EgressChange): void;
 }
 
 /**
- * Notices the loss and the return of a proxy. Traffic that it carries is proof enough, and an idle session asks nothing.
- * A failure is a suspicion and a probe the judge, since one connection may fail for reasons of its site; while the proxy
- * is lost it is probed again, ever more rarely, until it or any traffic succeeds. One probe runs at a time.
+ * Detects the loss and the return of a proxy. Successful traffic confirms the proxy, and idle sessions send no probes. A
+ * failed connection starts a probe, because the site may be the cause. While the proxy is lost, probes repeat with
+ * exponential backoff until a probe or other traffic succeeds. One probe runs at a time.
  */
 export class UpstreamWatch {
   readonly #options: UpstreamWatchOptions;
@@ -38,7 +38,7 @@ export class UpstreamWatch {
     return this.#capability === "lost";
   }
 
-  /** The proxy has done what it was asked for, or has refused it as a proxy that works does. */
+  /** Records that the proxy works. A refusal of one target counts as working. */
   confirm(): void {
     this.#retry = times.firstRetry;
     clearTimeout(this.#timer);
@@ -46,13 +46,13 @@ export class UpstreamWatch {
     this.#become("verified", "");
   }
 
-  /** Something went wrong that may be the proxy's fault. */
+  /** Schedules a probe after a failure that the proxy may have caused. */
   suspect(): void {
     if (this.#isProbing || this.#timer || this.#closing.signal.aborted) return;
     this.#probeIn(Math.max(0, this.#probedAt + times.firstRetry - performance.now()));
   }
 
-  /** Ends probing. */
+  /** Stops probing. */
   close(): void {
     this.#closing.abort();
     clearTimeout(this.#timer);

@@ -10,25 +10,24 @@ import type { EgressGuard } from "./resolver.ts";
 import { openSocks5Tunnel, type ProxyLogin } from "./socks5.ts";
 import { connectTarget } from "./tunnel.ts";
 
-/** How an upstream is spoken to. */
+/** Protocol of an upstream proxy. */
 export type UpstreamProtocol = "http" | "https" | "socks5";
 
-/** What is asked of an upstream within which time. */
+/** Limits of one request to an upstream. */
 export interface UpstreamAsk {
-  /** The browser's side going away. */
+  /** Aborts when the browser disconnects. */
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
 }
 
 /**
- * A customer's proxy. Its own address passes the rules that pages pass, without what a session may reach besides, and is
- * resolved and pinned for every connection. Its certificate is checked as any other: against the public authorities and
- * those of NODE_EXTRA_CA_CERTS.
+ * A customer's proxy. Its address must pass the rules for pages, without the session's own exceptions. The address is
+ * resolved and pinned for every connection. Its certificate is verified against public CAs and NODE_EXTRA_CA_CERTS.
  */
 export class Upstream {
   readonly protocol: UpstreamProtocol;
   readonly target: Target;
-  /** Value of `Proxy-Authorization`, where there is a login. */
+  /** Value of `Proxy-Authorization`, if the proxy has credentials. */
   readonly authorization: string | undefined;
   readonly #login: ProxyLogin | undefined;
   readonly #guard: EgressGuard;
@@ -48,18 +47,18 @@ export class Upstream {
     this.authorization = `Basic ${pair}`;
   }
 
-  /** Says whether it stands in a private network, which is then one of the operator's; so does one that is not found. */
+  /** Returns whether the proxy is in the operator's private network. An unresolvable name counts as private. */
   isOurs(): Promise<boolean> {
     this.#isOurs ??= this.#findOut();
     return this.#isOurs;
   }
 
-  /** Connects to the proxy, for requests in its own protocol. Fails with a ProxyFailure unless the signal aborts. */
+  /** Connects to the proxy for requests in absolute form. Rejects with a ProxyFailure unless the signal aborts. */
   connect(ask: UpstreamAsk): Promise<Socket> {
     return this.#within(ask, (signal) => this.#connect(signal));
   }
 
-  /** Opens a tunnel through the proxy. Fails with a ProxyFailure unless the signal aborts. */
+  /** Opens a tunnel through the proxy. Rejects with a ProxyFailure unless the signal aborts. */
   tunnel(target: Target, ask: UpstreamAsk): Promise<Socket> {
     return this.#within(ask, async (signal) => {
       const socket = await this.#connect(signal);
@@ -85,7 +84,7 @@ export class Upstream {
     try {
       return await work(signal);
     } catch (error) {
-      // What the work fails with then is that it was cut off.
+      // After the deadline, `error` is only a consequence of the abort.
       throw signal.reason === late ? late : error;
     }
   }
@@ -104,7 +103,7 @@ export class Upstream {
       signal,
     ).catch(asUnreachable);
     if (resolution.kind === "refused") {
-      throw new ProxyFailure("egress_blocked", "is not on the public internet, and nothing else may be used");
+      throw new ProxyFailure("egress_blocked", "is not on the public internet; use a proxy with a public address");
     }
     const lookup = pinnedLookup(resolution.addresses);
     const socket = await connectTarget(this.target, lookup, signal).catch(asUnreachable);
@@ -117,7 +116,7 @@ function parseServer(server: string): { protocol: UpstreamProtocol; target: Targ
   const [protocol, authority] = server.split("://");
   const target = parseTarget(authority ?? "");
   if (!target || (protocol !== "http" && protocol !== "https" && protocol !== "socks5")) {
-    throw new ProxyFailure("unreachable", "has an address that does not parse");
+    throw new ProxyFailure("unreachable", "has an invalid address; expected scheme://host:port");
   }
   return { protocol, target };
 }
@@ -126,7 +125,7 @@ function startTls(socket: Socket, host: string, signal: AbortSignal): Promise<So
   return new Promise((resolve, reject) => {
     const name = isIP(host) === 0 ? { servername: host } : {};
     const tls = secure({ socket, host, ...name, ALPNProtocols: ["http/1.1"] });
-    const stop = () => tls.destroy(new Error("the browser has gone"));
+    const stop = () => tls.destroy(new Error("the browser disconnected"));
     const settle = () => signal.removeEventListener("abort", stop);
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) stop();
@@ -134,7 +133,7 @@ function startTls(socket: Socket, host: string, signal: AbortSignal): Promise<So
       settle();
       resolve(tls);
     });
-    // The listener stays, like that of the connection below: an error between two owners of the socket would end the worker.
+    // Never removed: an unhandled socket error between two owners would crash the worker.
     tls.on("error", (error) => {
       settle();
       socket.destroy();

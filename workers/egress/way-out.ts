@@ -3,32 +3,32 @@ import type { LookupFunction, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Target } from "../../src/platform/outgoing/address-rules.ts";
 
-/** The way to one target that a page may reach. */
+/** Egress to one permitted target. */
 export interface Exit {
-  /** Opens a connection that carries the target's bytes. */
+  /** Opens a connection to the target, directly or tunnelled. */
   connect(signal: AbortSignal): Promise<Socket>;
-  /** Where plain http requests get their connections. */
+  /** Agent for plain http requests. */
   readonly agent: http.Agent;
-  /** The addresses that were checked, where the agent connects by itself. */
+  /** Lookup pinned to the checked addresses, if the agent connects directly. */
   readonly lookup?: LookupFunction;
-  /** The HTTP proxy that plain requests are sent to, in absolute form. */
+  /** HTTP proxy that receives plain http requests in absolute form. */
   readonly proxy?: { readonly target: Target; readonly authorization: string | undefined };
-  /** Hears that the target, or a proxy that works, has answered. */
+  /** Called when the target or a working proxy has answered. */
   onAnswer?(): void;
-  /** Hears that no answer came, or none for a while. */
+  /** Called if no answer arrives, or none for a while. */
   onSilence?(error?: unknown): void;
 }
 
-/** How a session's traffic leaves. */
+/** Egress of a session. */
 export interface WayOut {
-  /** `direct`, or for a proxy whether it works. */
+  /** `direct`, or the state of the proxy. */
   readonly state: "direct" | "proxied" | "lost";
-  /** Finds the way to a target, or that pages may not reach it; rejects when its name does not resolve. */
+  /** Returns the exit to a target, or "refused" if pages may not reach the target. Rejects if its name does not resolve. */
   open(target: Target): Promise<Exit | "refused">;
   close(): void;
 }
 
-/** Keeps connections open between the requests of one session, which another may not use. */
+/** Keep-alive agent of one session. Connections are never shared between sessions. */
 export class DialingAgent extends http.Agent {
   readonly #dial: (target: Target) => Promise<Socket>;
 
@@ -43,7 +43,7 @@ export class DialingAgent extends http.Agent {
   ): undefined {
     this.#dial({ host: host ?? "", port: Number(port) }).then(
       (socket) => callback?.(null, socket),
-      // Node's type wants a socket beside an error, and its agent looks at none.
+      // Node's type requires a socket with an error, but its agent ignores the socket.
       (error: Error) => (callback as ((error: Error) => void) | undefined)?.(error),
     );
   }

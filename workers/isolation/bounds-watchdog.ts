@@ -4,21 +4,21 @@ import type { SessionBounds } from "./session-bounds.ts";
 import type { Slot } from "./slot.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
-/** Milliseconds between looks (0.6 % of a core for 16 sessions), and while a session has more than half of its memory. */
+/** Milliseconds between checks; 16 sessions cost 0.6 % of a core. `alertMs` applies above half of the memory bound. */
 const lookMs = 1_500;
 const alertMs = 200;
 
-/** Milliseconds between exact weighings of one session: each takes a core for up to 200 ms, though not ours. */
+/** Milliseconds between exact memory readings of one session. A reading takes up to 200 ms of kernel time on another core. */
 const weighMs = 500;
 
 const mib = 2 ** 20;
 
-/** What a session can take too much of. */
+/** Resources that are bounded per session. */
 export type BoundName = "memory" | "tasks" | "disk";
 
 export interface BoundsWatchdogOptions {
   readonly bounds: SessionBounds;
-  /** Hears of each session that is over a bound. */
+  /** Called for each session that exceeds a bound. */
   onOver?(bound: BoundName): void;
 }
 
@@ -29,7 +29,7 @@ interface Attended extends Occupant, MeasuredDirectories {
   end(detail: string): void;
 }
 
-/** Ends sessions that take more of their machine than they may. One timer looks after all of them. */
+/** Ends sessions that exceed their resource bounds. One timer checks all sessions. */
 export class BoundsWatchdog {
   readonly #options: BoundsWatchdogOptions;
   readonly #census = new SlotCensus();
@@ -43,7 +43,7 @@ export class BoundsWatchdog {
     this.#diskWatch = new DiskWatch(options.bounds.diskBytes);
   }
 
-  /** Looks after a session's slot until its processes are killed; `end` hears once which bound it is over. */
+  /** Checks a session's slot until its processes are killed. `end` is called once, with the bound that was exceeded. */
   attend(slot: Slot, end: (detail: string) => void): void {
     const attended: Attended = {
       slot,
@@ -64,7 +64,7 @@ export class BoundsWatchdog {
     this.#lookIn(lookMs);
   }
 
-  /** Looks no more. */
+  /** Stops the checks. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -117,11 +117,11 @@ export class BoundsWatchdog {
       disk: `${inMebibytes(bounds.diskBytes)} on disk`,
     };
     onOver?.(bound);
-    attended.end(`the session was over its bound of ${allowed[bound]}: it had ${taken}`);
+    attended.end(`the session exceeded its bound of ${allowed[bound]}: it used ${taken}`);
   }
 }
 
 function inMebibytes(bytes: number): string {
-  if (!Number.isFinite(bytes)) return "what cannot be counted";
+  if (!Number.isFinite(bytes)) return "an unknown amount";
   return `${Math.round(bytes / mib)} MiB`;
 }

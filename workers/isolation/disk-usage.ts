@@ -2,18 +2,18 @@ import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
 
-/** Size of a block in `stat(2)`, whatever the file system's own is. */
+/** Bytes of a `stat(2)` block. The file system's own block size may differ. */
 const block = 512;
 
-/** What an entry counts as at least: a million empty files are as much of a burden, and take as long to walk. */
+/** Minimum charged per entry, so that many empty files count too. */
 const leastBytes = 32 * 1_024;
 
-/** Entries looked at before others get their turn, 10 µs each. */
+/** Entries examined before yielding to the event loop, at 10 µs each. */
 const atOnce = 500;
 
 /**
- * Adds up what the files of directories take on disk, links not followed, and stops as soon as it is more than `bound`. What
- * cannot be counted is more: no browser makes a path longer than the kernel takes, to hide files below it.
+ * Returns the disk usage of directories in bytes without following links. Stops once the sum exceeds `bound`. An entry that
+ * cannot be read counts as infinite: a browser must not hide files below a path that is too long for the kernel.
  */
 export async function diskUsage(roots: readonly string[], bound: number): Promise<number> {
   let bytes = 0;
@@ -33,7 +33,7 @@ export async function diskUsage(roots: readonly string[], bound: number): Promis
 
 function sizeOf(path: string, directories: string[]): number {
   try {
-    // Whatever has gone meanwhile counts as nothing.
+    // An entry deleted during the walk counts as 0.
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isDirectory()) directories.push(path);
     return found ? Math.max(found.blocks * block, leastBytes) : 0;

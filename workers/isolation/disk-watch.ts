@@ -1,22 +1,22 @@
 import { statfsSync } from "node:fs";
 import { diskUsage } from "./disk-usage.ts";
 
-/** How often a directory is measured although its disk shows no change: a browser's 500 files take 5 ms. */
+/** Interval for measuring a directory whose disk shows no change. The 500 files of a browser take 5 ms. */
 const idleMs = 30_000;
 
-/** The part of the bound by which a disk's free space shrinks before all directories are measured at once. */
+/** If a disk's free space shrinks by 1/16 of the bound, all directories are measured at once. */
 const step = 16;
 
-/** Directories that are measured together; they may lie on several disks. */
+/** Directories measured as one sum. They may be on different disks. */
 export interface MeasuredDirectories {
   readonly directories: readonly string[];
   measuredAt: number | undefined;
 }
 
-/** Finds who has directories that have grown beyond a bound, and walks them only when that can be. */
+/** Finds owners whose directories exceed a bound. Walks directories only if free disk space or elapsed time requires it. */
 export class DiskWatch {
   readonly #bound: number;
-  /** Free bytes of each disk when all directories had last been measured, or most since. */
+  /** Highest free bytes of each disk since all directories were last measured. */
   #free: readonly number[] = [];
   #running = false;
 
@@ -24,7 +24,7 @@ export class DiskWatch {
     this.#bound = bound;
   }
 
-  /** Measures those that are due, and tells of each that is over the bound; does nothing while it measures. */
+  /** Measures owners that are due and reports each that exceeds the bound. Does nothing while a measurement runs. */
   async look<Owner extends MeasuredDirectories>(
     owners: readonly Owner[],
     onOver: (owner: Owner, bytes: number) => void,
@@ -45,7 +45,7 @@ export class DiskWatch {
     }
   }
 
-  /** The slots of a worker lie on the same disks. */
+  /** Checks the disks of one owner only: all slots of a worker share the same disks. */
   #hasShrunk(directories: readonly string[]): boolean {
     const free = directories.map((directory, disk) => freeBytes(directory) ?? this.#free[disk] ?? 0);
     const isLess = free.some((bytes, disk) => (this.#free[disk] ?? 0) - bytes >= this.#bound / step);
@@ -59,7 +59,7 @@ function freeBytes(directory: string): number | undefined {
     const { bavail, bsize } = statfsSync(directory);
     return bavail * bsize;
   } catch {
-    // The slot is being cleared.
+    // The slot is being removed.
     return undefined;
   }
 }

@@ -2,36 +2,35 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { readKernelFile } from "./kernel-file.ts";
 
-/** How to tell the processes of a slot. */
+/** Identifies the processes of a slot. */
 export interface Occupant {
-  /** The slot's own uid, where it has one. */
+  /** The slot's own uid, if it has one. */
   readonly uid: number | undefined;
-  /** Else the process that leads the session of all that a launch started. */
+  /** Without a uid: the leader of the process session that the launch created. */
   readonly leader: number | undefined;
 }
 
-/** What the processes of a slot take. */
+/** Resource usage of a slot's processes. */
 export interface SlotUsage {
   readonly pids: readonly number[];
   readonly tasks: number;
   /**
-   * No less than what they take of memory: pages that several of them share count for each, which makes 240 MiB of an
-   * idle Chromium's 150. Their exact share (PSS) takes the kernel a walk over every page, 4 to 16 ms a process, and this
-   * sum 20 µs: `exactMemory` is asked where it matters.
+   * Upper bound of the memory in use. A shared page counts once per process: 240 MiB for an idle Chromium that uses 150.
+   * Reading this sum takes 20 µs. The exact share (PSS, see `exactMemory`) takes 4 to 16 ms per process.
    */
   readonly memoryBytes: number;
 }
 
-/** After so many counts strangers are looked at again: a pid may have become another's. */
+/** Counts after which unrelated pids are read again, because the kernel reuses pids. */
 const forgetAfter = 10;
 
-/** Counts what slots take, all in one pass over /proc. */
+/** Measures the usage of all slots in one pass over /proc. */
 export class SlotCensus {
-  /** Processes that belong to no slot: on a machine with many they are not read each time. */
+  /** Pids of processes outside every slot. They are skipped until the next full pass. */
   #strangers = new Set<number>();
   #counts = 0;
 
-  /** Gives the usage of each occupant, in their order. */
+  /** Returns the usage of each occupant, in input order. */
   count(occupants: readonly Occupant[]): SlotUsage[] {
     this.#counts += 1;
     const before = this.#counts % forgetAfter === 0 ? new Set<number>() : this.#strangers;
@@ -55,11 +54,11 @@ export class SlotCensus {
   }
 }
 
-/** Gives the same memory as exactly as the kernel tells it: of a page that n share an n-th for each. */
+/** Returns the memory in bytes as proportional set size: a page shared by n processes counts 1/n for each. */
 export async function exactMemory({ pids, memoryBytes }: SlotUsage): Promise<number> {
   const read = (pid: number) => readFile(`/proc/${pid}/smaps_rollup`, "latin1").catch(() => "");
   const rollups = await Promise.all(pids.map(read));
-  // An ordinary user may not look into a sandboxed renderer.
+  // Without root, the smaps of a sandboxed renderer are unreadable.
   if (rollups.includes("")) return memoryBytes;
   const shares = rollups.map((text) => field(text, "Pss_Anon") + field(text, "Pss_Shmem") + field(text, "SwapPss"));
   return shares.reduce((sum, share) => sum + share, 0) * 1_024;
@@ -78,12 +77,12 @@ function listPids(): number[] {
       .map(Number)
       .filter((pid) => pid > 0);
   } catch {
-    // There is no such directory on macOS.
+    // macOS has no /proc.
     return [];
   }
 }
 
-/** Reads the first number of a line such as `Threads:\t17`; 0 where there is no such line. */
+/** Returns the first number of a line such as `Threads:\t17`, or 0 if the line is missing. */
 function field(text: string, name: string): number {
   const at = text.indexOf(`\n${name}:`);
   return at < 0 ? 0 : Number.parseInt(text.slice(at + name.length + 2, at + name.length + 40), 10) || 0;
