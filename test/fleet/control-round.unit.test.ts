@@ -18,7 +18,7 @@ test("returns the addresses of a name in rotation and resolves it again each rou
   const round = new ControlRound(["gateways.test:8083"], async () => answers.shift() ?? []);
   expect(await round.next()).toEqual({ target: "10.0.0.1:8083", name: "gateways.test" });
   expect(await targets(round, 2)).toEqual(["[fd00::1]:8083", "10.0.0.2:8083"]);
-  await expect(round.next()).rejects.toThrow("no control process is found by gateways.test:8083");
+  await expect(round.next()).rejects.toThrow("no control process found for gateways.test:8083");
 });
 
 test("resolves loopback by its name", async () => {

@@ -143,7 +143,7 @@ describe("a pool of browsers", () => {
     killBrowsers();
     const browser = await take("desktop-chrome");
     expect([ready, await widthOf(browser)]).toEqual([["launched"], 1920]);
-    expect(failed).toHaveBeenCalledExactlyOnceWith(expect.anything(), "a warm browser could not be used");
+    expect(failed).toHaveBeenCalledExactlyOnceWith(expect.anything(), "failed to adopt a warm browser");
     failed.mockClear();
     await browser.dispose();
   });

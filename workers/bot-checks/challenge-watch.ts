@@ -2,31 +2,31 @@ import type { SessionPage } from "../pages/session-page.ts";
 import type { Tab } from "../pages/tab.ts";
 import { PageHarness, type Sighting } from "./page-harness.ts";
 
-/** A bot check that a session shows. */
+/** A bot check on a page of the session. */
 export interface SeenChallenge extends Sighting {
   readonly detectedAt: Date;
 }
 
-/** What becomes known of a session's bot checks. */
+/** Listener for the bot checks of a session. */
 export interface ChallengeListener {
   onSeen(challenge: SeenChallenge): void;
-  /** The check that was seen last is on no page any more. */
+  /** Called when no page shows the last reported check any longer. */
   onGone(): void;
 }
 
-/** Watches all pages of a session for bot checks, and tells of one at a time. */
+/** Watches all pages of a session for bot checks and reports one at a time. */
 export class ChallengeWatch {
   readonly #harnesses = new Map<Tab, PageHarness>();
   #listener: ChallengeListener | undefined;
   #shown: { readonly tab: Tab; readonly sighting: Sighting } | undefined;
   #challenge: SeenChallenge | undefined;
 
-  /** The check that was told of and is not gone. */
+  /** The reported check that is still shown. */
   get challenge(): SeenChallenge | undefined {
     return this.#challenge;
   }
 
-  /** Tells this listener, from now on, of what is seen. */
+  /** Sets the listener. Reports a check that is already shown. */
   listen(listener: ChallengeListener): void {
     this.#listener = listener;
     if (this.#challenge) listener.onSeen(this.#challenge);
@@ -38,19 +38,19 @@ export class ChallengeWatch {
     tab.listen({ onClosed: () => this.#harnesses.delete(tab) });
   }
 
-  /** Whether a page shows a check. */
+  /** Returns whether a page shows a check. */
   isShownBy({ tab }: SessionPage): boolean {
     return this.#harnesses.get(tab)?.sighting !== undefined;
   }
 
-  /** Resolves, after a navigation, when it is known whether the page shows a check, or the time for that is up. */
+  /** After a navigation, resolves once the page was checked or the check timed out. After an interaction, schedules a check. */
   async afterCommand(kind: "navigate" | "interact" | "wait", { tab }: SessionPage): Promise<void> {
     const harness = this.#harnesses.get(tab);
     if (kind === "navigate") await harness?.verdict();
     if (kind === "interact") harness?.touch();
   }
 
-  /** Watches no more, and tells nothing of it. */
+  /** Stops watching without notifying the listener. */
   close(): void {
     this.#listener = undefined;
     for (const harness of this.#harnesses.values()) harness.stop();
@@ -59,7 +59,7 @@ export class ChallengeWatch {
   #onChange(): void {
     const shown = this.#shown;
     const sighting = shown && this.#harnesses.get(shown.tab)?.sighting;
-    // A check that has moved on to another address of its page is the same one.
+    // The same kind at another address of the page counts as the same check.
     if (sighting && sighting.kind === shown.sighting.kind) return;
     if (shown) this.#tellGone();
     const next = [...this.#harnesses].find(([, harness]) => harness.sighting);

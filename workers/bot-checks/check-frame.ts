@@ -2,12 +2,12 @@ import { ownWorld } from "../pages/own-world.ts";
 import type { Frame, Tab } from "../pages/tab.ts";
 import type { CheckFrame } from "./vendors.ts";
 
-/** A document has one field for each widget; more are not looked at. */
+/** Answer fields examined per document. Each widget has one. */
 const maxFields = 5;
 
 /**
- * Says whether a check's frame is before the person's eyes and still to be passed. It is looked at from the element that
- * holds it, also in closed shadow roots, where Turnstile has its own.
+ * Resolves with whether a check's frame is visible and unsolved. Visibility is measured on the frame's owner element, even in
+ * a closed shadow root, as Turnstile uses.
  */
 export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Promise<boolean> {
   for (let at = frame; at.parentId !== undefined; ) {
@@ -43,10 +43,10 @@ async function isShown(tab: Tab, { id, parentId = "" }: Frame, minWidth: number,
   }
 }
 
-/** Runs in the page, on the element that holds a frame. */
+/** Runs in the page, on the owner element of a frame. */
 function showsAtLeast(this: Element, minWidth: number, minHeight: number): boolean {
   const { width, height, right } = this.getBoundingClientRect();
-  // What lies left of the page cannot be scrolled to.
+  // Elements to the left of the page cannot be scrolled into view.
   return width >= minWidth && height >= minHeight && right > 0 && this.checkVisibility({ visibilityProperty: true });
 }
 
@@ -61,7 +61,7 @@ async function isAnswered(tab: Tab, frameId: string, answer: string): Promise<bo
   return result.value === true;
 }
 
-/** Runs in the page. Forms name their members after fields, in every world: what is asked of them is asked through the prototype. */
+/** Runs in the page. Calls DOM methods through prototypes, because named elements can shadow them, even in isolated worlds. */
 function hasValue(selector: string, most: number): boolean {
   const fields: Element[] = [];
   const roots: (Document | ShadowRoot)[] = [document];

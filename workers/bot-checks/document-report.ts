@@ -1,29 +1,29 @@
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import { ownWorld } from "../pages/own-world.ts";
 
-/** Milliseconds after which the browser ends the script: it takes 1 on an ordinary page. */
+/** Script timeout in milliseconds. An ordinary page takes 1 ms. */
 const scriptMs = 500;
 
-/** What a document shows of whether it is a check. */
+/** Properties of a document that indicate a bot check. */
 export interface DocumentReport {
-  /** The document has not been read to its end. */
+  /** Whether the document is still being parsed. */
   readonly isLoading: boolean;
   readonly title: string;
   readonly headings: readonly string[];
-  /** All visible text; absent when there is more than a page needs that is nothing but a check. */
+  /** All visible text, or undefined if the text is too long for a check page. */
   readonly text: string | undefined;
-  /** What can be clicked or filled in. */
+  /** Number of elements that can be clicked or filled in. */
   readonly controls: number;
   readonly links: number;
-  /** It asks for what a check does not: a password, an address, a search. */
+  /** Whether the document has inputs that checks do not have: password, email, phone or search. */
   readonly hasForm: boolean;
   readonly isCloudflare: boolean;
   readonly isPerimeterX: boolean;
 }
 
 /**
- * Looks at the main document of a page, whose main frame goes by the name of its target, from a world of its own: now, or
- * when it has loaded. Asked for ahead, the report comes with the load, and not two rounds to a busy renderer later.
+ * Describes the main document of a page from an isolated world, now or at its load event. A report requested before the load
+ * arrives with the load event, which saves two round trips to a busy renderer.
  */
 export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
@@ -34,7 +34,7 @@ export async function reportDocument(cdp: CdpSession, frameId: string, when: "no
     returnByValue: true,
     timeout: scriptMs,
   });
-  if (exceptionDetails) throw new Error(`the document cannot be described: ${exceptionDetails.text}`);
+  if (exceptionDetails) throw new Error(`failed to describe the document: ${exceptionDetails.text}`);
   return result.value;
 }
 
@@ -44,8 +44,8 @@ async function awaitLoad(): Promise<void> {
 }
 
 /**
- * Runs in the page, in a world of its own. Documents name their members after elements (`<img name="querySelectorAll">`),
- * in every world, so what is asked of the document is asked through its prototype.
+ * Runs in an isolated world. Calls methods through `Document.prototype`, because named elements can shadow them in every
+ * world, such as `<img name="querySelectorAll">`.
  */
 function describeDocument(): DocumentReport {
   const maxText = 1_500;
@@ -76,7 +76,7 @@ function describeDocument(): DocumentReport {
   const [body] = all("body");
   const [px] = all("#px-captcha");
   const text = body ? readText(body) : "";
-  // A document that says much is no check, whatever else there is on it: the rest need not be counted.
+  // A document with much text is not a check, so the rest is not counted.
   const few = text === undefined ? () => [] : (selector: string) => all(selector).filter(isVisible);
   return {
     isLoading: document.readyState === "loading",

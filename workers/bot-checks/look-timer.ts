@@ -1,48 +1,48 @@
 import { within } from "../../src/platform/deadline.ts";
 
-/** Looks that events ask for are this far apart, whatever a page does to raise events. */
+/** Minimum milliseconds between checks triggered by events, however many events a page raises. */
 const spacingMs = 250;
 
-/** Decides when a page is looked at: never twice at a time, and not again before there is a reason to. */
+/** Schedules checks of a page. At most one check runs at a time. */
 export class LookTimer {
   readonly #look: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;
   #dueAt = Number.POSITIVE_INFINITY;
-  /** Delays of the looks after the next one. */
+  /** Delays of the checks after the next one. */
   #following: readonly number[] = [];
   #endedAt = Number.NEGATIVE_INFINITY;
   #isLooking = false;
   #end = Promise.withResolvers<void>();
   #isStopped = false;
 
-  /** The look must not fail, and must come to its end by itself. */
+  /** `look` must not reject and must always settle. */
   constructor(look: () => Promise<void>) {
     this.#look = look;
   }
 
-  /** Looks at once, or as soon as the look that runs has ended. */
+  /** Checks now, or after the running check. */
   now(): void {
     this.#askFor(performance.now());
   }
 
-  /** Looks after this time, unless one comes earlier. */
+  /** Checks after `ms`, unless an earlier check is due. */
   after(ms: number): void {
     this.#askFor(performance.now() + ms);
   }
 
-  /** Looks after each of these times, one counted from the end of the other, in place of what was to follow. */
+  /** Replaces the pending delays. Each delay starts at the end of the previous check. */
   follow([first, ...following]: readonly number[]): void {
     this.#following = following;
     if (first === undefined) this.#cancel();
     else this.#askFor(Math.max(performance.now() + first, this.#endedAt + spacingMs));
   }
 
-  /** Resolves at the end of the next look, or when the time is up. */
+  /** Resolves at the end of the next check, or after `ms`. */
   nextEnd(ms: number): Promise<void> {
     return within(this.#end.promise, ms, undefined);
   }
 
-  /** Looks no more. */
+  /** Stops checking. */
   stop(): void {
     this.#isStopped = true;
     this.#following = [];
@@ -53,7 +53,7 @@ export class LookTimer {
     if (this.#isStopped || at >= this.#dueAt) return;
     this.#cancel();
     this.#dueAt = at;
-    // What falls due while a look runs is taken up at its end.
+    // A check that falls due during a running check starts after it.
     if (this.#isLooking) return;
     const delay = at - performance.now();
     if (delay <= 0) void this.#run();

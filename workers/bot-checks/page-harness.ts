@@ -7,31 +7,31 @@ import { LookTimer } from "./look-timer.ts";
 import { isAboutBeingHuman } from "./purpose.ts";
 import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";
 
-/** How long one look at a page may take: 3 ms on a quiet machine, for ever behind an endless script. */
+/** Timeout of one check in milliseconds. A check takes 3 ms on a quiet machine, but never ends behind an endless script. */
 const lookMs = 1_000;
 
-/** How long after a document has loaded its report may come that was asked for ahead: `document.open` makes it never come. */
+/** Milliseconds to wait after the load for a report requested ahead. After `document.open` such a report never arrives. */
 const aheadMs = 100;
 
-/** How long a navigation waits for a vendor's script, when one was asked for, to show what it makes of the page. */
+/** Milliseconds that a navigation waits for a requested vendor script to show its check. */
 const vendorVerdictMs = 500;
 
-/** A document that loads is looked at after these times, until it can be judged. */
+/** Delays in milliseconds of the checks of a loading document, until it can be classified. */
 const loadingMs = [300, 1_000, 3_000];
 
-/** After a vendor was asked for something the page changes without an event: a widget grows, a hidden puzzle is shown. */
+/** Delays after a vendor request. The page changes without events: a widget grows, or a hidden puzzle appears. */
 const vendorMs = [100, 400, 1_000, 3_000];
 
-/** How often a check that is shown is looked at: that it has been passed raises no event. */
+/** Interval of checks while a bot check is shown, because solving raises no event. */
 const shownMs = 500;
 
-/** The same while the page does not answer, so that what is asked of it does not pile up. */
+/** The same while the page does not answer, so that requests do not accumulate. */
 const silentMs = 5_000;
 
-/** How long a document may load before it counts that it shows no check. */
+/** Milliseconds during which a loading document without a check keeps the current result. */
 const patienceMs = 5_000;
 
-/** How many frames of one page are looked at. */
+/** Frames examined per page. */
 const maxFrames = 10;
 
 /** A bot check on a page. */
@@ -41,12 +41,12 @@ export interface Sighting {
   readonly url: string;
 }
 
-/** What a look has seen; nothing when the page did not answer. */
+/** Result of one check. Undefined if the page did not answer. */
 type Look = { readonly kind: ChallengeKind | undefined; readonly isLoading: boolean } | undefined;
 
 /**
- * Recognises bot checks on one page without changing it. Requests and frames are judged by the addresses that the browser
- * announces; the document is looked at once when it has loaded, and again only after a vendor was asked for something.
+ * Detects bot checks on one page without changing the page. Requests and frames are classified by address. The document is
+ * examined once when loaded, and again only after a request to a vendor.
  */
 export class PageHarness {
   /** The check that the page shows. */
@@ -54,20 +54,20 @@ export class PageHarness {
   readonly #tab: Tab;
   readonly #onChange: () => void;
   readonly #timer = new LookTimer(() => this.#look());
-  /** Frames that are checks when they are shown, by their names. */
+  /** Frames that are checks if visible, by frame id. */
   readonly #frames = new Map<string, CheckFrame>();
-  /** Counts commits and loads: what was seen before the last one says nothing about the page as it is. */
+  /** Counts commits and loads. Results from an earlier generation are discarded. */
   #generation = 0;
   #judged = 0;
   #committedAt = 0;
   #isVendorNear = false;
-  /** A document was asked for: what a script navigates within one costs no look ahead. */
+  /** Whether a document was requested. Same-document navigations need no report ahead. */
   #isDocumentComing = false;
-  /** What is reported of the document when it has loaded; of use to the look that its load asks for. */
+  /** Report requested ahead for the document's load event. */
   #atLoad: Promise<DocumentReport | undefined> | undefined;
   #hasLoaded = false;
 
-  /** `onChange` hears when a check appears, becomes another, or goes. */
+  /** `onChange` is called when a check appears, changes or disappears. */
   constructor(tab: Tab, onChange: () => void) {
     this.#tab = tab;
     this.#onChange = onChange;
@@ -81,7 +81,7 @@ export class PageHarness {
     });
   }
 
-  /** Resolves when it is known whether the page shows a check, or the time for that is up. */
+  /** Resolves once the page was checked, or after a timeout. */
   async verdict(): Promise<void> {
     const beganAt = performance.now();
     const left = (ms: number) => beganAt + ms - performance.now();
@@ -92,12 +92,12 @@ export class PageHarness {
     }
   }
 
-  /** The page was acted on: a frame that is there already may be shown now, without a request. */
+  /** Schedules checks after an action, because an existing frame may become visible without a request. */
   touch(): void {
     if (this.#frames.size > 0) this.#timer.follow(vendorMs);
   }
 
-  /** Looks no more. */
+  /** Stops checking and clears the result. */
   stop(): void {
     this.#timer.stop();
     this.#forget();
@@ -137,7 +137,7 @@ export class PageHarness {
     return reportDocument(this.#tab.session, this.#tab.mainFrameId, when);
   }
 
-  /** Takes the report that was asked for ahead, if it is of the document as it is. */
+  /** Resolves with the report requested ahead, if the document has loaded. */
   async #takeReport(): Promise<DocumentReport | undefined> {
     const ahead = this.#hasLoaded ? this.#atLoad : undefined;
     if (ahead) this.#atLoad = undefined;
@@ -172,7 +172,7 @@ export class PageHarness {
   async #unsolvedFrame(): Promise<ChallengeKind | undefined> {
     for (const [id, check] of [...this.#frames].slice(0, maxFrames)) {
       const frame = this.#tab.frame(id);
-      // A frame may go while it is looked at.
+      // A frame may be removed while it is examined.
       if (frame && (await isUnsolved(this.#tab, frame, check).catch(() => false))) return check.kind;
     }
     return undefined;
@@ -181,11 +181,11 @@ export class PageHarness {
   #conclude({ kind, isLoading }: NonNullable<Look>): void {
     const url = shownAddress(this.#tab.url);
     if (kind === undefined) {
-      // A check that reloads itself shows nothing for a moment.
+      // A check that reloads shows nothing for a moment.
       const isPending = isLoading && performance.now() - this.#committedAt < patienceMs;
       if (!isPending) this.#see(undefined);
     } else if (this.sighting?.url !== url) {
-      // The first name stands while the page does: Cloudflare's own page comes to show a Turnstile, say.
+      // The first kind is kept per page: Cloudflare's own page may later show a Turnstile.
       this.#see({ kind, url });
     }
   }
@@ -196,7 +196,7 @@ export class PageHarness {
     this.#onChange();
   }
 
-  /** The page shows nothing any more. */
+  /** Clears all results of the page. */
   #forget(): void {
     this.#frames.clear();
     this.#timer.follow([]);

@@ -1,12 +1,12 @@
 import type { DocumentReport } from "./document-report.ts";
 
-/** More links than these are the navigation of a site. */
+/** More links indicate a site's navigation. */
 const maxLinks = 8;
 
-/** A page this short may say it in its text alone; a longer one says it in its title or a heading. */
+/** Longest text in characters that is matched itself. On longer pages only title and headings are matched. */
 const shortText = 400;
 
-/** What a page says that wants an act of a person. */
+/** Phrases of pages that require an action. */
 const demands: readonly RegExp[] = [
   /\b(?:verify|confirm|prove)(?: to us)?(?: that)? you(?:'re|’re| are)(?: really)? (?:a |not a )?(?:human|real person|robot|bot)\b/i,
   /\b(?:verify|confirm|make sure|checking if)(?: that)? you(?:'re|’re| are) not (?:a )?(?:ro)?bot\b/i,
@@ -21,13 +21,13 @@ const demands: readonly RegExp[] = [
   /\b(?:verifica|verifique|confirma|confirme|demuestra|demuestre) que (?:eres|es) (?:un )?humano\b/i,
 ];
 
-/** What a page says that looks at its visitor by itself. */
+/** Phrases of pages that check the visitor automatically. */
 const waits: readonly RegExp[] = [
   /\bchecking (?:your browser before|if the site connection is secure)\b/i,
   /\bverifying (?:that )?you are (?:a )?human\b/i,
 ];
 
-/** Says whether a document's purpose is to find out whether its visitor is human. */
+/** Returns whether a document's purpose is a human check. */
 export function isAboutBeingHuman(report: DocumentReport): boolean {
   const { title, headings, text, controls, links, hasForm } = report;
   if (text === undefined || links > maxLinks || hasForm) return false;

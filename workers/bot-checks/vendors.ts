@@ -1,4 +1,4 @@
-/** The kinds of bot checks that are told apart; `generic` is a page whose purpose is a check of nobody's that we know. */
+/** Kinds of bot checks. `generic` is a check page of an unknown vendor. */
 export type ChallengeKind =
   | "cloudflare"
   | "turnstile"
@@ -9,27 +9,27 @@ export type ChallengeKind =
   | "arkose"
   | "generic";
 
-/** A frame that is a check when it is shown. */
+/** A frame that is a check if visible. */
 export interface CheckFrame {
   readonly kind: ChallengeKind;
-  /** A frame smaller than this is a sensor or a badge, not something to solve. */
+  /** Smaller frames are sensors or badges. */
   readonly minWidth: number;
   readonly minHeight: number;
-  /** Fields beside the frame that carry the token once the check is passed; the frame itself stays. */
+  /** Selector of the fields that receive the token once the check is solved. The frame remains in the page. */
   readonly answer: string | undefined;
 }
 
 interface FrameRule extends CheckFrame {
   readonly host: RegExp;
-  /** Of path, query and fragment. */
+  /** Matches path, query and fragment. */
   readonly address: RegExp;
-  /** The same for what is there without being a check. */
+  /** Matches addresses that are not a check. */
   readonly unless?: RegExp;
 }
 
 /**
- * Which frames are checks, by address. A vendor's widget that waits for a click or a puzzle is one; its invisible
- * variants, sensors, embeds and documentation are not.
+ * Addresses of check frames: widgets that wait for a click or a puzzle. Invisible variants, sensors, embeds and documentation
+ * are excluded.
  */
 const frameRules: readonly FrameRule[] = [
   {
@@ -100,16 +100,16 @@ const frameRules: readonly FrameRule[] = [
   },
 ];
 
-/** What checks are loaded from. It says that a check may come, not that there is one. */
+/** Addresses from which checks are loaded. A match means that a check may follow. */
 const vendorAddress =
   /^https?:\/\/(?:challenges\.cloudflare\.com|[^/]*\bhcaptcha\.com|[^/]*\.captcha-delivery\.com|captcha\.(?:px-cdn|px-cloud|perimeterx)\.net|[^/]*\.(?:arkoselabs|funcaptcha)\.com|[^/]+\/recaptcha|[^/]+\/cdn-cgi\/challenge-platform)(?::\d+)?\//;
 
-/** Says whether an address belongs to one who makes checks; it is asked of every request, so it does not parse. */
+/** Returns whether an address belongs to a check vendor. Called for every request, so the URL is not parsed. */
 export function isVendorAddress(url: string): boolean {
   return vendorAddress.test(url);
 }
 
-/** Finds what check a frame of this address is, if it is shown. */
+/** Returns the check that a frame of this address is if visible. */
 export function checkFrameOf(address: string): CheckFrame | undefined {
   if (!isVendorAddress(address)) return undefined;
   const url = URL.parse(address);

@@ -8,7 +8,7 @@ import type { Tab } from "../pages/tab.ts";
 import { type FileChooser, type FileInput, giveFiles, giveNothing, inputOfChooser, readInput } from "./file-input.ts";
 import type { SessionFiles } from "./session-files.ts";
 
-/** Milliseconds that a page may take to say what its input takes, and to be given what a person has chosen. */
+/** Deadlines in milliseconds for reading a page's file input and for setting its files. */
 const readMs = 2_000;
 const giveMs = 5_000;
 
@@ -18,28 +18,28 @@ export interface ChooserDeskParts {
   readonly files: Pick<SessionFiles, "pathOf">;
 }
 
-/** What a tab asks of the person who steers, until it is answered or does not matter any more. */
+/** Open file chooser of a tab, shown to the control holder until answered or obsolete. */
 interface OpenChooser {
-  /** How many documents the tab has come to. */
+  /** Number of documents that the tab had committed when the chooser opened. */
   readonly committed: number;
   readonly frameId: string;
   readonly end: (answer: "accepted" | "dismissed") => void;
   wait?: Disposable;
 }
 
-/** Gives file choosers of pages to who expects them, else to the person who steers; without one they are left without a file. */
+/** Routes file choosers to the pending `expect` of their tab, otherwise to the control holder. Without either, dismisses them. */
 export class ChooserDesk {
   readonly #parts: ChooserDeskParts;
-  /** Who gives files to the next chooser of a tab. */
+  /** Callbacks that take the next chooser of a tab. */
   readonly #expected = new Map<Tab, (chooser: FileChooser) => void>();
-  /** Of each tab the newest: one opens many without asking for more than one press. */
+  /** The newest chooser per tab: a page can open several choosers after one click. */
   readonly #open = new Map<Tab, OpenChooser>();
 
   constructor(parts: ChooserDeskParts) {
     this.#parts = parts;
   }
 
-  /** Looks after the file choosers of a tab. */
+  /** Handles the file choosers of a tab. */
   attend(tab: Tab, pageId: string): void {
     const close = (isMeant: (open: OpenChooser) => boolean): void => {
       const open = this.#open.get(tab);
@@ -55,7 +55,7 @@ export class ChooserDesk {
     });
   }
 
-  /** Leaves the next file chooser of a tab to somebody, until that is disposed of. */
+  /** Claims the next file chooser of a tab until disposed of. */
   expect(tab: Tab): Disposable & { readonly chooser: Promise<FileChooser> } {
     const { promise, resolve } = Promise.withResolvers<FileChooser>();
     this.#expected.set(tab, resolve);
@@ -103,12 +103,12 @@ export class ChooserDesk {
       if (wait) open.wait = wait;
       else this.#end(tab, open, "dismissed");
     } catch {
-      // The page has gone on, or hangs.
+      // The page has navigated or hangs.
       this.#end(tab, open, "dismissed");
     }
   }
 
-  /** Does what the person has answered; without an answer, nothing. */
+  /** Applies the person's answer. Does nothing to the page without an answer. */
   async #give(input: FileInput, given: LiveAnswer | undefined, tab: Tab, open: OpenChooser): Promise<void> {
     let answer: "accepted" | "dismissed" = "dismissed";
     try {
@@ -119,14 +119,14 @@ export class ChooserDesk {
       } else if (given) await giveNothing(input, progress);
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
-      throw fail("not-found", {}, { detail: "the page does not ask that any more", cause: thrown });
+      throw fail("not-found", {}, { detail: "the file chooser is no longer open", cause: thrown });
     } finally {
       this.#end(tab, open, answer);
     }
   }
 
   #pathsOf(names: readonly string[]): string[] {
-    if (names.length === 0) throw failFields("validation-failed", { "answer.files": "has no file" });
+    if (names.length === 0) throw failFields("validation-failed", { "answer.files": "must name at least one file" });
     return names.map((name, index) => {
       const path = this.#parts.files.pathOf(name);
       if (path !== undefined) return path;

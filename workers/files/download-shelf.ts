@@ -10,46 +10,46 @@ import type { EventFeed } from "../pages/event-feed.ts";
 import { type Coming, fileBounds } from "./file-bounds.ts";
 import type { SessionFiles } from "./session-files.ts";
 
-/** How many downloads `state` shows. */
+/** Maximum number of downloads in `state`. */
 const kept = 10;
 
-/** Milliseconds that the browser may take to tell of a download after its navigation. */
+/** Milliseconds to wait for the download event after its navigation. */
 const nameMs = 500;
 
-/** How often running downloads are measured: at 1 GiB/s that lets 200 MiB more through. */
+/** Milliseconds between measurements of running downloads. At 1 GiB/s a download exceeds its bound by up to 200 MiB. */
 const measureMs = 200;
 
-/** What browsers name downloads; anything else would be a path that a browser in a stranger's hands has chosen. */
+/** Format of download ids. Any other value could be a path chosen by a compromised browser. */
 const guidPattern = /^[\w-]{1,64}$/;
 
 export interface DownloadShelfOptions {
-  /** The session of the whole browser. */
+  /** CDP session of the browser target. */
   readonly browser: CdpSession;
-  /** Where the browser puts what it downloads, while it does. */
+  /** Directory to which the browser writes running downloads. */
   readonly directory: string;
-  /** Where downloads are when they are complete. */
+  /** Receives completed downloads. */
   readonly files: SessionFiles;
   readonly feed: EventFeed;
-  /** The person who steers. */
+  /** Returns the control holder. */
   holder(): string | undefined;
-  /** Hears that there is another download, or one has come to its end. */
+  /** Called when a download starts or ends. */
   onChanged(): void;
 }
 
-/** A download that has begun while a person steered. */
+/** A download that started while a person had control. */
 interface Offer {
   readonly id: string;
   readonly holder: string;
   readonly download: Download;
 }
 
-/** Has what pages download come in a directory of the slot, within bounds, and gives it to the session's files. */
+/** Receives page downloads in a directory of the slot, enforces bounds and adds completed downloads to the session's files. */
 export class DownloadShelf {
   readonly #options: DownloadShelfOptions;
   readonly #shown: Download[] = [];
   readonly #offers: Offer[] = [];
   #offered = 0;
-  /** The last ones. */
+  /** The most recent download starts. */
   readonly #begins: { readonly at: number; readonly frameId: string; readonly fileName: string }[] = [];
   #nextBegin = Promise.withResolvers<void>();
   readonly #running = new Map<string, Download>();
@@ -61,7 +61,7 @@ export class DownloadShelf {
     this.#coming = options.files.expect();
   }
 
-  /** Resolves with the name of the first download that a frame has begun since a time; undefined where none comes. */
+  /** Resolves with the name of the first download that a frame started since a time, or undefined after 500 ms. */
   async nameSince(since: number, frameId: string): Promise<string | undefined> {
     let isOver = false;
     const find = async (): Promise<string | undefined> => {
@@ -77,19 +77,19 @@ export class DownloadShelf {
     return name;
   }
 
-  /** The last 10, the newest last. */
+  /** The last 10 downloads, newest last. */
   get downloads(): readonly Download[] {
     return this.#shown;
   }
 
-  /** What has begun while a person steered, of the last 10 that have begun while anybody did. */
+  /** Returns the downloads started under a person's control, from the last 10 started under anyone's control. */
   offeredTo(person: string | undefined): LiveDownload[] {
     return this.#offers.flatMap(({ id, holder, download: { fileName, bytes, status } }) =>
       holder === person ? [create(LiveDownloadSchema, { id, fileName, bytes, status })] : [],
     );
   }
 
-  /** Takes whatever pages download from now on. */
+  /** Starts handling downloads. */
   async start(): Promise<void> {
     const { browser, directory: downloadPath } = this.#options;
     browser.on("Browser.downloadWillBegin", (download) => this.#begin(download));
@@ -101,7 +101,7 @@ export class DownloadShelf {
     });
   }
 
-  /** Measures no more. */
+  /** Stops the measurements. */
   close(): void {
     clearInterval(this.#timer);
   }
@@ -154,7 +154,7 @@ export class DownloadShelf {
     try {
       return this.#options.files.take(join(this.#options.directory, guid), { fileName, guid });
     } catch {
-      // It is not there: the slot is being cleared, or whoever has the browser has taken it away.
+      // The file is missing: the slot is being removed, or a compromised browser deleted the file.
       return undefined;
     }
   }
@@ -179,7 +179,7 @@ export class DownloadShelf {
     this.#options.onChanged();
   }
 
-  /** What a browser says of its downloads is the page's word; how much there is on disk is not. */
+  /** Measures files on disk: the sizes that the browser reports are not trusted. */
   async #measure(): Promise<void> {
     const { directory, files } = this.#options;
     const names = await readdir(directory).catch(() => []);
@@ -190,7 +190,7 @@ export class DownloadShelf {
   }
 }
 
-/** A link is not followed: what lies in the slot's directory is the page's word. */
+/** Returns the size of a regular file, otherwise 0. Does not follow links, because the browser controls the directory. */
 async function sizeOf(path: string): Promise<number> {
   const entry = await lstat(path).catch(() => undefined);
   return entry?.isFile() ? entry.size : 0;

@@ -1,18 +1,18 @@
 const mib = 2 ** 20;
 
-/** Bounds of the files of one session: below that of its slot's disk, beside what the browser itself keeps there. */
+/** File limits per session. Their sum leaves room for the browser's own files within the slot's disk bound. */
 export const fileBounds = {
   fileBytes: 100 * mib,
   sessionBytes: 768 * mib,
   files: 1_000,
 };
 
-/** What is being written at this moment, and takes room already. */
+/** A write in progress whose bytes count towards the limits. */
 export interface Coming {
   bytes: number;
 }
 
-/** Writes a size for people. */
+/** Formats a size in bytes as MiB. */
 export function inMebibytes(bytes: number): string {
   return `${bytes / mib} MiB`;
 }

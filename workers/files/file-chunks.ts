@@ -1,14 +1,14 @@
 import type { FileHandle } from "node:fs/promises";
 
-/** Size of the parts in which what lies in a file is sent. */
+/** Chunk size for sending files. */
 export const chunkBytes = 256 * 1024;
 
-/** Gives the first bytes of a file in chunks of 256 KiB. */
+/** Yields the first `bytes` of a file in chunks of 256 KiB. */
 export async function* readChunks(file: FileHandle, bytes: number): AsyncGenerator<Uint8Array, void, undefined> {
   for (let at = 0; at < bytes; ) {
     const length = Math.min(chunkBytes, bytes - at);
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
-    if (bytesRead === 0) throw new Error("a file is shorter than what was written");
+    if (bytesRead === 0) throw new Error("file is shorter than its recorded size");
     at += bytesRead;
     yield buffer.subarray(0, bytesRead);
   }

@@ -4,7 +4,7 @@ import { ownWorld } from "../pages/own-world.ts";
 import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 
-/** How much is kept of the types of files that an input is for. */
+/** Characters kept of an input's `accept` attribute. */
 const acceptLength = 1_000;
 
 /** A file chooser that a page has opened for an input. */
@@ -17,7 +17,7 @@ export interface FileChooser {
 /** A file input of a document. */
 export type FileInput = PageElement<HTMLInputElement>;
 
-/** The input that a file chooser was opened for: it need not be in the document. */
+/** Resolves with the input of a file chooser. The input may be detached from the document. */
 export async function inputOfChooser(
   { session: cdp, frameId, backendNodeId }: FileChooser,
   progress: Progress,
@@ -25,21 +25,21 @@ export async function inputOfChooser(
   const world = { frameId, worldName: ownWorld };
   const { executionContextId } = await progress.race(cdp.send("Page.createIsolatedWorld", world));
   const { object } = await progress.race(cdp.send("DOM.resolveNode", { backendNodeId, executionContextId }));
-  if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input has left the page" });
+  if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input no longer exists" });
   return { cdp, objectId: object.objectId };
 }
 
-/** Says what an input takes. */
+/** Resolves with an input's accepted types and whether the input selects a folder. */
 export function readInput(input: FileInput, progress: Progress): Promise<{ accept: string; isFolder: boolean }> {
   return callOn(input, describeInput, [acceptLength], progress);
 }
 
-/** Tells the page of an input that a person has chosen nothing, as browsers do. */
+/** Dispatches `cancel` on an input, as browsers do if no file is chosen. */
 export function giveNothing(input: FileInput, progress: Progress): Promise<void> {
   return callOn(input, cancelInput, [], progress);
 }
 
-/** Gives an input files in place of those that it has; it tells its page as when a person has chosen them. */
+/** Replaces the files of an input. The browser dispatches `input` and `change`, as after a user's choice. */
 export async function giveFiles(
   { cdp, objectId }: FileInput,
   paths: readonly string[],
@@ -51,12 +51,12 @@ export async function giveFiles(
 }
 
 /**
- * Runs in the page: says what is wrong with so many files, or takes those away that the input has. Of the same files as
- * before it would not tell its page.
+ * Runs in the page. Returns a fault if the input cannot take `count` files; otherwise clears the input. Without clearing,
+ * setting the same files again dispatches no events.
  */
 function emptyInput(this: HTMLInputElement, count: number): Record<string, string> | null {
   if (this.webkitdirectory) return { "action.selector": "takes a directory" };
-  if (count > 1 && !this.multiple) return { "action.files": "are several, and the input takes one" };
+  if (count > 1 && !this.multiple) return { "action.files": "must be one file: the input does not accept several" };
   this.value = "";
   return null;
 }

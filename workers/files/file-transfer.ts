@@ -10,18 +10,18 @@ import { fail, failFields } from "../../src/platform/errors.ts";
 import { readChunks } from "./file-chunks.ts";
 import type { OpenFile } from "./open-file.ts";
 
-/** A file on its way to its session. */
+/** A file being uploaded to a session. */
 export interface ComingFile {
   readonly context: CommandContext;
   readonly name: string;
-  /** 0 where it is not known. */
+  /** 0 if unknown. */
   readonly announcedBytes: number;
   readonly source: FileSource;
-  /** Throws when the call ends before the file is whole. */
+  /** Throws if the call ends before the file is complete. */
   readonly data: AsyncIterable<Uint8Array>;
 }
 
-/** Reads the first message of an upload, which says where it goes. */
+/** Reads the header message of an upload and returns the upload with its data stream. */
 export async function openUpload(commands: AsyncIterable<PutFileCommand>): Promise<ComingFile> {
   const messages = commands[Symbol.asyncIterator]();
   const { value: head, done } = await messages.next();
@@ -38,12 +38,12 @@ async function* dataOf(head: PutFileCommand, messages: AsyncIterator<PutFileComm
     if (message.data.length > 0) yield message.data;
     if (message.last) return;
     const next = await messages.next();
-    if (next.done) throw fail("bad-request", {}, { detail: "the upload was broken off" });
+    if (next.done) throw fail("bad-request", {}, { detail: "the upload ended before its last part" });
     message = next.value;
   }
 }
 
-/** Gives a file in the messages of the fleet link, until the signal aborts. */
+/** Yields a file as messages of the fleet link. Throws if the signal aborts. */
 export async function* sendFile({ file, handle }: OpenFile, signal: AbortSignal): AsyncGenerator<FileChunk> {
   yield create(FileChunkSchema, { file });
   for await (const data of readChunks(handle, Number(file.bytes))) {

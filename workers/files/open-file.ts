@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { SessionFile } from "../../src/gen/pilothouse/v1/file_pb.ts";
 
-/** A file that is being read; it stays what it was when it was opened, whatever becomes of its name. */
+/** An open file. Its content stays the same even if the name is replaced or deleted. */
 export interface OpenFile extends AsyncDisposable {
   readonly file: SessionFile;
   readonly handle: FileHandle;

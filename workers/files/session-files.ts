@@ -23,21 +23,21 @@ import { type Coming, fileBounds, inMebibytes } from "./file-bounds.ts";
 import type { ComingFile } from "./file-transfer.ts";
 import type { OpenFile } from "./open-file.ts";
 
-/** What a browser may do with a file that is ours: read it. */
+/** Mode of session files: owned by the worker, readable by the browser's group. */
 const readableByGroup = 0o640;
 
-/** A link is not followed, and a pipe that nobody writes is not waited for. */
+/** Does not follow links, and does not block on a pipe without a writer. */
 const asItIs = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** A file with its place in the order of changes. */
+/** A file with its position in the order of changes. */
 export interface KeptFile {
   readonly file: SessionFile;
   readonly position: bigint;
 }
 
 /**
- * The files of a session. Which there are is known here; they lie on disk, where its browser may
- * read but not write, so that no name there ever becomes a link.
+ * The files of a session. The index is in memory. The browser can read but not write the directory on disk, so that no name
+ * in the directory can become a link.
  */
 export class SessionFiles {
   readonly #slot: Pick<Slot, "storage" | "uid">;
@@ -49,34 +49,34 @@ export class SessionFiles {
     this.#slot = slot;
   }
 
-  /** All files, those that changed last first. */
+  /** All files, most recently changed first. */
   get all(): readonly KeptFile[] {
     return [...this.#kept.values()].sort((a, b) => Number(b.position - a.position));
   }
 
-  /** Whether there may be one more. */
+  /** Whether another file is allowed. */
   get hasRoom(): boolean {
     return this.#kept.size < fileBounds.files;
   }
 
-  /** Whether all files, and those that come, are more than a session may have. */
+  /** Whether the files and the writes in progress exceed the session's limit. */
   get isOver(): boolean {
     return this.#bytes(...this.#coming) > fileBounds.sessionBytes;
   }
 
-  /** The path of a file, for the browser to read it; undefined when there is none of that name. */
+  /** Returns the path of a file for the browser to read, or undefined if the name is unknown. */
   pathOf(name: string): string | undefined {
     return this.#kept.has(name) ? this.#place(name) : undefined;
   }
 
-  /** Counts what is being written besides, until it is told to stop. */
+  /** Registers a write in progress, which counts towards the limits until disposed of. */
   expect(): Coming & Disposable {
     const coming = { bytes: 0, [Symbol.dispose]: () => void this.#coming.delete(coming) };
     this.#coming.add(coming);
     return coming;
   }
 
-  /** Takes a file in; one that does not come whole leaves nothing. A person's takes no other's place. */
+  /** Stores an upload. An incomplete upload leaves no file. A person's upload never replaces an existing file. */
   async put(
     { context, name: wanted, data, announcedBytes, source }: ComingFile,
     signal: AbortSignal,
@@ -84,7 +84,7 @@ export class SessionFiles {
     const isPersons = context.clientId !== "";
     if (!isPersons) assertName(wanted);
     this.#assertRoom(announcedBytes, { bytes: announcedBytes });
-    // Beside the directory, where the name of what comes is nobody's file; ours, and so the browser cannot exchange it.
+    // Outside the files directory, so that no file name collides. Owned by the worker, so the browser cannot replace it.
     const path = join(this.#slot.storage, `incoming-${randomUUID()}`);
     using coming = this.expect();
     try {
@@ -101,8 +101,8 @@ export class SessionFiles {
   }
 
   /**
-   * Takes in what the browser has written where it pleases, under a name that a page has chosen; gives undefined, and
-   * leaves it where it is, when it is no file of the browser's own or too much.
+   * Moves a file written by the browser into the session's files, under a free name derived from the page's. If the file is not
+   * a regular file of the browser or exceeds a limit, leaves it in place and returns undefined.
    */
   take(
     path: string,
@@ -111,7 +111,7 @@ export class SessionFiles {
     if (!this.hasRoom) return undefined;
     const name = this.#freeName(fileName);
     const place = this.#place(name);
-    // Here the browser cannot put anything else in its place while it is looked at.
+    // Moved before the checks: the browser cannot replace files in this directory.
     renameSync(path, place);
     const bytes = this.#own(place);
     if (bytes !== undefined && this.#bytes({ bytes }) <= fileBounds.sessionBytes && bytes <= fileBounds.fileBytes) {
@@ -121,7 +121,7 @@ export class SessionFiles {
     return undefined;
   }
 
-  /** Opens a file; for a person only one that a page has downloaded. */
+  /** Opens a file. People may open only files that a page downloaded. */
   async open(name: string, isForPerson = false): Promise<OpenFile> {
     const { file } = this.#find(name);
     if (isForPerson && file.source !== FileSource.DOWNLOAD) throw noFile(name);
@@ -143,7 +143,7 @@ export class SessionFiles {
     return kept;
   }
 
-  /** Makes a name that is nobody's of one that a page or a person has chosen. */
+  /** Returns an unused name derived from a name that a page or a person chose. */
   #freeName(name: string): string {
     return freeFileName(cleanFileName(name), (taken) => this.#kept.has(taken));
   }
@@ -164,7 +164,7 @@ export class SessionFiles {
     return others.reduce((sum, { bytes }) => sum + bytes, kept);
   }
 
-  /** Throws when a file has too many bytes, or all have, with what is still to come. */
+  /** Throws if a file or the sum of all files and writes in progress exceeds its limit. */
   #assertRoom(fileBytes: number, ...others: readonly Coming[]): void {
     if (fileBytes > fileBounds.fileBytes) throw tooLarge();
     if (this.#bytes(...this.#coming, ...others) > fileBounds.sessionBytes) throw tooMuch();
@@ -185,7 +185,7 @@ export class SessionFiles {
     await file.chmod(readableByGroup);
   }
 
-  /** Makes a file of the browser's ours, and gives its size; undefined when it is none, as a link or a directory. */
+  /** Takes ownership of a browser's file and returns its size. Returns undefined for anything but a regular file. */
   #own(path: string): number | undefined {
     const { uid } = this.#slot;
     let descriptor: number | undefined;
@@ -228,7 +228,7 @@ function tooMany(): Error {
   return fail("conflict", {}, { detail: `a session has at most ${fileBounds.files} files` });
 }
 
-/** Says in words that there is no room on the disk. */
+/** Converts a disk-full error to a problem. */
 function explain(thrown: unknown): unknown {
   const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
   if (code !== "ENOSPC" && code !== "EDQUOT") return thrown;

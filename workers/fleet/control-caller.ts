@@ -6,22 +6,22 @@ import type { ControlRound } from "./control-round.ts";
 
 const channelOptions: ChannelOptions = {
   "grpc.enable_retries": 0,
-  // The next control process on the same socket is found within a second.
+  // Reconnects within a second after a control process restarts on the same socket.
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1_000,
   "grpc.service_config_disable_resolution": 1,
 };
 
-/** A method of control processes that workers call. */
+/** A unary method that workers call on control processes. */
 export type ControlMethod<I extends DescMessage, O extends DescMessage> = TypedMethod<"unary", I, O> & DescMethod;
 
-/** Calls the control process that answered last; whichever fails is left for the next one. */
+/** Calls the control process that answered last. Switches to the next one after a failure. */
 export class ControlCaller {
   readonly #control: ControlRound;
   readonly #tls: FleetTlsFiles | undefined;
-  /** Undefined until it is needed, and after one that failed. */
+  /** Undefined before the first call and after a failed call. */
   #client: Promise<Client> | undefined;
-  /** Where the control process is that was called last. */
+  /** Address of the control process that was called last. */
   called = "";
 
   constructor(control: ControlRound, tls: FleetTlsFiles | undefined) {
@@ -39,7 +39,7 @@ export class ControlCaller {
     try {
       return await callUnary(await called, method, request, options);
     } catch (thrown) {
-      // Another call may have left it already: the one after it must not be skipped.
+      // A concurrent call may have replaced the client already. The replacement must stay.
       if (this.#client === called) this.#client = undefined;
       called.then((client) => client.close()).catch(() => undefined);
       throw thrown;

@@ -2,18 +2,18 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { within } from "../../src/platform/deadline.ts";
 
-/** Milliseconds for a name: with a call of 2 s after it, two of them can be tried within the lease. */
+/** Lookup timeout in milliseconds. With a call of 2 s after each lookup, two attempts fit into the lease of 8 s. */
 const lookupTime = 2_000;
 
-/** A control process as it is dialled. */
+/** Dial address of a control process. */
 export interface ControlAddress {
   /** `address:port`, or `unix:/path`. */
   readonly target: string;
-  /** The name that stood for it, which its certificate bears. */
+  /** The DNS name in its certificate, if the address was resolved from a name. */
   readonly name?: string;
 }
 
-/** Finds all addresses of a name. */
+/** Resolves a name to all its addresses. */
 export type FindAddresses = (name: string) => Promise<readonly string[]>;
 
 async function findByDns(name: string): Promise<readonly string[]> {
@@ -21,7 +21,7 @@ async function findByDns(name: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Goes round the control processes of CONTROL, one after the other; a name stands for every address that it has at the moment. */
+/** Round-robin over the control processes in CONTROL. A DNS name stands for all its current addresses. */
 export class ControlRound {
   readonly #entries: readonly string[];
   readonly #find: FindAddresses;
@@ -32,13 +32,13 @@ export class ControlRound {
     this.#find = find;
   }
 
-  /** Gives the next control process. Names are looked up anew each time round, so that they may come and go. */
+  /** Returns the next control process. Each round resolves the names again. */
   async next(): Promise<ControlAddress> {
     if (this.#left.length === 0) {
       this.#left = (await Promise.all(this.#entries.map((entry) => this.#resolve(entry)))).flat();
     }
     const next = this.#left.shift();
-    if (!next) throw new Error(`no control process is found by ${this.#entries.join(", ")}`);
+    if (!next) throw new Error(`no control process found for ${this.#entries.join(", ")}`);
     return next;
   }
 

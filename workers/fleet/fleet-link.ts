@@ -17,10 +17,10 @@ import type { SessionTable } from "../session/session-table.ts";
 import type { ControlCaller, ControlMethod } from "./control-caller.ts";
 import { hashSecret, type Identity, type IdentityFile } from "./identity.ts";
 
-/** Milliseconds. A call fails well before the lease of 8 s is over, so that another control process can be asked. */
+/** Milliseconds. Calls time out well before the lease of 8 s expires, so that another control process can be tried. */
 const times = { heartbeat: 2_000, call: 2_000, retry: 300, handOver: 3_000 };
 
-/** What a worker tells of itself. */
+/** Registration data of a worker. */
 export interface WorkerDescription {
   readonly address: string;
   readonly runtimes: readonly string[];
@@ -30,8 +30,8 @@ export interface WorkerDescription {
 }
 
 /**
- * Why a worker is of no use any more: no control process has accepted a heartbeat for a lease, and its sessions were ended; or
- * another process runs in its name.
+ * Why a worker must stop. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended. `superseded`:
+ * another process runs under the same identity.
  */
 export type WorkerFate = "lease lost" | "superseded";
 
@@ -46,23 +46,23 @@ export interface FleetLinkOptions {
   onFate(fate: WorkerFate): void;
 }
 
-/** A registration in force. */
+/** Current registration. */
 interface Lease {
   readonly incarnation: bigint;
 }
 
-/** Keeps a worker known to the control processes: registers, renews the lease, ends what the worker must not have. */
+/** Registers a worker with control processes, renews its lease by heartbeats and ends sessions that control rejects. */
 export class FleetLink {
   readonly #options: FleetLinkOptions;
-  /** Random per start of the process: a registration sent twice is one incarnation. */
+  /** Random per process start, so that a repeated registration keeps its incarnation. */
   readonly #bootId = randomUUID();
   readonly #stopping = new AbortController();
   #identity: Identity | undefined;
   #lease: Lease | undefined;
-  /** How long the worker may go without an accepted heartbeat, as the last control process said. */
+  /** Lease duration from the last registration: the longest time without an accepted heartbeat. */
   #leaseMs = 8_000;
   #acceptedAt = performance.now();
-  /** No control process answers, and that has been said. */
+  /** True after a missing answer was logged, so that it is logged only once. */
   #isSilent = false;
   #running: Promise<void> = Promise.resolve();
 
@@ -70,28 +70,28 @@ export class FleetLink {
     this.#options = options;
   }
 
-  /** Begins to register; goes on trying until it is stopped. */
+  /** Starts registration and retries until stopped. */
   async start(): Promise<void> {
     this.#identity = await this.#options.identityFile.read();
     this.#running = Promise.all([this.#keepLease(), this.#watchLease()]).then(() => undefined);
   }
 
-  /** What gateways show; undefined before the first registration. */
+  /** Hash that gateways send to prove that they know this worker. Undefined before the first registration. */
   get secretHash(): string | undefined {
     return this.#identity && hashSecret(this.#identity.workerSecret);
   }
 
-  /** A control process knows the worker, and its lease is good. */
+  /** Whether the worker is registered with a valid lease. */
   get isRegistered(): boolean {
     return this.#lease !== undefined;
   }
 
-  /** Tells a control process at once what has changed, such as that the worker drains. */
+  /** Sends a heartbeat immediately, for example when the worker starts to drain. */
   async sayNow(): Promise<void> {
     await this.#heartbeat();
   }
 
-  /** Has gateways take what waits on the shelf; what they have not taken in time stays there. */
+  /** Sends heartbeats for up to 3 s until gateways have fetched all pending profiles. The remaining ones stay on disk. */
   async handOver(profiles: ProfileShelf): Promise<void> {
     const deadline = performance.now() + times.handOver;
     while (this.#lease && performance.now() < deadline && (await profiles.pending()).length > 0) {
@@ -106,7 +106,7 @@ export class FleetLink {
     await this.#options.control.close();
   }
 
-  /** Asks a control process in the name of the registered worker; undefined when there is no registration, or no answer. */
+  /** Calls a control process as the registered worker. Resolves with undefined without a registration or after a failure. */
   async ask<I extends DescMessage, O extends DescMessage>(
     method: ControlMethod<I, O>,
     makeRequest: (incarnation: bigint) => MessageShape<I>,
@@ -146,8 +146,7 @@ export class FleetLink {
     const answer = await control.call(ControlService.method.register, request, { timeoutMs: times.call });
     const { workerId, incarnation, leaseMs } = answer;
     const workerSecret = answer.workerSecret || this.#identity?.workerSecret;
-    if (workerSecret === undefined)
-      throw new Error("a control process took the worker for one that has a secret already");
+    if (workerSecret === undefined) throw new Error("expected a worker secret from the control process, got none");
     this.#identity = { workerId, workerSecret };
     await identityFile.write(this.#identity);
     log.info({ workerId, incarnation: Number(incarnation) }, "registered with a control process");
@@ -156,7 +155,7 @@ export class FleetLink {
     this.#lease = { incarnation };
   }
 
-  /** Says whether a control process has accepted it. */
+  /** Sends a heartbeat. Resolves with whether a control process accepted the heartbeat. */
   async #heartbeat(): Promise<boolean> {
     const { sessions, profiles, log } = this.#options;
     const waiting = (await profiles?.pending()) ?? [];
@@ -175,16 +174,16 @@ export class FleetLink {
     if (!answer) return false;
     this.#acceptedAt = sentAt;
     this.#isSilent = false;
-    log.debug({ sessions: held.map(({ sessionId }) => sessionId) }, "a control process has accepted a heartbeat");
+    log.debug({ sessions: held.map(({ sessionId }) => sessionId) }, "control process accepted a heartbeat");
     for (const placement of answer.unwanted) {
-      log.info({ session: placement.sessionId }, "a control process does not want this session any more");
+      log.info({ session: placement.sessionId }, "ending a session that control no longer wants");
       sessions.destroy(placement);
     }
     for (const placement of answer.settledProfiles) await profiles?.drop(placement);
     return true;
   }
 
-  /** Ends everything when no heartbeat has been accepted for a lease: gateways count the sessions as lost by then. */
+  /** Ends all sessions if no heartbeat was accepted for a lease. Gateways then already treat the sessions as lost. */
   async #watchLease(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
@@ -198,10 +197,7 @@ export class FleetLink {
     const { sessions, log, onFate } = this.#options;
     this.#lease = undefined;
     this.#acceptedAt = performance.now();
-    log.error(
-      { sessions: sessions.held.length },
-      "no control process has accepted a heartbeat for a lease: all sessions end",
-    );
+    log.error({ sessions: sessions.held.length }, "lease expired without an accepted heartbeat; ending all sessions");
     await sessions.endAll(SessionEndedReason.WORKER_LOST);
     onFate("lease lost");
   }
@@ -215,15 +211,15 @@ export class FleetLink {
       return;
     }
     if (failure.slug === "unauthorized") {
-      // Registered with a database that is no more: the worker starts anew, as another one.
+      // Unknown even while registering: the database was replaced. Registers as a new worker.
       if (this.#lease === undefined) this.#identity = undefined;
       this.#lease = undefined;
-      log.warn({ err: failure.message }, "a control process does not know this worker");
+      log.warn({ err: failure.message }, "control process does not know this worker");
     } else if (!this.#isSilent) {
       this.#isSilent = true;
       log.warn(
         { err: failure.message, control: control.called },
-        "a control process did not answer; the next one is asked",
+        "failed to call the control process; trying the next one",
       );
     }
   }

@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What a registration gave the worker, by which it comes back as itself. */
+/** Worker credentials from registration, which survive a restart. */
 export interface Identity {
   readonly workerId: string;
   readonly workerSecret: string;
 }
 
-/** Keeps a worker's identity in its directory, which nobody else may read. */
+/** Stores a worker's identity in its private directory. */
 export class IdentityFile {
   readonly #directory: string;
   readonly #path: string;
@@ -18,13 +18,13 @@ export class IdentityFile {
     this.#path = join(this.#directory, "identity.json");
   }
 
-  /** Makes the directory and notes which process runs in its name. */
+  /** Creates the directory and writes the pid of the running process. */
   async claim(pid: number): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     await writeFile(join(this.#directory, "pid"), `${pid}\n`, { mode: 0o600 });
   }
 
-  /** Reads the identity; undefined when the worker has never been registered, or the file is damaged. */
+  /** Returns the identity, or undefined if the worker was never registered or the file is damaged. */
   async read(): Promise<Identity | undefined> {
     try {
       const json: unknown = JSON.parse(await readFile(this.#path, "utf8"));
@@ -36,7 +36,7 @@ export class IdentityFile {
     }
   }
 
-  /** Writes the identity so that a crash leaves the old or the new one. */
+  /** Writes the identity atomically. */
   async write(identity: Identity): Promise<void> {
     const next = `${this.#path}.new`;
     await writeFile(next, JSON.stringify(identity), { mode: 0o600, flush: true });
@@ -44,7 +44,7 @@ export class IdentityFile {
   }
 }
 
-/** What a gateway shows to prove that it knows the worker. */
+/** Returns the hash that a gateway sends to prove that it knows the worker. */
 export function hashSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

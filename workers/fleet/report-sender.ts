@@ -5,10 +5,10 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Reports } from "../base/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
 
-/** How often it is looked for reports, in milliseconds. */
+/** Milliseconds between checks for reports. */
 const lookMs = 100;
 
-/** Sends reports to a control process, in their order, one batch at a time. */
+/** Sends reports to a control process in order, one batch at a time. */
 export class ReportSender {
   readonly #reports: Reports;
   readonly #link: FleetLink;
@@ -24,7 +24,7 @@ export class ReportSender {
     this.#running = this.#run();
   }
 
-  /** Sends what is left; what no control process takes at the first try is lost with the process. */
+  /** Sends the remaining reports. Reports that fail at this attempt are lost. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -39,7 +39,7 @@ export class ReportSender {
     }
   }
 
-  /** Sends until nothing waits, or no control process takes it. */
+  /** Sends batches until none is left or a call fails. */
   async #sendAll(): Promise<void> {
     for (;;) {
       const events = [...this.#reports.batch];

@@ -11,47 +11,47 @@ import { Demand } from "./demand.ts";
 import type { SessionBrowser } from "./session-browser.ts";
 import { WarmBrowser } from "./warm-browser.ts";
 
-/** How long a launch ahead of demand may take. */
+/** Timeout of a launch ahead of demand, in milliseconds. */
 const launchMs = 30_000;
 
-/** How often the pool is fitted to demand when nobody asks, and how long it waits after a launch that failed. */
+/** Milliseconds between adjustments to demand, and the pause after a failed launch. */
 const tickMs = 5_000;
 
 /**
- * How long after a session has its browser the next one is launched: a launch holds the worker for some 20 ms and takes
- * a core for 200, which the session's first page wants as well.
+ * Milliseconds from a session's start to the next launch ahead. A launch blocks the worker for 20 ms and uses a core for
+ * 200 ms, which the session's first page also needs.
  */
 const soonMs = 400;
 
-/** The runtime of sessions whose creator names none. */
+/** Runtime of sessions that specify none. */
 const defaultRuntime: BrowserRuntime = "headless-shell";
 
-/** How a session came to its browser: by one that was launched ahead, or by a launch. */
+/** How a session got its browser: a warm browser or a new launch. */
 export type Readiness = "adopted" | "launched";
 
-/** What a session asks of its browser. */
+/** Browser options of a session. */
 export interface BrowserWish {
   readonly runtime: BrowserRuntime;
   readonly device: Device;
   readonly signal: AbortSignal;
-  /** Makes the profile that the browser is launched with, in its slot; no warm browser has one. */
+  /** Creates the profile in the slot before the launch. Warm browsers have no profile. */
   readonly makeProfile: ((slot: Slot) => SessionProfile) | undefined;
 }
 
 export interface BrowserPoolOptions {
   readonly slots: SlotPool;
-  /** Those that are installed; one of the default runtime is kept although nobody asks. */
+  /** Installed runtimes. One browser of the default runtime is kept warm even without demand. */
   readonly runtimes: Iterable<BrowserRuntime>;
-  /** How many browsers of a runtime are kept at most. */
+  /** Maximum number of warm browsers per runtime. */
   readonly most: number;
-  /** Flags of every browser besides our own. */
+  /** Additional flags for every browser. */
   readonly extraFlags?: readonly string[];
-  /** Where full Chromiums show themselves when they are asked to. */
+  /** Media server to which full Chromium publishes its pages on request. */
   readonly mediaServer?: MediaServer | undefined;
   readonly log: Log;
-  /** Says whether sessions are taken: else no browser is kept for them. */
+  /** Returns whether the worker accepts sessions. If not, no browser is kept warm. */
   isOpen(): boolean;
-  /** Hears how each session came to its browser, and how many seconds that took. */
+  /** Called with how each session got its browser and how long that took. */
   onReady?(how: Readiness, seconds: number): void;
 }
 
@@ -59,15 +59,15 @@ interface Launching {
   readonly runtime: BrowserRuntime;
   readonly warm: Promise<WarmBrowser | undefined>;
   isClaimed: boolean;
-  /** Gives it up. */
+  /** Cancels the launch. */
   abort(): void;
 }
 
-/** The browsers of a worker: launched ahead, one at a time, by recent demand; launched when asked for, else. */
+/** Browser pool of a worker. Launches browsers ahead of demand one at a time, or on request if none is warm. */
 export class BrowserPool {
   readonly #options: BrowserPoolOptions;
   readonly #demand: ReadonlyMap<BrowserRuntime, Demand>;
-  /** Of a browser that is launched before it is known for whom. */
+  /** Device of browsers launched ahead. */
   readonly #device = plainDevice();
   readonly #warm: WarmBrowser[] = [];
   readonly #disposing = new Set<Promise<unknown>>();
@@ -76,14 +76,14 @@ export class BrowserPool {
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Timeout | undefined;
   #quietUntil = 0;
-  /** How many sessions wait for the slot of a browser that they cannot have. */
+  /** Number of sessions that wait for the slot of an evicted browser. */
   #evicting = 0;
-  /** The last browser that was launched ahead did not come up. */
+  /** Whether the last launch ahead failed. */
   #launchFails = false;
 
   constructor(options: BrowserPoolOptions) {
     this.#options = options;
-    // The default runtime first: the slots may not do for all.
+    // Default runtime first, because there may be too few slots for all.
     const runtimes = [...options.runtimes].sort(
       (first, second) => Number(second === defaultRuntime) - Number(first === defaultRuntime),
     );
@@ -92,23 +92,23 @@ export class BrowserPool {
     );
   }
 
-  /** How many sessions could begin now: a warm browser's slot is as good as free. */
+  /** Number of sessions that could start now. Slots of warm browsers count as free. */
   get free(): number {
     const { isClaimed = true } = this.#launching ?? {};
     return this.#options.slots.free + this.#warm.length + Number(!isClaimed);
   }
 
-  /** How many browsers wait for a session. */
+  /** Number of warm browsers. */
   get warm(): number {
     return this.#warm.length;
   }
 
-  /** Says whether the last browser that was launched ahead did not come up. */
+  /** Whether the last launch ahead failed. */
   get launchFails(): boolean {
     return this.#launchFails;
   }
 
-  /** Launches the first browser, which the first session has; rejects where it does not come up in its sandbox. */
+  /** Launches the first browser and keeps it warm. Rejects if the launch or its sandbox fails. */
   async probe(): Promise<void> {
     const { slots, most } = this.#options;
     const [runtime = defaultRuntime] = this.#demand.keys();
@@ -126,13 +126,13 @@ export class BrowserPool {
     else await this.#dispose(warm);
   }
 
-  /** Begins to launch ahead. */
+  /** Starts launching ahead. */
   start(): void {
     this.#timer ??= setInterval(() => this.#fit(), tickMs);
     this.#fit();
   }
 
-  /** Ends the browsers that no session has. */
+  /** Disposes of all browsers without a session. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearInterval(this.#timer);
@@ -142,10 +142,10 @@ export class BrowserPool {
     await Promise.all(this.#disposing);
   }
 
-  /** Gives a session its browser, with its first page open. Throws `capacity-unavailable` when there is no slot for it. */
+  /** Returns a browser with its first page open. Throws `capacity-unavailable` if there is no free slot. */
   async take(wish: BrowserWish): Promise<SessionBrowser> {
     const began = performance.now();
-    // What needs a launch of its own is no demand for one ahead.
+    // Sessions with a profile cannot use a warm browser, so they do not count as demand.
     if (!wish.makeProfile) this.#demand.get(wish.runtime)?.note(began);
     try {
       const warm = wish.makeProfile ? undefined : await this.#takeWarm(wish);
@@ -168,7 +168,7 @@ export class BrowserPool {
     } catch (error) {
       this.#dispose(warm);
       wish.signal.throwIfAborted();
-      this.#options.log.warn({ err: error }, "a warm browser could not be used");
+      this.#options.log.warn({ err: error }, "failed to adopt a warm browser");
       return undefined;
     }
   }
@@ -179,7 +179,7 @@ export class BrowserPool {
     return picked;
   }
 
-  /** Waits for the browser that is being launched ahead, if it fits and nobody else waits for it. */
+  /** Waits for the running launch ahead if its runtime matches and no other session has claimed it. */
   async #claim({ runtime, signal }: BrowserWish): Promise<WarmBrowser | undefined> {
     const launching = this.#launching;
     if (!launching || launching.isClaimed || launching.runtime !== runtime) return undefined;
@@ -199,7 +199,7 @@ export class BrowserPool {
     return { how: "launched", browser: await warm.adopt(wish.device) };
   }
 
-  /** Frees the slot of a browser of another kind that is warm, or about to be. */
+  /** Frees the slot of a warm or launching browser of another runtime. */
   async #evict(): Promise<Slot | undefined> {
     this.#evicting += 1;
     try {
@@ -228,7 +228,8 @@ export class BrowserPool {
     profile?: SessionProfile,
   ): Promise<WarmBrowser> {
     const { extraFlags = [], mediaServer, log } = this.#options;
-    const onFault = (error: unknown) => log.error({ err: error, slot: slot.index }, "a browser's message made a fault");
+    const onFault = (error: unknown) =>
+      log.error({ err: error, slot: slot.index }, "failed to handle a browser message");
     const launching = WarmBrowser.launch(slot, {
       ...{ runtime, device, extraFlags, mediaServer, signal, profile, onFault },
     });
@@ -240,14 +241,14 @@ export class BrowserPool {
     }
   }
 
-  /** Gives back the slot of a launch that failed, once that puts no file and no process there any more. */
+  /** Releases the slot of a failed launch, after the launch has settled and creates no more files or processes. */
   async #clear(slot: Slot, launching: Promise<WarmBrowser>, profile: SessionProfile | undefined): Promise<void> {
     await launching.catch(() => undefined);
-    // Before the slot is another session's, whose files would else be taken for the profile's.
+    // Discarded before the release, because the next session's files would be taken for the profile's.
     await (profile?.discard() ?? Promise.resolve()).finally(() => slot.release());
   }
 
-  /** Launches the next browser that demand is worth, or ends one that it is not worth any more. */
+  /** Launches a browser if demand exceeds the warm browsers, or disposes of a surplus one. */
   #fit(): void {
     const now = performance.now();
     const isHeld = this.#launching !== undefined || this.#evicting > 0 || now < this.#quietUntil;
@@ -272,7 +273,7 @@ export class BrowserPool {
     const wish = { runtime, device: this.#device, signal };
     const warm = this.#launchIn(slot, wish).catch((error: unknown) => {
       if (unwanted.aborted) return undefined;
-      this.#options.log.warn({ err: error, runtime }, "a browser could not be launched ahead");
+      this.#options.log.warn({ err: error, runtime }, "failed to launch a browser ahead of demand");
       this.#launchFails = true;
       this.#quietUntil = performance.now() + tickMs;
       return undefined;
@@ -291,7 +292,7 @@ export class BrowserPool {
   #keep(warm: WarmBrowser): void {
     this.#warm.push(warm);
     void warm.lost.then(() => {
-      // Once a session has it, its end is the session's.
+      // After adoption, the session handles the browser's end.
       if (this.#remove(warm)) this.#dispose(warm);
     });
   }
@@ -306,10 +307,10 @@ export class BrowserPool {
     return this.#track(warm.dispose());
   }
 
-  /** Keeps a teardown until it is over, so that a worker that stops waits for it. */
+  /** Tracks a teardown so that `stop` waits for it. */
   #track(teardown: Promise<unknown>): Promise<unknown> {
     const settled = teardown.catch((error: unknown) => {
-      this.#options.log.error({ err: error }, "a browser could not be torn down");
+      this.#options.log.error({ err: error }, "failed to tear down a browser");
     });
     this.#disposing.add(settled);
     return settled.finally(() => this.#disposing.delete(settled));

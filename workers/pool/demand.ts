@@ -1,27 +1,27 @@
-/** How far back demand is looked at, in milliseconds. */
+/** Demand window in milliseconds. */
 const windowMs = 30_000;
 
-/** As many browsers are kept as were asked for in 5 s: in that time a worker launches some ten. */
+/** Keeps the average demand of 5 s, in which a worker launches about ten browsers. */
 const share = 5_000 / windowMs;
 
-/** Says how many browsers of a kind are worth keeping warm, by what was asked for lately. */
+/** Computes how many browsers of a runtime to keep warm from recent requests. */
 export class Demand {
   readonly #least: number;
   readonly #most: number;
   #asked: number[] = [];
 
-  /** `least` browsers are kept although nobody asks, and never more than `most`. */
+  /** Keeps at least `least` browsers even without demand, and at most `most`. */
   constructor(least: number, most: number) {
     this.#least = least;
     this.#most = most;
   }
 
-  /** Takes note that a browser was asked for; `now` is in milliseconds of any clock that only goes forward. */
+  /** Records a request for a browser. `now` is in milliseconds of a monotonic clock. */
   note(now: number): void {
     this.#asked.push(now);
   }
 
-  /** Gives how many to keep warm now. */
+  /** Returns the number of browsers to keep warm. */
   target(now: number): number {
     this.#asked = this.#asked.filter((at) => now - at < windowMs);
     return Math.min(this.#most, Math.max(this.#least, Math.ceil(this.#asked.length * share)));

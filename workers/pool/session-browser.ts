@@ -29,21 +29,21 @@ import { QuestionDesk } from "../pages/question-desk.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 
-/** How long a CDP client that hears of a dialog may take to answer it, before we do. */
+/** Milliseconds that a CDP client may take to answer a dialog before the session answers. */
 const clientDialogMs = 5_000;
 
-/** What some browsers have. */
+/** Optional parts of a session's browser. */
 interface SessionBrowserOptions {
   readonly profile?: SessionProfile | undefined;
-  /** Where it shows itself when it is asked to. */
+  /** Media server to which the browser publishes its pages on request. */
   readonly mediaServer?: MediaServer | undefined;
 }
 
-/** A session's browser with all that looks after it. */
+/** A session's browser with the components that serve it. */
 export class SessionBrowser {
   readonly slot: Slot;
   readonly pages: PageBook;
-  /** What pages ask of the person who steers. */
+  /** Questions from pages to the control holder. */
   readonly questionDesk = new QuestionDesk(() => this.liveDesk.changed());
   readonly selectDesk = new SelectDesk(this.questionDesk);
   readonly dialogDesk: DialogDesk;
@@ -54,13 +54,13 @@ export class SessionBrowser {
   readonly liveDesk: LiveDesk;
   readonly feed: EventFeed;
   readonly challengeWatch = new ChallengeWatch();
-  /** Resolves, with what was seen of the cause, when the browser is gone and we did not end it. */
+  /** Resolves with the cause if the browser ends unexpectedly. */
   readonly lost: Promise<string>;
   readonly #process: BrowserProcess;
   readonly #profile: SessionProfile | undefined;
   readonly #console: ConsoleTap;
   #device: Device;
-  /** Gives the browser up, for a reason that its session's end tells. */
+  /** Declares the browser lost. `detail` is reported as the reason for the session's end. */
   readonly lose: (detail: string) => void;
 
   constructor(slot: Slot, process: BrowserProcess, device: Device, options: SessionBrowserOptions = {}) {
@@ -102,7 +102,7 @@ export class SessionBrowser {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),
       onClosed: (page) => this.feed.publish(SessionPageClosedEventSchema, { pageId: page.id }),
-      onLost: () => resolve("the browser opens no page any more"),
+      onLost: () => resolve("the browser no longer opens pages"),
     });
     const { capturePage } = process;
     const publication =
@@ -112,48 +112,48 @@ export class SessionBrowser {
     this.liveDesk = new LiveDesk({ pages: this.pages, viewport: () => this.viewport }, publication);
   }
 
-  /** Opens the first page, as the device that it is to be. */
+  /** Applies device emulation and opens the first page. */
   async start(): Promise<void> {
     this.#process.exited.then(({ reason }) => {
-      if (reason === "crashed") this.lose("the browser has died");
+      if (reason === "crashed") this.lose("the browser crashed");
     });
     await Promise.all([this.wear(this.#device), this.downloadShelf.start()]);
     await this.pages.start();
   }
 
-  /** Makes it another device. */
+  /** Applies the emulation of another device. */
   async wear(device: Device): Promise<void> {
     this.#device = device;
     await wearDevice(this.#process.targets, device, this.#process.version);
   }
 
-  /** Resolves when it has answered; rejects when it is gone, or silent for too long. */
+  /** Resolves when the browser has answered. Rejects if it has ended or does not answer in time. */
   async prove(patienceMs: number): Promise<void> {
     const answer = this.#process.browserSession.send("Browser.getVersion");
-    if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser does not answer");
+    if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser did not answer");
   }
 
-  /** The size of its pages. */
+  /** Viewport of the pages. */
   get viewport(): Viewport {
     return this.#device.viewport;
   }
 
-  /** The device has a touch screen. */
+  /** Whether the emulated device has a touch screen. */
   get hasTouch(): boolean {
     return this.#device.archetype.hasTouch;
   }
 
-  /** The session's way out. */
+  /** Egress relay of the session. */
   get relay(): Relay {
     return this.slot.relay;
   }
 
-  /** The session's place on disk. */
+  /** The session's directory on disk. */
   get storage(): string {
     return this.slot.storage;
   }
 
-  /** Ends the browser, and gives its slot back when nothing is left of it. */
+  /** Ends the browser, saves its profile and releases its slot. */
   async dispose(): Promise<void> {
     this.pages.end();
     this.questionDesk.hold(undefined);

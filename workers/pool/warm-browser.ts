@@ -9,24 +9,24 @@ import type { Device } from "../pages/device/device.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import { SessionBrowser } from "./session-browser.ts";
 
-/** How long a browser may take to show that it lives before a session has it; it takes 1 ms on a quiet machine. */
+/** Timeout of the liveness check before adoption, in milliseconds. It takes 1 ms on a quiet machine. */
 const proofMs = 2_000;
 
-/** How to launch a browser in a slot. */
+/** Launch options. */
 export interface WarmLaunch {
   readonly runtime: BrowserRuntime;
   readonly device: Device;
   readonly extraFlags: readonly string[];
-  /** Where it shows itself when it is asked to. */
+  /** Media server to which the browser publishes its pages on request. */
   readonly mediaServer?: MediaServer | undefined;
   readonly signal: AbortSignal;
-  /** What it is launched with, for the session that waits for it. */
+  /** Profile of the session that waits for this launch. */
   readonly profile: SessionProfile | undefined;
-  /** Hears of what was thrown by whoever heard a message of the browser, which then counts as dead. */
+  /** Called with an error thrown by a handler of a browser message. The browser then counts as dead. */
   readonly onFault?: (error: unknown) => void;
 }
 
-/** A browser in its slot, with the first page of its device open, that has no session yet. */
+/** A browser without a session, with its first page open. */
 export class WarmBrowser {
   readonly runtime: BrowserRuntime;
   readonly #browser: SessionBrowser;
@@ -40,7 +40,7 @@ export class WarmBrowser {
     this.#process = process;
   }
 
-  /** Launches one and opens its page; what a failure leaves in the slot is the caller's to clear. */
+  /** Launches a browser and opens its first page. After a failure, the caller must clear the slot. */
   static async launch(slot: Slot, launch: WarmLaunch): Promise<WarmBrowser> {
     const { device, profile, mediaServer, ...rest } = launch;
     await profile?.restore(launch.signal);
@@ -55,12 +55,12 @@ export class WarmBrowser {
     return new WarmBrowser(launch, browser, process);
   }
 
-  /** Resolves when the browser has died although nobody ended it. */
+  /** Resolves if the browser ends unexpectedly. */
   get lost(): Promise<string> {
     return this.#browser.lost;
   }
 
-  /** Makes it a session's, as the device that this has; rejects when it has died meanwhile. */
+  /** Applies the session's device and returns the browser. Rejects if the browser has died. */
   async adopt(device: Device): Promise<SessionBrowser> {
     if (isDeepStrictEqual(device, this.#device)) await this.#browser.prove(proofMs);
     else await this.#browser.wear(device);
@@ -68,11 +68,11 @@ export class WarmBrowser {
     return this.#browser;
   }
 
-  /** Rejects if the browser should have its sandbox and its renderers have no seccomp filter. */
+  /** Rejects if the browser should be sandboxed but its renderers have no seccomp filter. */
   async probe(): Promise<void> {
     const { slot, pages } = this.#browser;
     if (process.platform !== "linux" || slot.sandbox === "none") return;
-    // A renderer that answers has its filter already.
+    // A renderer installs its filter before it answers.
     const evaluated = pages.active.cdp.send("Runtime.evaluate", { expression: "0" });
     await beforeExit(
       this.#process,
@@ -80,7 +80,7 @@ export class WarmBrowser {
     );
   }
 
-  /** Ends it; resolves when its slot is free again. */
+  /** Ends the browser. Resolves when its slot is free. */
   dispose(): Promise<void> {
     return this.#browser.dispose();
   }

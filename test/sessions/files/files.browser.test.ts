@@ -392,7 +392,7 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
     for (const [selector, files, field, message] of [
       ["#one", ["a", "no"], "action.files[1]", 'the session has no file "no"'],
       ["#one", ["../a"], "action.files[0]", 'the session has no file "../a"'],
-      ["#one", ["a", "b"], "action.files", "are several, and the input takes one"],
+      ["#one", ["a", "b"], "action.files", "must be one file: the input does not accept several"],
       ["#folder", ["a"], "action.selector", "takes a directory"],
       ["#one:", ["a"], "action.selector", "is not a CSS selector"],
       ["#one", [], "action.files", "must have at least one item"],
