@@ -23,17 +23,17 @@ describe("what would harm the session is refused, and says why", () => {
     ["Browser.crash", {}, "beyond the session's pages"],
     ["Browser.crashGpuProcess", {}, "beyond the session's pages"],
     ["Target.setRemoteLocations", { locations: [] }, "beyond the session's pages"],
-    ["Target.exposeDevToolsProtocol", { targetId: "x" }, "cannot be given the DevTools protocol"],
+    ["Target.exposeDevToolsProtocol", { targetId: "x" }, "cannot be exposed to a page"],
     ["Target.sendMessageToTarget", { message: "{}" }, "flatten: true"],
     ["Target.attachToTarget", { targetId: "x" }, "flatten: true"],
     ["Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false }, "flatten: true"],
     ["Target.createBrowserContext", { proxyServer: "" }, "proxy"],
     ["Target.createBrowserContext", { proxyBypassList: "" }, "proxy"],
-    ["Target.disposeBrowserContext", { browserContextId: "x" }, "only a context that this client has made"],
-    ["Target.createTarget", { url: "file:///etc/passwd" }, "reaches no local ones"],
-    ["Target.createTarget", { url: " \tFiLe:///etc/passwd" }, "reaches no local ones"],
-    ["Target.createTarget", { url: "view-source:file:///etc/passwd" }, "reaches no local ones"],
-    ["Target.createTarget", { url: "chrome://settings" }, "reaches no local ones"],
+    ["Target.disposeBrowserContext", { browserContextId: "x" }, "only the contexts that it created"],
+    ["Target.createTarget", { url: "file:///etc/passwd" }, "sessions cannot open local addresses"],
+    ["Target.createTarget", { url: " \tFiLe:///etc/passwd" }, "sessions cannot open local addresses"],
+    ["Target.createTarget", { url: "view-source:file:///etc/passwd" }, "sessions cannot open local addresses"],
+    ["Target.createTarget", { url: "chrome://settings" }, "sessions cannot open local addresses"],
     ["Target.createTarget", { url: "about:blank", hidden: true }, "hidden"],
     ["Tethering.bind", { port: 8080 }, "beyond the session's pages"],
     ["Extensions.loadUnpacked", { path: "/tmp" }, "beyond the session's pages"],
@@ -58,14 +58,14 @@ describe("what would harm the session is refused, and says why", () => {
     const client = await connect();
     const page = await client.attach();
     const navigated = await client.send("Page.navigate", { url: "file:///etc/passwd" }, page);
-    expect(navigated.error?.message).toContain("reaches no local ones");
+    expect(navigated.error?.message).toContain("sessions cannot open local addresses");
     const { result } = await client.send("Runtime.evaluate", { expression: "location.href" }, page);
     expect(result.result.value).toBe("about:blank");
     for (const [method, params] of [
       ["Emulation.setVirtualTimePolicy", { policy: "pause" }],
       ["Emulation.setCPUThrottlingRate", { rate: 101 }],
     ] as const) {
-      expect((await client.send(method, params, page)).error?.message, method).toContain("page that others use");
+      expect((await client.send(method, params, page)).error?.message, method).toContain("page that others share");
     }
     expect((await client.send("Emulation.setCPUThrottlingRate", { rate: 4 }, page)).error).toBeUndefined();
     expect((await client.send("Emulation.setCPUThrottlingRate", { rate: 1 }, page)).error).toBeUndefined();
@@ -205,7 +205,7 @@ test("pages of a context that a client makes are its own, count, and go with it"
   expect((await state()).pages).toHaveLength(1);
   let refused = await open();
   for (let count = 2; count < 40 && !refused.error; count += 1) refused = await open();
-  expect(refused.error?.message).toContain("the session has 32 pages, which is the most");
+  expect(refused.error?.message).toContain("the session already has 32 pages, the maximum");
   client[Symbol.dispose]();
   const other = await connect();
   const pages = async () => {

@@ -74,7 +74,7 @@ testLive(
         await client.send("Page.navigate", { url }, attached),
         await client.send("Target.createTarget", { url }),
       ];
-      for (const { error } of refusals) expect(error?.message).toContain("reaches no local ones");
+      for (const { error } of refusals) expect(error?.message).toContain("sessions cannot open local addresses");
       expect(await load(inside, url)).toEqual({ fetch: "error", img: "error", script: "error", runtime: "undefined" });
     }
     const seen = inside.context().pages();

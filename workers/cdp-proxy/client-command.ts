@@ -1,24 +1,24 @@
 import { scanMembers } from "./member-scan.ts";
 
-/** A command as a client has sent it. */
+/** A command from a CDP client. */
 export interface ClientCommand {
   readonly id: number;
   readonly method: string;
   readonly sessionId: string | undefined;
-  /** The JSON of its parameters; empty when it has none. */
+  /** JSON of the parameters, or empty if there are none. */
   readonly params: string | Buffer;
-  /** Its parameters, for who has to look into them. */
+  /** Returns the parsed parameters. */
   parse(): Params;
 }
 
-/** Parameters of a command, none of which was checked. */
+/** Unvalidated parameters of a command. */
 export type Params = Readonly<Record<string, unknown>>;
 
-/** What a client has sent that is no command. */
+/** A client message that is not a valid command. */
 export class BadCommand extends Error {
-  /** As JSON-RPC has them. */
+  /** JSON-RPC error code. */
   readonly code: number;
-  /** The id, where it has a good one. */
+  /** The command's id, if valid. */
   readonly id: number | undefined;
 
   constructor(code: number, message: string, id?: number) {
@@ -28,16 +28,16 @@ export class BadCommand extends Error {
   }
 }
 
-/** Up to here a command is parsed; of a longer one only its outside is read: parsing 90 MiB holds the worker for a second. */
+/** Longest command that is parsed. Longer commands are only scanned: parsing 90 MiB blocks the worker for a second. */
 const parsedBytes = 64 * 1024;
 
-/** Parameters that are looked into are never long. */
+/** Longest parameters that rules may inspect. */
 const longestInspected = 2 ** 20;
 
-/** Reads what a client has sent; throws a `BadCommand`. */
+/** Reads a client message. Throws `BadCommand` if the message is not a valid command. */
 export async function readCommand(bytes: Buffer): Promise<ClientCommand> {
-  // It would end the command on the browser's pipe, and begin another one.
-  if (bytes.includes(0)) throw new BadCommand(-32700, "the message has a NUL byte");
+  // NUL separates messages on the browser's pipe, so a NUL byte would inject a second command.
+  if (bytes.includes(0)) throw new BadCommand(-32700, "the message contains a NUL byte");
   return bytes.length <= parsedBytes ? parsed(bytes) : scanned(bytes);
 }
 
@@ -45,13 +45,13 @@ function parsed(bytes: Buffer): ClientCommand {
   const { params, ...members } = objectOf(parseJson(bytes));
   const { id, method, sessionId } = checked(members);
   const known = params === undefined || params === null ? undefined : objectOf(params, id);
-  // Written anew: what the browser reads is what was looked at, whatever its reader makes of comments and doubled names.
+  // Serialized again, because the browser's parser may treat comments and duplicate names differently.
   return { id, method, sessionId, params: known ? JSON.stringify(known) : "", parse: () => known ?? {} };
 }
 
 async function scanned(bytes: Buffer): Promise<ClientCommand> {
   const members = await scanMembers(bytes);
-  if (!members) throw new BadCommand(-32700, "the message is no JSON");
+  if (!members) throw new BadCommand(-32700, "the message is not JSON");
   const read = (name: string): unknown => {
     const value = members.get(name);
     return value && value.length <= parsedBytes ? parseJson(value) : undefined;
@@ -59,17 +59,17 @@ async function scanned(bytes: Buffer): Promise<ClientCommand> {
   const { id, method, sessionId } = checked({ id: read("id"), method: read("method"), sessionId: read("sessionId") });
   const params = members.get("params") ?? "";
   const parse = (): Params => {
-    if (params.length > longestInspected) throw new BadCommand(-32602, `${method} is too long`, id);
+    if (params.length > longestInspected) throw new BadCommand(-32602, `the parameters of ${method} exceed 1 MiB`, id);
     return params === "" ? {} : objectOf(parseJson(Buffer.from(params)), id);
   };
   return { id, method, sessionId, params, parse };
 }
 
 function checked({ id, method, sessionId }: Params): Pick<ClientCommand, "id" | "method" | "sessionId"> {
-  if (typeof id !== "number" || !Number.isSafeInteger(id)) throw new BadCommand(-32600, "a command has an integer id");
-  if (typeof method !== "string") throw new BadCommand(-32600, "a command has a method", id);
+  if (typeof id !== "number" || !Number.isSafeInteger(id)) throw new BadCommand(-32600, "expected an integer id");
+  if (typeof method !== "string") throw new BadCommand(-32600, "expected a method name", id);
   if (sessionId !== undefined && typeof sessionId !== "string")
-    throw new BadCommand(-32600, "a sessionId is a string", id);
+    throw new BadCommand(-32600, "expected sessionId to be a string", id);
   return { id, method, sessionId: sessionId === "" ? undefined : sessionId };
 }
 
@@ -77,12 +77,12 @@ function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString());
   } catch {
-    throw new BadCommand(-32700, "the message is no JSON");
+    throw new BadCommand(-32700, "the message is not JSON");
   }
 }
 
 function objectOf(value: unknown, id?: number): Params {
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new BadCommand(id === undefined ? -32600 : -32602, "an object is expected", id);
+    throw new BadCommand(id === undefined ? -32600 : -32602, "expected an object", id);
   return value as Params;
 }

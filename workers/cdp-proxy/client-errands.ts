@@ -2,27 +2,27 @@ import { within } from "../../src/platform/deadline.ts";
 import type { ClientCommand, Params } from "./client-command.ts";
 import { refusalUnderControl } from "./policy.ts";
 
-/** Commands that run a script, which can hold its page up for as long as it likes. */
+/** Commands that run a script, which can block its page indefinitely. */
 const scripts = new Set(["Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.runScript"]);
 
-/** Milliseconds that a page may take to end its script by itself, and between two attempts to end it. */
+/** Milliseconds for a script to end by itself, and between attempts to terminate it. */
 const patienceMs = 50;
 
-/** Milliseconds after which whatever has not ended is abandoned. */
+/** Milliseconds after which pending commands are abandoned. */
 const abandonedAfter = 250;
 
-/** A command that is under way. */
+/** A pending command. */
 interface Errand {
   readonly method: string;
   readonly sessionId: string | undefined;
-  /** Tells the client that nobody waits for its answer any more. */
+  /** Notifies the client that its command was abandoned. */
   readonly onAbandoned: () => void;
 }
 
-/** Sends a command of ours as if it were the client's; resolves with the answer, whatever it is. */
+/** Sends a command on a session of the client. Resolves with the answer, including errors. */
 type Send = (command: Pick<Errand, "method" | "sessionId"> & { readonly params: Params }) => Promise<unknown>;
 
-/** What a client has had the browser do beyond reading, and has no answer to yet. */
+/** Pending commands of a client, except those that only read. */
 export class ClientErrands {
   readonly #send: Send;
   readonly #open = new Set<Errand>();
@@ -31,7 +31,7 @@ export class ClientErrands {
     this.#send = send;
   }
 
-  /** Takes note of a command that is passed on. Gives what is called at its answer, and says whether that still counts. */
+  /** Records a forwarded command. The returned function, called at the answer, returns false if the command was abandoned. */
   begin({ method, sessionId }: Pick<ClientCommand, "method" | "sessionId">, onAbandoned: () => void): () => boolean {
     if (refusalUnderControl(method) === undefined) return () => true;
     const errand = { method, sessionId, onAbandoned };
@@ -39,7 +39,7 @@ export class ClientErrands {
     return () => this.#open.delete(errand);
   }
 
-  /** Ends the scripts that run and abandons what they would answer, and a little later all else. Resolves when they have ended. */
+  /** Terminates running scripts and abandons their commands; abandons all others after 250 ms. Resolves when scripts have ended. */
   async abandon(): Promise<void> {
     const all = [...this.#open];
     if (all.length === 0) return;
@@ -51,7 +51,7 @@ export class ClientErrands {
     await Promise.all([...running].map(([sessionId, errands]) => this.#endScripts(sessionId, errands)));
   }
 
-  /** One that waits for a promise holds nothing up: to end it would end the next script of the page instead. */
+  /** Terminates only if the page is blocked. A script awaiting a promise is not running, so the page's next script would end. */
   async #endScripts(sessionId: string | undefined, errands: readonly Errand[]): Promise<void> {
     const beganAt = performance.now();
     const isFree = this.#send({ method: "Runtime.evaluate", params: { expression: "0" }, sessionId }).then(() => true);

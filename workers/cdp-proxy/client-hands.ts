@@ -1,16 +1,16 @@
 import type { ClientCommand, Params } from "./client-command.ts";
 
-/** Something that a client holds down, and the command that releases it. */
+/** Command that releases a key or button held by a client. */
 interface Held {
   readonly method: string;
   readonly params: Params;
   readonly sessionId: string | undefined;
 }
 
-/** Sends a command; resolves when the browser has answered it. */
+/** Sends a command. Resolves with the browser's answer. */
 type Send = (command: Held) => Promise<unknown>;
 
-/** What a client does with the mouse and the keyboard: what of it is under way, and what it holds down. */
+/** Tracks a client's input: pending commands, and keys and buttons that are held down. */
 export class ClientHands {
   readonly #send: Send;
   readonly #open = new Set<Promise<unknown>>();
@@ -20,7 +20,7 @@ export class ClientHands {
     this.#send = send;
   }
 
-  /** Takes note of a command that is passed on. */
+  /** Records a forwarded input command. */
   note({ method, sessionId, parse }: ClientCommand, answered: Promise<unknown>): void {
     this.#open.add(answered);
     void answered.then(() => this.#open.delete(answered));
@@ -37,7 +37,7 @@ export class ClientHands {
     }
   }
 
-  /** Releases what is held; resolves when the pages have handled that, and all that came before. */
+  /** Releases all keys and buttons. Resolves when the pages have handled all input. */
   async letGo(): Promise<void> {
     const releases = [...this.#held.values()].map((held) => this.#send(held));
     this.#held.clear();

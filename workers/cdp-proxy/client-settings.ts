@@ -1,24 +1,24 @@
 import type { ClientCommand, Params } from "./client-command.ts";
 
-/** How many bytes of settings are remembered of a client. */
+/** Maximum bytes of settings stored per client. */
 const mostBytes = 2 ** 20;
 
 interface SettingCommand {
   readonly method: string;
-  /** The parameters, as JSON. */
+  /** JSON of the parameters. */
   readonly params: string;
   readonly sessionId: string | undefined;
 }
 
-/** Sends a command; resolves when the browser has answered it. */
+/** Sends a command. Resolves with the browser's answer. */
 type Send = (command: SettingCommand) => Promise<unknown>;
 
 const online = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
 
 /**
- * Settings under which a page does not load, does not run, or does not take a person's input, and what takes them back. A
- * request that was paused goes on with `Fetch.disable`. Not among them, since a page works with it (seen with 156): a frozen
- * page that is shown, an intercepted file chooser, animations that stand still.
+ * Settings that keep a page from loading, running or receiving input, with the commands that undo them. `Fetch.disable` also
+ * continues paused requests. Frozen visible pages, intercepted file choosers and paused animations are not included, because
+ * pages remain usable with them (observed with Chromium 156).
  */
 const undoing: Readonly<Record<string, readonly (readonly [method: string, params: Params])[]>> = {
   "Debugger.setSkipAllPauses": [
@@ -39,15 +39,15 @@ const undoing: Readonly<Record<string, readonly (readonly [method: string, param
   "Overlay.setInspectMode": [["Overlay.setInspectMode", { mode: "none", highlightConfig: {} }]],
 };
 
-/** Settings that stand with a command until the client changes them. */
+/** Settings that a command implies until the client changes them. */
 const implied: Readonly<Record<string, readonly [method: string, params: Params]>> = {
   "Debugger.enable": ["Debugger.setSkipAllPauses", { skip: false }],
 };
 
-/** What a client has set that a person cannot do with: it is taken back for as long as a person holds control. */
+/** Client settings that obstruct a person. They are undone while a person holds control. */
 export class ClientSettings {
   readonly #send: Send;
-  /** By session and method, those that were made last at the end. */
+  /** By session and method, most recent last. */
   readonly #made = new Map<string, SettingCommand>();
   #bytes = 0;
   #isUndone = false;
@@ -56,10 +56,10 @@ export class ClientSettings {
     this.#send = send;
   }
 
-  /** Takes note of a command that is to be passed on; returns false if there is no room to remember it. */
+  /** Records a command before it is forwarded. Returns false if the stored settings would exceed 1 MiB. */
   note({ method, sessionId, params }: Pick<ClientCommand, "method" | "sessionId" | "params">): boolean {
     if (method.endsWith(".disable")) {
-      // Whatever is set by a domain is gone when it is disabled.
+      // Disabling a domain resets its settings.
       const domain = method.slice(0, -"disable".length);
       this.#forget((made) => made.sessionId === sessionId && made.method.startsWith(domain));
     }
@@ -70,12 +70,12 @@ export class ClientSettings {
     return params.length <= mostBytes && this.#keep({ method, params: params.toString() || "{}", sessionId });
   }
 
-  /** Forgets a session that has ended. */
+  /** Removes the settings of a session that has ended. */
   forgetSession(sessionId: string): void {
     this.#forget((made) => made.sessionId === sessionId);
   }
 
-  /** Takes the settings back; resolves when the browser has. */
+  /** Undoes the settings. Resolves when the browser has answered. */
   async undo(): Promise<void> {
     if (this.#isUndone) return;
     this.#isUndone = true;
@@ -85,7 +85,7 @@ export class ClientSettings {
     await Promise.all(commands.map((command) => this.#send(command)));
   }
 
-  /** Makes the settings again, in their order; resolves when the browser has. */
+  /** Reapplies the settings in order. Resolves when the browser has answered. */
   async redo(): Promise<void> {
     if (!this.#isUndone) return;
     this.#isUndone = false;
@@ -116,5 +116,5 @@ export class ClientSettings {
 
 const keyOf = (sessionId: string | undefined, method: string) => `${sessionId} ${method}`;
 
-/** With what is kept beside the parameters. */
+/** Stored size: parameters plus a fixed overhead. */
 const weigh = ({ params }: SettingCommand) => params.length + 256;

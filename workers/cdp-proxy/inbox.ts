@@ -2,42 +2,41 @@ import type { LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts"
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { pipeBounds, pipeTotals } from "../cdp/pipe-bounds.ts";
 
-/** What a client may send at the most. */
+/** Maximum length of a client message, in bytes. */
 export const longestMessage = 100 * 2 ** 20;
 
-/** How long a client may wait for room for a large message, and then take over it: others wait for its room. */
+/** Milliseconds that a client may wait for a large message's memory, and then take to send it while others wait. */
 const patienceMs = 30_000;
 
-/** How often is looked whether there is room. */
+/** Milliseconds between checks for free memory. */
 const lookMs = 20;
 
 /**
- * Puts the messages of a client together. A large one counts among those of all browsers of the worker, as the longest
- * that it may become: two that each waited for the other's room would wait for ever. While there is no room the client
- * is not read.
+ * Assembles the messages of a client. A large message reserves the maximum length from the worker's total, because two
+ * messages that grow step by step could deadlock. While no memory is free, the client is not read.
  */
 export class Inbox {
   readonly #onSlow: () => void;
   #parts: Uint8Array[] = [];
   #length = 0;
-  /** Runs while it holds room. */
+  /** Set while memory is reserved. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onSlow` hears that a large message has found no room in time, or did not end in time. */
+  /** `onSlow` is called if a large message gets no memory or does not end within 30 s. */
   constructor(onSlow: () => void) {
     this.#onSlow = onSlow;
   }
 
-  /** Takes a part of a message; gives the message where it ends. It is held until it is cleared. */
+  /** Adds a part of a message. Resolves with the message after its last part. `clear` must follow. */
   async take({ data, last }: Pick<LendRequest, "data" | "last">): Promise<Buffer | undefined> {
     this.#length += data.length;
-    if (this.#length > longestMessage) throw new Error("a message is too long");
+    if (this.#length > longestMessage) throw new Error("message exceeds 100 MiB");
     if (this.#length > pipeBounds.largeBytes && !this.#timer) await this.#makeRoom();
     this.#parts.push(data);
     return last ? Buffer.concat(this.#parts) : undefined;
   }
 
-  /** Lets go of what it holds. */
+  /** Discards the message and frees its memory. */
   clear(): void {
     this.#parts = [];
     this.#length = 0;
@@ -51,7 +50,7 @@ export class Inbox {
     const hasRoom = () => pipeTotals.largeBytes + longestMessage <= pipeBounds.allLargeBytes;
     if (!(await waitUntil(hasRoom, { timeout: patienceMs, every: lookMs }))) {
       this.#onSlow();
-      throw new Error("there is no room for a large message");
+      throw new Error("no memory for a large message within 30 s");
     }
     pipeTotals.largeBytes += longestMessage;
     this.#timer = setTimeout(this.#onSlow, patienceMs);

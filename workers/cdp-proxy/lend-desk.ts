@@ -18,10 +18,10 @@ import { Inbox } from "./inbox.ts";
 import { lendTotals } from "./lend-totals.ts";
 import { LentClient } from "./lent-client.ts";
 
-/** After so many messages of a client others have their turn: taking them takes some 1 ms. */
+/** Messages of a client handled before yielding to the event loop. They take 1 ms. */
 const manyMessages = 10;
 
-/** How many clients a session may have at once. */
+/** Maximum number of concurrent clients per session. */
 const mostClients = 4;
 
 export interface LendDeskOptions {
@@ -31,27 +31,27 @@ export interface LendDeskOptions {
   readonly targets: Targets;
   readonly feed: EventFeed;
   readonly files: Pick<SessionFiles, "pathOf">;
-  /** What no client is told of. */
+  /** Page that is hidden from clients. */
   readonly hiddenPage?: HiddenPage | undefined;
-  /** Where the session's downloads go. */
+  /** Download directory of the session. */
   readonly downloadPath: string;
-  /** Settings of the session's pages that a process takes from one session at a time. */
+  /** Page settings that a renderer process accepts from one CDP session at a time. */
   readonly processSettings: ProcessSettings;
-  /** Makes the session's pages again what they are to be: a client that has left may have changed them. */
+  /** Restores the device emulation of the pages, which a disconnected client may have changed. */
   heal(): Promise<unknown>;
 }
 
-/** What the session adds that has the browser. */
+/** Callbacks of the session that owns the browser. */
 export interface LendSession {
-  /** Whether a person holds control: then clients only read. */
+  /** Returns whether a person holds control. Clients can then only read. */
   isHeld(): boolean;
-  /** Hears that a client has sent a command. */
+  /** Called for each command of a client. */
   onCommand(): void;
 }
 
 type Answer = MessageInitShape<typeof CdpResponseSchema>;
 
-/** Lends a session's browser to clients that speak the DevTools protocol, each as if it had it for itself. */
+/** CDP proxy: serves a session's browser to several CDP clients, isolated from each other. */
 export class LendDesk {
   readonly #options: LendDeskOptions;
   readonly #clients = new Set<LentClient>();
@@ -65,12 +65,12 @@ export class LendDesk {
     }
   }
 
-  /** Whether a client hears of the dialogs of a page, so that its answer counts before ours. */
+  /** Returns whether a client receives the dialogs of a page and may answer before the session does. */
   hearsDialogs(targetId: string): boolean {
     return [...this.#clients].some((client) => client.hearsDialogs(targetId));
   }
 
-  /** Serves a client until it leaves, with its messages in parts. Throws `tier-limit` when there are too many. */
+  /** Serves a client until it disconnects. Yields messages in chunks. Throws `tier-limit` above 4 clients. */
   async *lend(
     requests: AsyncIterable<LendRequest>,
     session: LendSession,
@@ -93,24 +93,24 @@ export class LendDesk {
     }
   }
 
-  /** Has clients give way to who steers from now on; resolves when nothing that they have sent by now reaches a page any more. */
+  /** Suspends clients for the control holder. Resolves when no earlier client command can reach a page any longer. */
   async giveWay(): Promise<void> {
     await Promise.all([...this.#clients].map((client) => client.giveWay()));
   }
 
-  /** Lets clients go on if no person steers any more; resolves when they find what they have set. */
+  /** Resumes clients if no person holds control. Resolves when their settings are reapplied. */
   async resume(): Promise<void> {
     await Promise.all([...this.#clients].map((client) => client.resume()));
   }
 
-  /** Ends all clients: the session has ended. */
+  /** Disconnects all clients at the end of the session. */
   close(): void {
     for (const client of this.#clients) client.leave("session_ended");
   }
 
   #takePlace(): Disposable {
     if (this.#places >= mostClients) {
-      const detail = `the session has ${mostClients} CDP connections, which is the most`;
+      const detail = `the session already has ${mostClients} CDP connections, the maximum`;
       throw fail("tier-limit", { current_streams: mostClients, limit: mostClients }, { detail });
     }
     this.#places += 1;
@@ -126,7 +126,11 @@ export class LendDesk {
   async #admit({ isHeld, onCommand }: LendSession): Promise<LentClient> {
     const { wire, version, targets, files, downloadPath, feed, hiddenPage, processSettings } = this.#options;
     const user = await wire.attach(targets).catch((cause: unknown) => {
-      throw fail("driver-error", { target_closed: true }, { detail: "the browser takes no client any more", cause });
+      throw fail(
+        "driver-error",
+        { target_closed: true },
+        { detail: "the browser no longer accepts CDP clients", cause },
+      );
     });
     const client = new LentClient(user, {
       browserVersion: version,
@@ -149,7 +153,7 @@ export class LendDesk {
     return client;
   }
 
-  /** Takes what the client sends, no faster than the browser reads it. */
+  /** Forwards client messages with backpressure from the browser's pipe. */
   async #takeAll(client: LentClient, requests: AsyncIterable<LendRequest>, signal: AbortSignal): Promise<void> {
     const inbox = new Inbox(() => client.leave("too_slow"));
     try {
@@ -169,7 +173,7 @@ export class LendDesk {
     }
   }
 
-  /** Where a file lies is nobody's business. */
+  /** Forwards a download event without the path on the worker. */
   #tellDownload(event: string, params: object): void {
     for (const client of this.#clients) client.tellDownload(event, { ...params, filePath: undefined });
   }

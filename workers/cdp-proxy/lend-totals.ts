@@ -1,20 +1,20 @@
-/** How many methods are counted by their names. */
+/** Maximum number of methods counted by name. */
 const mostNames = 32;
 
-/** The name under which all other methods are counted. */
+/** Name under which all other methods are counted. */
 const unnamed = "other";
 
 const methodName = /^[A-Z][A-Za-z]{1,40}\.[a-z][A-Za-z]{1,60}$/;
 
-/** What is counted of the clients of all sessions of this process; their messages are counted by the gateways. */
+/** Counters over the CDP clients of all sessions of this process. Gateways count the messages. */
 export const lendTotals = {
-  /** Those that are connected. */
+  /** Connected clients. */
   clients: 0,
-  /** Commands that were refused because nobody has judged their methods, by method. */
+  /** Commands refused because the policy has no entry for their method, by method. */
   unjudged: new Map<string, number>(),
 };
 
-/** Counts a command that nobody has judged, by its name if the browser may know it: clients make up names without end. */
+/** Counts a command without a policy entry. Counts by name only if the browser may know the method, to bound the names. */
 export function countUnjudged(method: string, browserMayKnow: boolean): void {
   const { unjudged } = lendTotals;
   const isNamed = browserMayKnow && methodName.test(method) && (unjudged.has(method) || unjudged.size < mostNames);

@@ -10,70 +10,70 @@ import { countUnjudged } from "./lend-totals.ts";
 import { Outbox } from "./outbox.ts";
 import { browserMayKnowMore, isWithheldUnderControl, judge, refusalAtTakeover, refusalUnderControl } from "./policy.ts";
 
-/** How long a client may leave a page waiting that it has had paused before its first script. */
+/** Milliseconds after which a target paused before its first script is resumed. */
 const pauseMs = 1_500;
 
-/** A message up to this length is sent in one piece. */
+/** Longest message that is sent as one buffer. */
 const onePieceBytes = 64 * 1024;
 
-/** As JSON-RPC has it, for what the browser refuses, too. */
+/** JSON-RPC code that Chromium also uses for refused commands. */
 const serverError = -32_000;
 const methodNotFound = -32_601;
 const unknownSession = -32_001;
 
-/** Why a client is with us no more. */
+/** Why a client was disconnected. */
 export type LeaveReason = "browser_closed" | "closed" | "lost" | "session_ended" | "too_slow";
 
-/** What a client needs of its session. */
+/** Session context of a client. */
 export interface ClientScene {
   /** The browser's full version. */
   readonly browserVersion: string;
-  /** What no client is told of. */
+  /** Page that is hidden from clients. */
   readonly hiddenPage: HiddenPage | undefined;
-  /** How many pages the session has, those of clients' own contexts among them. */
+  /** Returns the number of pages of the session, including those in contexts of clients. */
   pages(): number;
-  /** Where a file of the session is, by its name; undefined when there is none. */
+  /** Returns the path of a session file, or undefined if there is none of that name. */
   fileOf(name: string): string | undefined;
-  /** Whether a person holds control: then clients only read. */
+  /** Returns whether a person holds control. Clients can then only read. */
   isHeld(): boolean;
-  /** Has the downloads of a context that a client has made go where the session's go. */
+  /** Sets the session's download directory for a context that a client created. */
   keepDownloads(browserContextId: string): Promise<unknown>;
-  /** Settings of the session's pages that a process takes from one session at a time. */
+  /** Page settings that a renderer process accepts from one CDP session at a time. */
   readonly processSettings: ProcessSettings;
-  /** Hears that a command has come. */
+  /** Called for each command. */
   onCommand(): void;
 }
 
 /**
- * A client of the session's browser. What it says is passed on to a session of its own, but for what would harm the
- * session, and so are the answers and events that are its own.
+ * A CDP client of the session's browser. Its commands are forwarded on CDP sessions of its own unless the policy refuses
+ * them. The client receives only its own answers and events.
  */
 export class LentClient {
   readonly outbox = new Outbox();
   readonly #user: WireUser;
   readonly #scene: ClientScene;
   readonly #contexts = new Set<string>();
-  /** Sessions on which it hears of downloads; undefined for its root. */
+  /** Sessions with download events enabled. `undefined` is the root session. */
   readonly #downloadEars = new Set<string | undefined>();
-  /** Pages whose dialogs it hears of, by its sessions of them. */
+  /** Targets whose dialogs the client receives, by session. */
   readonly #dialogEars = new Map<string, string>();
-  /** By session, what lets a target run that the client leaves paused. */
+  /** Timers that resume paused targets, by session. */
   readonly #resumes = new Map<string, NodeJS.Timeout>();
-  /** Sessions on which it has made settings that a process takes from one session at a time, with their targets. */
+  /** Targets with settings that only one CDP session can hold, by the client's session. */
   readonly #settled = new Map<string, string>();
   readonly #hands: ClientHands;
   readonly #errands: ClientErrands;
   readonly #settings: ClientSettings;
   readonly #gone = Promise.withResolvers<void>();
-  /** What it is to be told when a page of ours has opened. */
+  /** Messages deferred while the hidden page opens. */
   readonly #held: (() => void)[] = [];
-  /** A person holds control, or what a person has done is not handled yet. */
+  /** True while a person holds control or the person's input is still being handled. */
   #isHeld: boolean;
-  /** How many messages it has sent. */
+  /** Number of messages sent by the client. */
   messages = 0;
-  /** How many events it was not told of because a person held control. */
+  /** Number of events withheld because a person held control. */
   withheld = 0;
-  /** Why it is with us no more; the first reason counts. */
+  /** First reason for disconnection. */
   left: LeaveReason | undefined;
 
   constructor(user: WireUser, scene: ClientScene) {
@@ -90,7 +90,7 @@ export class LentClient {
     user.onclose = () => this.leave("session_ended");
   }
 
-  /** Takes a message of the client; the next one has to wait until this one is taken. */
+  /** Handles a message. Calls must not overlap. */
   async take(bytes: Buffer): Promise<void> {
     this.messages += 1;
     this.#scene.onCommand();
@@ -103,20 +103,20 @@ export class LentClient {
     }
   }
 
-  /** Whether it may answer the dialogs of a page: its answer then counts before ours. */
+  /** Returns whether the client receives the dialogs of a page and may answer before the session does. */
   hearsDialogs(targetId: string): boolean {
     return [...this.#dialogEars.values()].includes(targetId);
   }
 
-  /** Tells it of a download of the session, if it has asked for that. */
+  /** Sends a download event if the client enabled download events. */
   tellDownload(method: string, params: object): void {
     const members = Buffer.from(`"method":"${method}","params":${JSON.stringify(params)}`);
     for (const sessionId of this.#downloadEars) this.#deliver(undefined, members, sessionId);
   }
 
   /**
-   * Gives way to a person: releases what it holds down, and takes back what the person cannot do with. Resolves when nothing
-   * that it has had done reaches a page any more.
+   * Suspends the client for a person: releases held keys and buttons and undoes obstructive settings. Resolves when no earlier
+   * command can reach a page any longer.
    */
   async giveWay(): Promise<void> {
     this.#isHeld ||= this.#scene.isHeld();
@@ -124,14 +124,14 @@ export class LentClient {
     await Promise.all([undone, this.#hands.letGo(), this.#errands.abandon()]);
   }
 
-  /** Goes on if no person holds control any more; resolves when its settings are made again. */
+  /** Resumes the client if no person holds control. Resolves when its settings are reapplied. */
   async resume(): Promise<void> {
     if (this.#scene.isHeld()) return;
     this.#isHeld = false;
     await this.#settings.redo();
   }
 
-  /** Ends it. */
+  /** Disconnects the client. */
   leave(reason: LeaveReason): void {
     if (this.left) return;
     this.left = reason;
@@ -141,7 +141,7 @@ export class LentClient {
     this.#gone.resolve(this.#user.close());
   }
 
-  /** Resolves when it has left, and nothing is left in the browser of what it has opened, paused or set. */
+  /** Resolves when the client is disconnected and its contexts, pauses and settings are removed from the browser. */
   get gone(): Promise<void> {
     return this.#gone.promise;
   }
@@ -197,7 +197,7 @@ export class LentClient {
   #pass(command: ClientCommand, params: string | Buffer): void {
     const { id, method, sessionId } = command;
     if (!this.#settings.note(command)) {
-      this.#refuse(id, sessionId, "the connection's settings take more than 1 MiB: make fewer, or shorter ones");
+      this.#refuse(id, sessionId, "the connection's settings exceed 1 MiB: use fewer or shorter settings");
       return;
     }
     this.#note(command);
@@ -215,7 +215,7 @@ export class LentClient {
     });
   }
 
-  /** Sends a command to the browser; a setting that a process takes from one session takes the place of ours. */
+  /** Sends a command to the browser. If only one session can hold the setting, releases the session's own setting first. */
   #send(command: UserCommand, onAnswer: (answer: UserAnswer) => void): void {
     const { method, sessionId } = command;
     const { processSettings } = this.#scene;
@@ -230,7 +230,7 @@ export class LentClient {
     this.#user.send(command, (first) => {
       const isElsewhere = isInEffect(first);
       const end = (answer: UserAnswer): void => {
-        // The client may have taken its own back, or have been refused.
+        // The client may have cleared its setting, or the command failed.
         processSettings.restore(isElsewhere ? undefined : targetId);
         onAnswer(answer);
       };
@@ -238,19 +238,19 @@ export class LentClient {
         end(first);
         return;
       }
-      // Ours may be held by another page of the same process.
+      // Another page of the same process may hold the session's setting.
       processSettings.releaseAll(method, targetId);
       this.#user.send(command, end);
     });
   }
 
-  /** Passes an answer of the browser on. */
+  /** Forwards an answer of the browser. */
   #pressOn(id: number, answer: UserAnswer, sessionId: string | undefined): void {
     if ("bytes" in answer) this.#deliver(id, answer.bytes, sessionId);
     else this.#refuse(id, sessionId, answer.failure);
   }
 
-  /** Takes note of what the client asks to hear, and of what it lets run. */
+  /** Tracks which events the client enables and which targets it resumes. */
   #note({ method, sessionId, parse }: ClientCommand): void {
     switch (method) {
       case "Browser.setDownloadBehavior":
@@ -294,7 +294,7 @@ export class LentClient {
     this.#deliver(undefined, told, sessionId);
   }
 
-  /** A client that goes away, or hangs, between the pause and its end would hold up everybody who waits for the page. */
+  /** Resumes a paused target after 1.5 s, so that a hanging client does not block other users of the page. */
   #watchPause({ waitingForDebugger, sessionId }: Params): void {
     if (waitingForDebugger !== true || typeof sessionId !== "string") return;
     const resume = (): void => {
@@ -338,7 +338,7 @@ export class LentClient {
     if (told) this.#tell(id, told, sessionId);
   }
 
-  /** Goes on when it is known what not to tell of. */
+  /** Delivers the deferred messages once the hidden page is known. */
   #tellHeld(): void {
     for (const tell of this.#held.splice(0)) tell();
   }
@@ -353,8 +353,8 @@ export class LentClient {
 }
 
 /**
- * A headless shell says of its dialogs that nobody else answers them, at which clients with the DevTools in them dismiss
- * them at once. The session answers in the end.
+ * Sets `hasBrowserHandler`. Headless shell reports dialogs without a handler, and DevTools-based clients then dismiss them
+ * immediately. The session is the final handler.
  */
 function withHandler(dialogOpening: Buffer): Buffer {
   const message = membersOf(dialogOpening);
@@ -362,12 +362,12 @@ function withHandler(dialogOpening: Buffer): Buffer {
   return Buffer.from(JSON.stringify(told).slice(1, -1));
 }
 
-/** Whether a setting was refused for that of another session in the same process. */
+/** Returns whether a setting was refused because another session of the same process holds it. */
 function isInEffect(answer: UserAnswer): boolean {
   return "bytes" in answer && answer.bytes.includes("override is already in effect");
 }
 
-/** The boundary where the protocol's word is taken for what a message holds. */
+/** Parses browser messages, whose types are trusted by protocol. */
 function membersOf(members: Buffer): { readonly params?: Params; readonly result?: Params } {
   return JSON.parse(`{${members.toString()}}`);
 }

@@ -4,7 +4,7 @@ const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
 const comma = 0x2c;
-/** What a byte outside texts is. All others are no JSON; comments, which the browser's reader would take, are not either. */
+/** Kinds of bytes outside strings. `bad` bytes are not JSON, including comments, which the browser's parser would accept. */
 const bad = 0;
 const space = 1;
 const plain = 2;
@@ -20,15 +20,15 @@ for (const [characters, kind] of [
   for (const byte of Buffer.from(characters)) kinds[byte] = kind;
 }
 
-/** What may come next between the members of the object. */
+/** Next expected token between the members of the object. */
 type Awaited = "name" | "colon" | "value" | "rest of value" | "end of value" | "nothing";
 
-/** After so many bytes others have their turn: looking at them takes some 3 ms where they are all brackets. */
+/** Bytes scanned before yielding to the event loop. All brackets, the worst case, take 3 ms. */
 const sliceBytes = 256 * 1024;
 
 /**
- * Finds the members of a JSON object without looking into them: texts are skipped, brackets counted. What is found is
- * balanced, though it may be no JSON. Undefined for what is no object.
+ * Returns the members of a JSON object without parsing their values: skips strings and counts brackets. Values are balanced
+ * but may be invalid JSON. Returns undefined if the input is not an object.
  */
 export function scanMembers(bytes: Buffer): Promise<Map<string, Buffer> | undefined> {
   return new MemberScan(bytes).run();
@@ -41,7 +41,7 @@ class MemberScan {
   #depth = 0;
   #name = "";
   #valueAt = 0;
-  /** Where the text began that is being passed. */
+  /** Start of the current string, if the position is within a string. */
   #textAt: number | undefined;
 
   constructor(bytes: Buffer) {
@@ -56,7 +56,7 @@ class MemberScan {
     return this.#awaited === "nothing" ? this.#members : undefined;
   }
 
-  /** Goes so far, or a little farther; gives where to go on. */
+  /** Scans to `until` or slightly beyond. Returns the next position, or undefined for invalid input. */
   #slice(from: number, until: number): number | undefined {
     let at: number | undefined = from;
     while (at !== undefined && at < until) {
@@ -76,7 +76,7 @@ class MemberScan {
     return at;
   }
 
-  /** Takes what is no text; gives where to go on. */
+  /** Handles a byte outside strings. Returns the next position. */
   #step(byte: number, kind: number, at: number): number | undefined {
     if (kind === opening) return this.#open(byte, at);
     if (kind === closing) return this.#close(at);
@@ -104,7 +104,7 @@ class MemberScan {
     return at + 1;
   }
 
-  /** Takes a byte between the members, or of a number or a word. */
+  /** Handles a separator, or a byte of a number or literal. Returns whether the byte was expected. */
   #between(byte: number, at: number): boolean {
     if (byte === colon) {
       this.#valueAt = at + 1;
@@ -122,7 +122,7 @@ class MemberScan {
     return isExpected;
   }
 
-  /** Looks for the end of a text; gives where to go on. */
+  /** Scans for the end of a string. Returns the next position. */
   #passText(textAt: number, from: number, until: number): number | undefined {
     for (let at = this.#bytes.indexOf(quote, from); at >= 0; at = this.#bytes.indexOf(quote, at + 1)) {
       if (!isEscaped(this.#bytes, at)) return this.#takeText(textAt, at) ? at + 1 : undefined;
@@ -131,13 +131,13 @@ class MemberScan {
     return undefined;
   }
 
-  /** Takes a text. */
+  /** Handles a complete string. Returns whether a string was expected. */
   #takeText(from: number, end: number): boolean {
     this.#textAt = undefined;
     if (this.#depth > 1) return true;
     if (this.#depth === 0) return false;
     if (this.#awaited === "name") {
-      // Names with escapes are none that anybody looks for.
+      // Escapes stay encoded: no known member name needs them.
       this.#name = this.#bytes.toString("utf8", from + 1, end);
       this.#awaited = "colon";
       return true;
@@ -154,7 +154,7 @@ class MemberScan {
   }
 }
 
-/** Whether a quotation mark is one of its text. */
+/** Returns whether a quotation mark is escaped. */
 function isEscaped(bytes: Buffer, at: number): boolean {
   let slashes = 0;
   while (bytes[at - 1 - slashes] === backslash) slashes += 1;

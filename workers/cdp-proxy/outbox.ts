@@ -1,31 +1,31 @@
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 
-/** How many bytes a client may be behind; one message that is longer is sent all the same. */
+/** Maximum bytes queued for a client. A single longer message is still sent. */
 const mostBehind = 32 * 2 ** 20;
 
-/** What a message takes beside its bytes while it waits: many small ones count, too. */
+/** Overhead in bytes per queued message, so that many small messages count. */
 const messageBytes = 256;
 
-/** What goes over the fleet link at once. */
+/** Chunk size on the fleet link. */
 const chunkBytes = 256 * 1024;
 
-/** A part of a message. */
+/** Part of a message. */
 export interface Chunk {
   readonly data: Buffer;
-  /** The message ends here. */
+  /** Whether this is the last chunk of the message. */
   readonly last: boolean;
 }
 
-/** A message in pieces, so that what is large in it is not copied. */
+/** A message as several buffers, which avoids copying large ones. */
 export type Message = readonly Buffer[];
 
-/** The messages that wait for a client. Who writes them never waits: a client that reads too slowly is given up. */
+/** Queue of messages for a client. Writers never block: `push` fails if the client reads too slowly. */
 export class Outbox {
   readonly #queue = new BoundedQueue<Message>({ items: Number.POSITIVE_INFINITY });
   #bytes = 0;
   #isDiscarded = false;
 
-  /** Adds a message; false when the client is too far behind. */
+  /** Adds a message. Returns false if more than 32 MiB are already queued. */
   push(message: Message): boolean {
     if (this.#bytes > mostBehind) return false;
     this.#bytes += weigh(message);
@@ -33,18 +33,18 @@ export class Outbox {
     return true;
   }
 
-  /** Nothing more comes; what is here is still read. */
+  /** Ends the queue. Queued messages can still be read. */
   end(): void {
     this.#queue.end();
   }
 
-  /** Nothing more comes, and nothing more is read. */
+  /** Ends the queue and drops queued messages. */
   discard(): void {
     this.#isDiscarded = true;
     this.end();
   }
 
-  /** All messages, in parts. */
+  /** Yields all messages in chunks. */
   async *chunks(): AsyncGenerator<Chunk> {
     for await (const message of this.#queue) {
       for (const chunk of chunksOf(message)) {

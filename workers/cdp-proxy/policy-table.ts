@@ -19,32 +19,32 @@ import {
 } from "./policy-rules.ts";
 
 const notThisBrowser = "this would change the browser beyond the session's pages";
-const notItsMachine = "a session's browser tells nothing of its machine";
-const sharedPage = "this would stop a page that others use, too";
-const ownFrames = "the browser draws its pages by itself";
+const notItsMachine = "a session's browser does not expose its machine";
+const sharedPage = "this would block a page that others share";
+const ownFrames = "the browser schedules its own frames";
 const related = "use Target.setAutoAttach on a session of the target";
-const noProtocol = "a page cannot be given the DevTools protocol";
+const noProtocol = "the DevTools protocol cannot be exposed to a page";
 
-/** The commands of a domain, each named once. */
+/** Policy of a domain's commands. Each command is listed once. */
 interface DomainPolicy {
-  /** Passed on, also while a person holds control: they only read, or prepare to. */
+  /** Forwarded even while a person holds control: read-only commands and their preparation. */
   readonly reads?: string;
-  /** Passed on. */
+  /** Forwarded unless a person holds control. */
   readonly passes?: string;
-  /** Judged by their parameters, also while a person holds control. */
+  /** Decided by parameters, even while a person holds control. */
   readonly readsBy?: Readonly<Record<string, Rule | Verdict>>;
-  /** Judged by their parameters. */
+  /** Decided by parameters unless a person holds control. */
   readonly passesBy?: Readonly<Record<string, Rule | Verdict>>;
-  /** Refused, by the reason that clients are told. */
+  /** Refused commands, by the reason reported to clients. */
   readonly refuses?: Readonly<Record<string, string>>;
 }
 
-/** The newest major version of Chromium whose commands were all judged. */
+/** Newest Chromium major version whose commands are all covered. */
 export const judgedChromium = 156;
 
 /**
- * Every command of the DevTools protocol that was judged, by domain; a domain with a reason in place of its commands is
- * refused as a whole. `PWA` opens files of the machine in an app, `Cast` finds devices of its network.
+ * Policy for the commands of the DevTools protocol, by domain. A domain with only a reason is refused completely. `PWA` could
+ * open local files in an app, and `Cast` finds devices in the local network.
  */
 export const domains: Readonly<Record<string, DomainPolicy | string>> = {
   Accessibility: {

@@ -2,19 +2,19 @@ import type { Params } from "./client-command.ts";
 import type { PolicyScene, Rule, Verdict } from "./policy-rules.ts";
 import { domains, judgedChromium } from "./policy-table.ts";
 
-/** What becomes of a command. */
+/** Policy of one method. */
 interface MethodPolicy {
   readonly verdict: Rule | Verdict;
-  /** Carried out while a person holds control, too. */
+  /** Allowed while a person holds control. */
   readonly onlyReads: boolean;
 }
 
 const unjudged: Verdict = { kind: "unjudged" };
 
-/** Every command that was judged, by its name. */
+/** Policies by method name. */
 const methods: ReadonlyMap<string, MethodPolicy> = new Map(policies());
 
-/** Why a domain is refused as a whole. */
+/** Verdicts of domains that are refused completely. */
 const refusedDomains: ReadonlyMap<string, Verdict> = new Map(
   Object.entries(domains).flatMap(([domain, why]) =>
     typeof why === "string" ? [[domain, { kind: "refuse", why }]] : [],
@@ -43,14 +43,14 @@ function wordsOf(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== "");
 }
 
-/** Says why a command is not carried out while a person holds control; undefined for one that only reads. */
+/** Returns the reason for refusing a command while a person holds control, or undefined if the command only reads. */
 export function refusalUnderControl(method: string): string | undefined {
   return methods.get(method)?.onlyReads === true
     ? undefined
-    : "a person holds control of the session: until it is given back, clients only read";
+    : "a person holds control of the session: clients can only read until control is released";
 }
 
-/** Events by which a page can repeat what a person types. */
+/** Events through which a page can leak what a person types. */
 const repeating: ReadonlySet<string> = new Set([
   "Console.messageAdded",
   "Log.entryAdded",
@@ -59,20 +59,20 @@ const repeating: ReadonlySet<string> = new Set([
   "Runtime.exceptionThrown",
 ]);
 
-/** Whether an event is withheld while a person holds control. */
+/** Returns whether an event is withheld while a person holds control. */
 export function isWithheldUnderControl(event: string): boolean {
   return repeating.has(event);
 }
 
-/** What a command is answered that had not ended when a person took control. */
-export const refusalAtTakeover = "a person has taken control of the session: how far the command has come is not known";
+/** Error for a command that was pending when a person took control. */
+export const refusalAtTakeover = "a person has taken control of the session: the command may have completed partially";
 
-/** Whether a browser may have commands that nobody has judged, by its full version. */
+/** Returns whether a browser of this full version may have methods without a policy entry. */
 export function browserMayKnowMore(version: string): boolean {
   return Number.parseInt(version, 10) > judgedChromium;
 }
 
-/** Returns what becomes of a command. `read` returns its parameters and `look` what else rules look at: most commands need neither. */
+/** Decides on a command. `read` and `look` are called only if a rule needs the parameters and the context. */
 export function judge(method: string, read: () => Params, look: () => PolicyScene): Verdict {
   const verdict = methods.get(method)?.verdict ?? refusedDomains.get(method.slice(0, method.indexOf("."))) ?? unjudged;
   return typeof verdict === "function" ? verdict(read(), look()) : verdict;
