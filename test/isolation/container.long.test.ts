@@ -66,7 +66,7 @@ test("a worker with a container's default rights exits with 1 and the message", 
   const { child, said } = runContained([], { ...common, ...own });
   const [status] = await once(child, "exit");
   expect(status, said()).toBe(1);
-  expect(said()).toMatch(/the worker does not start: no network namespace can be made.*\nMissing: .*`unshare`/);
+  expect(said()).toMatch(/the worker does not start: cannot create a network namespace.*\nMissing: .*`unshare`/);
 });
 
 test("uid 1000 with the documented profile serves with namespace and sandbox", { timeout: 180_000 }, async () => {

@@ -25,14 +25,24 @@ async function runWorker(behind: readonly string[], env: Record<string, string> 
 }
 
 const refusals = [
-  ["network namespaces", withoutNamespaces, {}, /no network namespace can be made.*\nMissing: .*`unshare`/],
-  ["user namespaces", withoutNamespaces, { ISOLATION: "flags" }, /browsers cannot have their sandbox .*\nMissing: /],
+  ["network namespaces", withoutNamespaces, {}, /cannot create a network namespace.*\nMissing: .*`unshare`/],
+  ["user namespaces", withoutNamespaces, { ISOLATION: "flags" }, /cannot enable Chromium's sandbox .*\nMissing: /],
 ] as const;
 
 const refusalsOfRoot = [
-  ["CAP_SYS_ADMIN", withoutCapability("sys_admin"), {}, /no network namespace can be made.*\nMissing: .*CAP_SYS_ADMIN/],
-  ["CAP_NET_ADMIN", withoutCapability("net_admin"), {}, /no network namespace can be made.*\nMissing: .*CAP_NET_ADMIN/],
-  ["CAP_SETUID", withoutCapability("setuid"), {}, /browsers cannot be confined .*\nMissing: .*CAP_SETUID/],
+  [
+    "CAP_SYS_ADMIN",
+    withoutCapability("sys_admin"),
+    {},
+    /cannot create a network namespace.*\nMissing: .*CAP_SYS_ADMIN/,
+  ],
+  [
+    "CAP_NET_ADMIN",
+    withoutCapability("net_admin"),
+    {},
+    /cannot create a network namespace.*\nMissing: .*CAP_NET_ADMIN/,
+  ],
+  ["CAP_SETUID", withoutCapability("setuid"), {}, /cannot confine browsers .*\nMissing: .*CAP_SETUID/],
 ] as const;
 
 test.each(isRoot ? [...refusals, ...refusalsOfRoot] : refusals)(

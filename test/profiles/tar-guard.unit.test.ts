@@ -45,16 +45,16 @@ test.for([1, 511, 513, 65_536])("passes regular files on unchanged, in parts of 
 });
 
 test.for<[string, (path: string) => void, string]>([
-  ["a link", (path) => symlinkSync("/etc/passwd", join(path, "link")), "more than regular files"],
+  ["a link", (path) => symlinkSync("/etc/passwd", join(path, "link")), "other than regular files"],
   [
     "a second name of a file",
     (path) => {
       writeFileSync(join(path, "a"), "x");
       linkSync(join(path, "a"), join(path, "b"));
     },
-    "more than regular files",
+    "other than regular files",
   ],
-  ["a directory", (path) => mkdirSync(join(path, "sub")), "more than regular files"],
+  ["a directory", (path) => mkdirSync(join(path, "sub")), "other than regular files"],
 ])("should refuse %s", async ([name, make, message]) => {
   await expect(guard(name, make)).rejects.toThrow(message);
 });
@@ -67,5 +67,5 @@ test.for(["77777777777", "\xff\xff", "-1"])("refuses a file of the size %j", asy
   async function* parts(): AsyncGenerator<Buffer> {
     yield header;
   }
-  await expect(guardTar(parts()).next()).rejects.toThrow("without a sane size");
+  await expect(guardTar(parts()).next()).rejects.toThrow("with an invalid size");
 });

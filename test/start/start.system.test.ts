@@ -179,7 +179,7 @@ test("a start without namespaces ends with the worker's message, and is not trie
   const without = isRoot ? withoutCapability("sys_admin") : withoutNamespaces;
   const project = start(await groundOfTest(), [...without, ...gateway], { LOG_LEVEL: "fatal" });
   expect(await project.ended()).toBe(1);
-  expect(project.printed).toMatch(/^pilothouse: the worker does not start: no network namespace can be made/);
+  expect(project.printed).toMatch(/^pilothouse: the worker does not start: cannot create a network namespace/);
   expect(project.printed).toContain("ISOLATION=flags");
   expect(project.leftovers()).toEqual([]);
 }, 120_000);

@@ -1,4 +1,4 @@
-/** A placement of a session: what a worker is told of must be of the placement that it has. */
+/** Placement of a session on a worker. Commands must match the worker's current placement. */
 export interface Placement {
   readonly sessionId: string;
   readonly placementEpoch: bigint;

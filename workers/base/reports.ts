@@ -3,31 +3,31 @@ import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type WorkerEvent, WorkerEventSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Placement } from "./placement.ts";
 
-/** Something that became of a session. */
+/** Event of a session, as reported to control. */
 export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
 
-/** Reports sent at once. */
+/** Maximum reports per batch. */
 const batchSize = 100;
 
-/** What has become of sessions, in order, until a gateway has acknowledged it. */
+/** Ordered session reports, kept until acknowledged. */
 export class Reports {
   #waiting: WorkerEvent[] = [];
-  /** Counted over all sessions: a count for each would have to know which sessions have no more to report. */
+  /** One sequence for all sessions. Separate ones would require knowing when a session has no more reports. */
   #sequence = 0n;
 
-  /** Appends what became of a session. */
+  /** Appends a report about a session. */
   append({ sessionId, placementEpoch }: Placement, event: Happening): void {
     this.#sequence += 1n;
     const sequence = this.#sequence;
     this.#waiting.push(create(WorkerEventSchema, { sessionId, placementEpoch, sequence, at: timestampNow(), event }));
   }
 
-  /** The oldest that wait. */
+  /** The oldest reports, at most 100. */
   get batch(): readonly WorkerEvent[] {
     return this.#waiting.slice(0, batchSize);
   }
 
-  /** Drops all up to one, which have been acknowledged. */
+  /** Removes all reports up to an acknowledged sequence. */
   acknowledge(sequence: bigint): void {
     this.#waiting = this.#waiting.filter((report) => report.sequence > sequence);
   }

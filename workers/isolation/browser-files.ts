@@ -3,24 +3,24 @@ import { join } from "node:path";
 import { artifactsDirectory, profileDirectory, type SlotDirectories } from "./slot-block.ts";
 
 /**
- * Full Chromium would ask a person for a name and a password, in a window that nobody sees and behind which the page
- * takes no input. A browser without a way to authenticate shows the page of the 401, as headless shell does.
+ * Disables HTTP authentication. Full Chromium would open an invisible password prompt that blocks input to the page. Without
+ * authentication schemes it shows the body of the 401 response, as headless shell does.
  */
 const noPasswordPrompt = { auth: { schemes: "" } };
 
-/** Writes what a browser with a directory is to find there when it starts. */
+/** Writes the initial profile files of a browser with a user data directory. */
 export async function writeBrowserFiles({ directory, storage, uid }: SlotDirectories): Promise<void> {
   const profile = profileDirectory(directory);
   await writeFile(join(profile, "Local State"), JSON.stringify(noPasswordPrompt), { mode: 0o644 });
   const own = join(profile, "Default");
   const preferences = join(own, "Preferences");
-  // Where downloads go should we not have said so, which the end of another's CDP session may undo.
+  // Fallback download directory: the end of another client's CDP session can reset the download behavior.
   const download = { default_directory: artifactsDirectory(storage), prompt_for_download: false };
-  // Without it an extension from a directory is loaded once, and not again.
+  // Without developer mode, an unpacked extension is loaded only once.
   const extensions = { ui: { developer_mode: true } };
   await mkdir(own, { recursive: true, mode: 0o700 });
   await writeFile(preferences, JSON.stringify({ download, extensions }), { mode: 0o600 });
   if (uid === undefined) return;
-  // The browser writes both anew; none of its processes runs yet.
+  // Both are rewritten by the browser, which is not running yet.
   for (const path of [own, preferences]) await chown(path, uid, uid);
 }

@@ -2,27 +2,27 @@ import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.t
 import { type CaptureExtension, captureFlags } from "./capture-extension.ts";
 import type { Sandbox } from "./confinement.ts";
 
-/** What a browser's flags depend on. */
+/** Inputs of a browser's command line. */
 export interface FlagWish {
   readonly runtime: BrowserRuntime;
   readonly sandbox: Sandbox;
-  /** Where the relay listens on the loopback that the browser sees. */
+  /** Port of the relay on the browser's loopback interface. */
   readonly relayPort: number;
-  /** Where it keeps its files; without it headless shell keeps none. */
+  /** User data directory. Without one, headless shell stores no files. */
   readonly directory: string | undefined;
-  /** The extension that it is to have. */
+  /** Extension to load. */
   readonly extension?: CaptureExtension | undefined;
-  /** Flags besides our own. */
+  /** Additional flags. */
   readonly extra?: readonly string[] | undefined;
 }
 
-/** Chromium obeys the last list of features alone: several become one. */
+/** Feature lists are merged, because Chromium applies only the last list. */
 const featuresFlag = /^--(enable|disable)-features=(.*)$/;
 
 /**
- * The second layer behind the network namespace, and the only one where the operator does without namespaces.
- * Without `<-loopback>` pages reach loopback beside the proxy. Each runtime obeys only one of the two spellings of the
- * WebRTC policy: headless shell 156 the first, full Chromium 156 the second. QUIC would leave over UDP.
+ * Egress restrictions in addition to the network namespace, and the only ones with ISOLATION=flags. Without `<-loopback>`,
+ * pages could bypass the proxy for loopback addresses. Each runtime honors only one spelling of the WebRTC policy: headless
+ * shell 156 the first, full Chromium 156 the second. QUIC would bypass the proxy over UDP.
  */
 function egressFlags(relayPort: number): string[] {
   return [
@@ -34,7 +34,7 @@ function egressFlags(relayPort: number): string[] {
   ];
 }
 
-/** How pages are shown where there is no screen: no scroll bars in pictures, no sound, and a mouse. */
+/** Rendering without a screen: no scroll bars in screenshots, no sound, and a mouse as the pointer. */
 const headlessFlags = [
   "--hide-scrollbars",
   "--mute-audio",
@@ -43,7 +43,7 @@ const headlessFlags = [
   "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
 ];
 
-/** A page runs as fast when nobody looks at it, may open windows without a person, and is not held back when it is busy. */
+/** Disables throttling of hidden or busy pages and the popup blocker. */
 const unattendedFlags = [
   "--allow-pre-commit-input",
   "--disable-back-forward-cache",
@@ -57,9 +57,8 @@ const unattendedFlags = [
 ];
 
 /**
- * What a browser does for its owner, and calls that it makes for itself.
- * Not `--disable-crashpad-for-testing`: it saves full Chromium two processes, but then the first navigation is aborted
- * (seen with 156).
+ * Disables features for desktop users and the browser's own network requests. `--disable-crashpad-for-testing` would save full
+ * Chromium two processes, but aborts the first navigation (observed with 156).
  */
 const quietFlags = [
   "--disable-background-networking",
@@ -67,7 +66,7 @@ const quietFlags = [
   "--disable-client-side-phishing-detection",
   "--disable-component-extensions-with-background-pages",
   "--disable-component-update",
-  // `--disable-component-update` leaves two calls at every start; an address that nobody may call takes them.
+  // `--disable-component-update` leaves two requests per start. They are sent to an unreachable address.
   "--component-updater=url-source=http://127.0.0.1:1/",
   "--disable-crash-reporter",
   "--disable-default-apps",
@@ -86,36 +85,36 @@ const quietFlags = [
 ];
 
 /**
- * Pictures are taken of a surface of their own. The network service's own process has no sandbox on Linux, so it keeps
- * nothing in: inside the browser's it saves 60 ms of CPU, 13 MB and a tenth of a launch.
+ * Screenshots use a separate surface. The network service runs in the browser process: on Linux its own process has no sandbox,
+ * and sharing saves 60 ms of CPU, 13 MB and 10 % of the launch time.
  */
 const enabledFeatures = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
 
 const disabledFeatures = [
-  // Calls that a browser makes for itself.
+  // Network requests of the browser itself.
   "AimEnabled",
   "AutofillServerCommunication",
   "MediaRouter",
   "NetworkTimeServiceQuerying",
   "OptimizationHints",
   "PreconnectToSearch",
-  // An address stays what the client has asked for.
+  // Keeps the scheme that the client requested.
   "HttpsFirstBalancedModeAutoEnable",
   "HttpsUpgrades",
-  // What changes when a document is left or shown, and who may read what it stores.
+  // Changes to navigation, painting and storage partitioning.
   "AvoidUnnecessaryBeforeUnloadCheckSync",
   "DestroyProfileOnBrowserClose",
   "PaintHolding",
-  // A page in place of one that hangs or has crashed is not to share its renderer.
+  // A page that replaces a hung or crashed page must not share its renderer.
   "ProcessPerSiteUpToMainFrameThreshold",
   "ThirdPartyStoragePartitioning",
   "LensOverlay",
-  // Full Chromium 156 loads two pages of its address bar's popup in a renderer of their own: 1.3 s of CPU and 50 MB.
+  // Full Chromium 156 loads two address bar popup pages in a separate renderer: 1.3 s of CPU and 50 MB.
   "WebUIOmniboxAimPopup",
   "WebUIOmniboxPopup",
 ];
 
-/** Gives all flags of a browser in a slot, which is driven over a pipe and begins with one blank page. */
+/** Returns the command line of a browser that is controlled over a pipe and starts with one blank page. */
 export function browserFlags(wish: FlagWish): string[] {
   const { runtime, sandbox, relayPort, directory, extension, extra = [] } = wish;
   const features: Record<string, string[]> = { enable: [...enabledFeatures], disable: [...disabledFeatures] };

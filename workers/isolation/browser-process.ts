@@ -19,61 +19,61 @@ import { profileDirectory, temporaryDirectory } from "./slot-block.ts";
 
 const launcher = fileURLToPath(new URL("launch.sh", import.meta.url));
 
-/** How long the exit of a browser may take to be told whose processes have all been killed. */
+/** Milliseconds to wait for the exit event after all processes were killed. */
 const exitMs = 5_000;
 
-/** How long what a browser has said may take to come after its exit. */
+/** Milliseconds to wait for a browser's remaining stderr output after its exit. */
 const explainMs = 500;
 
-/** How much is kept of what a browser says while it starts. */
+/** Characters of stderr output kept during the launch. */
 const complaintLength = 2_000;
 
-/** How to launch a browser. */
+/** Launch options of a browser. */
 export interface BrowserLaunch {
   runtime: BrowserRuntime;
   extraFlags?: readonly string[];
-  /** The browser keeps its files in the slot's profile directory; full Chromium always does. */
+  /** Whether the browser uses the slot's profile directory. Full Chromium always does. */
   keepsFiles?: boolean;
-  /** Full Chromium has our extension, which captures its tabs. */
+  /** Loads the extension that captures tabs into full Chromium. */
   canCapture?: boolean;
   signal: AbortSignal;
-  /** Hears of what was thrown by whoever heard a message of the browser, which then counts as dead. */
+  /** Called with an error thrown by a handler of a browser message. The browser then counts as dead. */
   onFault?: ((error: unknown) => void) | undefined;
 }
 
-/** Why a browser has gone. */
+/** Cause of a browser's exit. */
 export interface BrowserExit {
   readonly reason: "killed" | "crashed";
 }
 
-/** A browser that runs in a slot. */
+/** A running browser in an isolation slot. */
 export interface BrowserProcess {
-  /** Its full version. */
+  /** Full browser version. */
   readonly version: string;
-  /** Its pipe, for others who use the browser. */
+  /** CDP connection over the browser's pipe. */
   readonly wire: Wire;
-  /** Our own CDP session of the whole browser. */
+  /** CDP session of the browser target. */
   readonly browserSession: CdpSession;
-  /** Whatever the browser has open, with sessions of ours. */
+  /** Targets of the browser, with attached CDP sessions. */
   readonly targets: Targets;
-  /** The page that captures tabs, which is opened when it is wanted; undefined where the browser has none. */
+  /** Page that captures tabs, opened on demand. Undefined without the capture extension. */
   readonly capturePage: HiddenPage | undefined;
-  /** Resolves when the browser has gone: `killed` by us, or `crashed` otherwise. */
+  /** Resolves when the browser has exited: `killed` by the worker, otherwise `crashed`. */
   readonly exited: Promise<BrowserExit>;
-  /** Resolves when its process has ended. One that ends in order closes its pipe 100 ms before, and writes files until then. */
+  /** Resolves when the process has ended. After `Browser.close`, the pipe closes 100 ms earlier, while files are still written. */
   readonly ended: Promise<void>;
-  /** Kills every process of the slot and resolves when the browser has gone. */
+  /** Kills every process of the slot. Resolves when the browser has exited. */
   kill(): Promise<void>;
 }
 
-/** A browser ended, or could not be started, before it answered. */
+/** Thrown if a browser cannot be started or exits before it answers. */
 export class LaunchFailure extends Error {
   override readonly name = "LaunchFailure";
 }
 
 /**
- * Launches a browser in a slot; a launch that fails or is aborted leaves no process behind. Rejects with a LaunchFailure
- * unless it is aborted.
+ * Launches a browser in an isolation slot. Rejects with a LaunchFailure, or with the abort reason of the signal. A failed
+ * launch leaves no processes.
  */
 export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
   try {
@@ -103,7 +103,7 @@ async function launchOnce(slot: Slot, launch: BrowserLaunch): Promise<BrowserPro
   }
 }
 
-/** Gives a promise's outcome, or rejects when the browser goes first. */
+/** Settles like a promise, or rejects if the browser exits first. */
 export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<Value>): Promise<Value> {
   const gone = exited.then(({ reason }) => {
     throw new Error(`the browser was ${reason}`);
@@ -111,7 +111,7 @@ export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<V
   return Promise.race([promise, gone]);
 }
 
-/** The process of a browser, and its pipe. */
+/** Browser process with its CDP pipe. */
 class RunningBrowser {
   readonly wire: Wire;
   readonly exited: Promise<BrowserExit>;
@@ -151,22 +151,22 @@ class RunningBrowser {
     this.#complaints = complaints;
   }
 
-  /** Gives a promise's outcome, or rejects with what the browser has said when it goes first. */
+  /** Settles like a promise, or rejects with the browser's stderr output if the browser exits first. */
   beforeDeath<Value>(promise: Promise<Value>): Promise<Value> {
     const died = this.exited.then(() => this.#explain());
-    // Commands to a browser that has died fail without saying why: its own last words are the better reason.
+    // Commands to a dead browser fail without a cause. The stderr output is more specific.
     const outcome = promise.catch((error: unknown) => (this.#isGone ? died : Promise.reject(error)));
     return Promise.race([outcome, died]);
   }
 
-  /** Hears no more of what the browser says to nobody. */
+  /** Stops reading the browser's stderr. */
   hush(): void {
     this.#complaints.destroy();
   }
 
   async kill(): Promise<void> {
     const killing = this.#slot.killProcesses();
-    // A launch may not have become the slot's user yet.
+    // The launcher may not have switched to the slot's uid yet.
     this.#child.kill("SIGKILL");
     await killing;
     await within(this.exited, exitMs, undefined);
@@ -181,7 +181,7 @@ class RunningBrowser {
 
   async #explain(): Promise<never> {
     if (!this.#complaints.closed) await within(once(this.#complaints, "close"), explainMs, undefined);
-    throw new Error(`the browser died while it was launched: ${this.#complaint.trim()}`);
+    throw new Error(`the browser exited during its launch: ${this.#complaint.trim()}`);
   }
 }
 
@@ -210,7 +210,7 @@ function spawnBrowser(
   });
   return spawn(launcher, flags, {
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
-    // A process group of its own, which is killed as one.
+    // Separate process group, so that all its processes can be killed together.
     detached: true,
     cwd: "/",
     env: {
@@ -224,7 +224,7 @@ function spawnBrowser(
 }
 
 function pipesOf({ stdio }: ChildProcess): { input: Writable; output: Readable; complaints: Readable } {
-  // All are pipes, as asked for above: 3 is read by the browser, 4 is written by it.
+  // All are pipes, as configured above: the browser reads descriptor 3 and writes descriptor 4.
   const [, , complaints, input, output] = stdio as [null, null, Readable, Writable, Readable];
   return { input, output, complaints };
 }
@@ -233,7 +233,7 @@ function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {
   return runtime === "chromium" || keepsFiles;
 }
 
-/** All that a browser learns of the worker's environment: nothing in it is secret, and it may write nowhere else. */
+/** Returns the browser's environment: no secrets, and only paths inside the slot. */
 function browserEnvironment(directory: string): Record<string, string> {
   const { LANG = "C.UTF-8", TZ } = process.env;
   return {

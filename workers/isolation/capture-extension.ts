@@ -3,18 +3,18 @@ import { chmod, chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Slot } from "./slot.ts";
 
-/** What only an extension may: to have pictures of a tab, and to know which tab is which target of the protocol. */
+/** Extension permissions to capture a tab and to map tabs to CDP targets. */
 const permissions = ["tabCapture", "debugger"];
 
-/** An extension of ours in a browser's slot. It has an empty page and nothing that runs before that is opened. */
+/** The capture extension in a browser's slot. It consists of an empty page and no background script. */
 export interface CaptureExtension {
   readonly id: string;
   readonly directory: string;
-  /** The address of its page, which nothing but the protocol can open. */
+  /** URL of the extension's page, which only CDP can open. */
   readonly page: string;
 }
 
-/** Writes one that the browser may read, with a name that no page can know. */
+/** Writes the extension, readable by the browser, with an id that pages cannot guess. */
 export async function writeCaptureExtension(
   { directory, uid }: Pick<Slot, "directory" | "uid">,
   key = randomBytes(32),
@@ -32,19 +32,19 @@ export async function writeCaptureExtension(
   return { id, directory: place, page: `chrome-extension://${id}/capture.html` };
 }
 
-/** Chromium names an extension by the first half of its key's SHA-256, in letters from a to p. */
+/** Returns Chromium's extension id: the first half of the key's SHA-256, as letters a to p. */
 function idOf(key: Buffer): string {
   const digest = createHash("sha256").update(key).digest("hex").slice(0, 32);
   return [...digest].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 16))).join("");
 }
 
-/** The flags that load it, and let it have any tab without a person's click on it. */
+/** Returns the flags that load the extension and allow tab capture without a click. */
 export function captureFlags({ id, directory }: CaptureExtension): string[] {
   return [
     `--load-extension=${directory}`,
     `--disable-extensions-except=${directory}`,
     `--allowlisted-extension-id=${id}`,
-    // The namespace of the slot has no other interface to be reached by.
+    // The slot's network namespace has only the loopback interface.
     "--allow-loopback-in-peer-connection",
   ];
 }

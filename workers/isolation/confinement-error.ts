@@ -1,4 +1,4 @@
-/** What each command of the probes says first when it is refused, and what root then lacks. */
+/** Error output of the probe commands, and what is missing then. */
 const lacks: readonly (readonly [complaint: RegExp, missing: string])[] = [
   [/no uids for slots/, "the uids 32768 to 49151 in the user namespace, or an ordinary user in place of root"],
   [/RTNETLINK/, "the capability CAP_NET_ADMIN"],
@@ -19,19 +19,19 @@ const grants =
   "CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_NET_ADMIN, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, " +
   "CAP_SYS_ADMIN and CAP_SYS_CHROOT.";
 
-/** What was refused. */
+/** A failed confinement probe. */
 interface Refusal {
-  /** What cannot be done, such as "no network namespace can be made". */
+  /** Failed operation, such as "cannot create a network namespace". */
   readonly what: string;
-  /** What the refused command said. */
+  /** Error output of the probe command. */
   readonly complaint: string;
-  /** Whether root itself was refused, in the namespaces that it was started in. */
+  /** Whether the operation failed as root, in the worker's own namespaces. */
   readonly isRoot: boolean;
-  /** The variable with which an operator does without. */
+  /** Setting that disables the requirement. */
   readonly optOut?: "ISOLATION=flags" | "BROWSER_SANDBOX=off";
 }
 
-/** The worker cannot confine browsers as it is to. The message names what is missing, and the remedies. */
+/** Thrown if the worker cannot confine browsers as configured. The message states what is missing and the remedies. */
 export class ConfinementError extends Error {
   override readonly name = "ConfinementError";
 

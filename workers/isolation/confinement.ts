@@ -6,35 +6,34 @@ import { ConfinementError } from "./confinement-error.ts";
 import { readKernelFile } from "./kernel-file.ts";
 import { systemPath } from "./namespace.ts";
 
-/** How Chromium's own sandbox is made: of user namespaces, by its setuid helper, or not at all. */
+/** Type of Chromium's own sandbox: user namespaces, its setuid helper, or none. */
 export type Sandbox = "namespaces" | "setuid" | "none";
 
-/** How long the kernel's answer to a probe may take; it takes 5 to 20 ms on a quiet machine. */
+/** Timeout of a probe in milliseconds. A probe takes 5 to 20 ms on a quiet machine. */
 const probeMs = 15_000;
 
-/** Gives the command that turns a process into one of the slot's, to be followed by a program and its arguments. */
+/** Returns the command that runs a program inside the slot. Append the program and its arguments. */
 export function confineCommand(enter: readonly string[], uid: number | undefined, sandbox: Sandbox): string[] {
   if (process.platform !== "linux") return [...enter];
   const identity =
     uid === undefined
       ? ["--inh-caps=-all", "--ambient-caps=-all"]
       : [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
-  // Whoever breaks out of the renderer's sandbox finds no setuid program that works.
+  // After a sandbox escape, setuid programs have no effect.
   const noNewPrivileges = sandbox === "setuid" ? [] : ["--no-new-privs"];
   return [...enter, "setpriv", ...identity, ...noNewPrivileges];
 }
 
-/** Throws where this process may not enter a slot's namespace and confine another process there. */
+/** Throws if this process cannot enter a slot's namespace and confine a process there. */
 export function probeConfinement(confine: readonly string[]): void {
   if (process.platform !== "linux") return;
   const complaint = run([...confine, "true"]);
-  if (complaint !== undefined)
-    throw new ConfinementError({ what: "browsers cannot be confined", complaint, isRoot: true });
+  if (complaint !== undefined) throw new ConfinementError({ what: "cannot confine browsers", complaint, isRoot: true });
 }
 
 /**
- * Finds out which sandbox Chromium can have in a slot, by doing what it does first: namespaces for user and network, and a
- * root directory of its own. Throws where it can have none.
+ * Returns the sandbox that Chromium can use in a slot. Probes Chromium's first steps: user and network namespaces, and chroot.
+ * Throws if no sandbox is available.
  */
 export function probeSandbox(
   confine: readonly string[],
@@ -45,24 +44,24 @@ export function probeSandbox(
   const isRoot = uid === undefined && process.getuid?.() === 0;
   const namespaces = ["unshare", "--user", "--map-root-user", "--net", "chroot", "/", "true"];
   const complaint = isRoot
-    ? "as uid 0 Chromium has none, and this user namespace has no uids for slots"
+    ? "Chromium has no sandbox as uid 0, and this user namespace has no uids for slots"
     : run([...confine, ...namespaces]);
   if (complaint === undefined) return "namespaces";
   if (!isRoot && executables.length > 0 && executables.every(hasSetuidHelper)) return "setuid";
-  const what = "browsers cannot have their sandbox";
+  const what = "cannot enable Chromium's sandbox";
   throw new ConfinementError({ what, complaint, isRoot: false, optOut: "BROWSER_SANDBOX=off" });
 }
 
-/** Throws where no renderer of a browser has a seccomp filter of its own. */
+/** Throws if no renderer of a browser has its own seccomp filter. */
 export async function probeRenderers({ root }: Wire): Promise<void> {
   const { processInfo } = await root.send("SystemInfo.getProcessInfo");
   const renderers = processInfo.filter(({ type }) => type === "renderer");
   const own = seccompFilters(process.pid) ?? 0;
   if (renderers.some(({ id }) => (seccompFilters(id) ?? Number(isFiltered(id))) > own)) return;
-  throw new Error(`none of its ${renderers.length} renderers has a seccomp filter of its own`);
+  throw new Error(`none of the browser's ${renderers.length} renderers has its own seccomp filter`);
 }
 
-/** Counts the seccomp filters of a process, the worker's own among them; kernels before 5.9 do not tell. */
+/** Returns the number of seccomp filters of a process, including inherited ones. Undefined on kernels before 5.9. */
 function seccompFilters(pid: number): number | undefined {
   const [, count] = /^Seccomp_filters:\t(\d+)/m.exec(readKernelFile(`/proc/${pid}/status`)) ?? [];
   return count === undefined ? undefined : Number(count);
@@ -70,13 +69,13 @@ function seccompFilters(pid: number): number | undefined {
 
 const isFiltered = (pid: number): boolean => /^Seccomp:\t2/m.test(readKernelFile(`/proc/${pid}/status`));
 
-/** Throws where a slot cannot reach and write its directory. */
+/** Throws if a slot cannot write to its directory. */
 export function probeDirectory(confine: readonly string[], directory: string): void {
   if (process.platform !== "linux" || run([...confine, "test", "-w", directory]) === undefined) return;
-  throw new Error(`browsers cannot write in ${directory}: every directory above it must let all users through`);
+  throw new Error(`browsers cannot write in ${directory}: every parent directory must be searchable by all users`);
 }
 
-/** Runs a command and gives undefined when it succeeds, else what it says. */
+/** Runs a command. Returns undefined on success, otherwise its error output. */
 function run([command = "", ...parameters]: readonly string[]): string | undefined {
   const { status, stderr, error } = spawnSync(command, parameters, {
     encoding: "utf8",

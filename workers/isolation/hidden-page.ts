@@ -1,12 +1,12 @@
 import { within } from "../../src/platform/deadline.ts";
 
-/** Milliseconds for which clients are told nothing at the most. */
+/** Maximum milliseconds for which messages to clients are held back. */
 const openWithin = 3_000;
 
-/** A page of ours that no client of the browser is told of, nor of the tab that the browser makes for it. */
+/** An internal page that is hidden from CDP clients, together with its tab target. */
 export class HiddenPage {
   readonly address: string;
-  /** Resolves when it is known what belongs to the page; undefined but while it opens. */
+  /** Set while the page opens. Resolves when its targets are known. */
   opening: Promise<unknown> | undefined;
   readonly #targets = new Set<string>();
 
@@ -14,7 +14,7 @@ export class HiddenPage {
     this.address = address;
   }
 
-  /** Opens it; until it is known what belongs to it, clients are told nothing. */
+  /** Opens the page. Messages to clients are held back until its targets are known. */
   async open<Value>(work: (hide: (targetId: string) => void) => Promise<Value>): Promise<Value> {
     const opened = work((targetId) => this.#targets.add(targetId));
     this.opening = within(opened, openWithin, undefined);
@@ -23,7 +23,7 @@ export class HiddenPage {
     return opened;
   }
 
-  /** What a client is told in place of the members of a message; undefined for one that is about the page alone. */
+  /** Removes the page from the members of a message. Returns undefined if the message concerns only the page. */
   strip(members: Buffer): Buffer | undefined {
     if (![...this.#targets].some((target) => members.includes(target))) return members;
     const { method, result } = JSON.parse(`{${members}}`);

@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** Longer than any status of a process. */
+/** Larger than any process status. */
 const buffer = Buffer.alloc(8_192);
 
-/** Reads a small file of the kernel's, or gives "" where it is not: into one buffer for all it takes 18 µs, by readFileSync 31. */
+/** Returns a small kernel file, or "" if it cannot be read. The shared buffer makes it 18 µs, readFileSync takes 31 µs. */
 export function readKernelFile(path: string): string {
   let descriptor: number | undefined;
   try {

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { homeOf, type ProcessEntry, readProcess } from "./processes.ts";
 
-/** The process that a launch became: leader of its own session and process group, which all that it starts belong to. */
+/** Process of a launch, which leads the process session and group of all its children. */
 export interface LaunchRecord {
   pid: number;
-  /** Clock ticks since boot, where the system tells: a pid alone may have become another process. */
+  /** Start time in clock ticks since boot, if known. Distinguishes a reused pid. */
   startedAt: number | undefined;
 }
 
-/** Reads what launch.sh noted of its process (the line of /proc/<pid>/stat), or gives undefined where it never ran. */
+/** Reads the record written by launch.sh (a line of /proc/<pid>/stat). Returns undefined if launch.sh never ran. */
 export function readLaunchRecord(path: string): LaunchRecord | undefined {
   let line: string;
   try {
@@ -23,14 +23,14 @@ export function readLaunchRecord(path: string): LaunchRecord | undefined {
 }
 
 /**
- * Makes a test for the processes that launches of this user left: members of the launches' sessions, and whatever was
- * started with a slot's directory as its home (Chromium's crash handlers make sessions of their own).
+ * Creates a matcher for processes of this user's launches: members of their process sessions, and processes whose HOME is a
+ * slot directory (Chromium's crash handlers create their own process sessions).
  */
 export function matchLaunches(
   records: readonly LaunchRecord[],
   directories: ReadonlySet<string>,
 ): (entry: ProcessEntry) => boolean {
-  // While a member of a session lives the kernel gives its number to no other process, so only a leader can deceive.
+  // The kernel does not reuse a session id while the session has members, so only the leader's pid can be stale.
   const leaders = new Set(
     records
       .filter(({ pid, startedAt }) => {

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Becomes a browser inside its slot: its debugging pipe, on the descriptors 3 and 4, passes through every exec below, and
-# the arguments are the browser's. What else to do comes in variables, which the browser does not see:
-#   PILOTHOUSE_BROWSER   the real binary (a distribution's start script would stay between us and the browser)
-#   PILOTHOUSE_CONFINE   the command, words without spaces, that enters the namespace and drops to the slot's uid
-#   PILOTHOUSE_RECORD    where to note this process, which the browser replaces
-#   PILOTHOUSE_TASKS     how many tasks the slot's uid may have at once; empty where the slot has none of its own
+# Starts a browser inside its isolation slot by exec. The CDP pipe on descriptors 3 and 4 is inherited, and the arguments are
+# passed to the browser. These variables are removed from the browser's environment:
+#   PILOTHOUSE_BROWSER   path of the real binary (a distribution's start script would remain as parent process)
+#   PILOTHOUSE_CONFINE   command that enters the namespace and drops to the slot's uid; words must not contain spaces
+#   PILOTHOUSE_RECORD    file to which to write the process record
+#   PILOTHOUSE_TASKS     maximum number of tasks of the slot's uid; empty if the slot has no uid
 set -eu
 umask 077
 ulimit -c 0
@@ -15,14 +15,14 @@ record=$PILOTHOUSE_RECORD
 tasks=$PILOTHOUSE_TASKS
 unset PILOTHOUSE_BROWSER PILOTHOUSE_CONFINE PILOTHOUSE_RECORD PILOTHOUSE_TASKS
 
-# Shells spell it differently: -u is bash's, -p dash's and busybox's.
+# bash uses -u; dash and busybox use -p.
 if [ -n "$tasks" ]; then
   ulimit -u "$tasks" 2>/dev/null || ulimit -p "$tasks" 2>/dev/null || true
 fi
-# When a machine is out of memory its kernel takes a browser before the worker. Chromium gives its renderers 300.
+# If memory runs out, the kernel kills browsers before the worker. Chromium sets 300 for its renderers.
 { echo 200 > /proc/self/oom_score_adj; } 2>/dev/null || true
 
-# The pid with its start time, read by the shell itself: a pid alone may later be another process.
+# Pid with start time, because the kernel reuses pids.
 if [ -r "/proc/$$/stat" ]; then
   read -r stat < "/proc/$$/stat"
 else
@@ -30,6 +30,6 @@ else
 fi
 printf '%s\n' "$stat" > "$record"
 
-# The words of the command are meant to be split.
+# Word splitting of the command is intended.
 # shellcheck disable=SC2086
 exec $confine "$browser" "$@"

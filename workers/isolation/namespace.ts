@@ -3,19 +3,18 @@ import { once } from "node:events";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { Server } from "node:net";
 
-/** How long a namespace may take to be made; it takes 35 to 75 ms on a quiet machine. */
+/** Timeout for creating a namespace, in milliseconds. It takes 35 to 75 ms on a quiet machine. */
 const createMs = 15_000;
 
-/** Where the system's own commands are, whatever the worker was started with. */
+/** PATH of system commands, independent of the worker's environment. */
 export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Where the relay of a slot listens inside the slot's namespace. */
+/** Port of the relay inside a slot's namespace. */
 export const relayPort = 3128;
 
 /**
- * Runs inside the new namespace: listens, hands the socket over, and ends when the worker has taken hold of the namespace.
- * Node tells of no disconnection when the worker dies before it has taken the socket (seen with 24), so that the parent
- * is looked at as well.
+ * Runs inside the new namespace: listens, sends the socket to the worker, and exits when the worker disconnects. Node emits no
+ * "disconnect" if the worker dies before it has received the socket (observed with 24), so the parent pid is polled too.
  */
 const listen = `
 const parent = process.ppid;
@@ -26,22 +25,21 @@ setInterval(() => process.connected && process.ppid === parent || process.exit()
 `;
 
 /**
- * A network namespace with nothing in it but loopback and one listening socket, which the worker holds.
- * No process keeps it alive: it lasts while the worker's descriptors or a browser inside do, so it cannot crash, and it
- * ends with the worker however that ends.
+ * A network namespace with only loopback and one listening socket, which the worker holds. The namespace is kept alive by
+ * the worker's descriptors and by browsers inside, not by a helper process. It ends with the worker, even after a crash.
  */
 export interface Namespace {
-  /** The network namespace's inode, by which the kernel names it in /proc. */
+  /** Inode that identifies the network namespace in /proc. */
   readonly inode: number;
-  /** The command that enters it, to be followed by a program and its arguments. */
+  /** Command that enters the namespace. Append the program and its arguments. */
   readonly enter: readonly string[];
-  /** The socket inside, whose connections are accepted outside. */
+  /** Socket that listens inside the namespace and accepts connections in the worker. */
   readonly listener: Server;
-  /** Lets go of it. */
+  /** Closes the socket and releases the namespace. */
   close(): void;
 }
 
-/** Makes a namespace, as root or as an ordinary user (inside a user namespace of its own); throws where the kernel refuses. */
+/** Creates a namespace as root, or as an ordinary user inside a new user namespace. Throws if the kernel refuses. */
 export async function createNamespace(isRoot: boolean): Promise<Namespace> {
   const own = isRoot ? [] : ["--user", "--map-current-user", "--keep-caps"];
   const script = 'ip link set lo up && exec "$0" --eval "$1"';
@@ -91,9 +89,11 @@ function receiveListener(child: ChildProcess): Promise<Server> {
     });
     child.once("message", (_message, handle) => {
       if (handle instanceof Server) resolve(handle);
-      else reject(new Error("a new network namespace handed over no socket"));
+      else reject(new Error("expected a socket from the new network namespace, got none"));
     });
     child.once("error", reject);
-    child.once("close", () => reject(new Error(complaint.trim() || "a new network namespace ended without a reason")));
+    child.once("close", () =>
+      reject(new Error(complaint.trim() || "the process of the new network namespace exited without an error message")),
+    );
   });
 }

@@ -3,24 +3,24 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { readKernelFile } from "./kernel-file.ts";
 
-/** How often a wait for processes to be gone looks again. */
+/** Milliseconds between checks while waiting for processes to end. */
 const pollMs = 5;
 
-/** How long one stroke may take, and how often one that was itself killed by its victims is repeated. */
+/** Timeout of one `kill -9 -1`, and the maximum attempts if the slot's processes kill the killer first. */
 const strokeMs = 5_000;
 const maxStrokes = 10;
 
-/** What the kernel tells everyone about a process; a killed one that nobody has reaped yet is not listed. */
+/** World-readable process information. Zombies are not listed. */
 export interface ProcessEntry {
   readonly pid: number;
   readonly uid: number;
   readonly group: number;
   readonly session: number;
-  /** Clock ticks since boot: with the pid it names one process for good. */
+  /** Start time in clock ticks since boot. Identifies the process together with its pid. */
   readonly startedAt: number;
 }
 
-/** Lists the processes for which the test holds; one that is told apart by its uid costs one read, about 15 µs. */
+/** Returns the processes that match. A process matched by uid costs one read, about 15 µs. */
 export function findProcesses(matches: (entry: ProcessEntry) => boolean): ProcessEntry[] {
   const found: ProcessEntry[] = [];
   for (const name of readdirSync("/proc")) {
@@ -31,15 +31,15 @@ export function findProcesses(matches: (entry: ProcessEntry) => boolean): Proces
   return found;
 }
 
-/** Reads one process, or gives undefined when it has ended. */
+/** Returns a process, or undefined if it has ended. */
 export function readProcess(pid: number): ProcessEntry | undefined {
   const status = readKernelFile(`/proc/${pid}/status`);
-  // The owner of /proc/<pid> is root for sandboxed renderers (not dumpable), so the uid comes from the status.
+  // Sandboxed renderers are not dumpable and their /proc/<pid> is owned by root, so the uid is read from the status.
   const [, state = "X", uid] = /^State:\t(\w)[\s\S]*?^Uid:\t(\d+)/m.exec(status) ?? [];
   return state === "Z" || state === "X" ? undefined : new Process(pid, Number(uid));
 }
 
-/** What is asked of few processes is read when it is asked. */
+/** Reads /proc/<pid>/stat lazily, because few processes need it. */
 class Process implements ProcessEntry {
   readonly pid: number;
   readonly uid: number;
@@ -62,18 +62,18 @@ class Process implements ProcessEntry {
     return this.#field(19);
   }
 
-  /** A field counted from the state; not a number where the process has ended meanwhile. */
+  /** Returns a stat field, counted from the state. NaN if the process has ended. */
   #field(index: number): number {
     if (!this.#stat) {
       const stat = readKernelFile(`/proc/${this.pid}/stat`);
-      // The name in parentheses may itself hold spaces and parentheses: fields are counted from the last one.
+      // The process name may contain spaces and parentheses, so fields are counted from the last parenthesis.
       this.#stat = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     }
     return Number(this.#stat[index]);
   }
 }
 
-/** Gives the inode of a process's network namespace, or undefined where the process has ended or hides it from us. */
+/** Returns the inode of a process's network namespace, or undefined if it cannot be read. */
 export function networkNamespaceOf(pid: number): number | undefined {
   try {
     return Number(/\d+/.exec(readlinkSync(`/proc/${pid}/ns/net`))?.[0]);
@@ -82,7 +82,7 @@ export function networkNamespaceOf(pid: number): number | undefined {
   }
 }
 
-/** Gives the home directory that a process was started with, or undefined where the process has ended or hides it from us. */
+/** Returns the HOME with which a process was started, or undefined if its environment cannot be read. */
 export function homeOf(pid: number): string | undefined {
   try {
     return /(?:^|\0)HOME=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8"))?.[1];
@@ -92,9 +92,8 @@ export function homeOf(pid: number): string | undefined {
 }
 
 /**
- * Kills processes until none is left for which the test holds, and gives what is still there at the deadline.
- * It looks and kills again because a process may have started another between the look and the kill, unless all of them
- * are stricken: a look takes 3 ms on a machine with 200 processes.
+ * Kills matching processes until none is left. Returns those that remain at the deadline. Repeats, because a process can fork
+ * between listing and kill. If `areStricken`, all were already killed and one pass suffices: listing 200 processes takes 3 ms.
  */
 export async function killProcesses(
   matches: (entry: ProcessEntry) => boolean,
@@ -114,10 +113,9 @@ export async function killProcesses(
 }
 
 /**
- * Kills every process of a slot's uid in one stroke of the kernel's, 5 ms. What forks faster than /proc can be read is in
- * no list, and would live on into the next session of its uid. The stroke comes from inside the slot's confinement,
- * because for a moment it has that uid and what is to be killed may take hold of it. Tells whether the stroke was done:
- * then none of them can start another any more, be it in the middle of a fork.
+ * Kills every process of a slot's uid with one `kill -9 -1` (5 ms). Processes that fork faster than /proc can be read would
+ * otherwise survive into the next session of the uid. The kill runs inside the slot's confinement, because it briefly has the
+ * slot's uid and is itself exposed to the slot's processes. Returns whether the kill ran, after which none can fork.
  */
 export async function killUid(confine: readonly string[]): Promise<boolean> {
   const [command = "", ...parameters] = [...confine, "sh", "-c", "kill -9 -1"];
@@ -129,16 +127,16 @@ export async function killUid(confine: readonly string[]): Promise<boolean> {
   return false;
 }
 
-/** Tells whether a process has not ended; its pid alone may have become another's. */
+/** Returns whether a process still runs. Compares start times, because pids are reused. */
 function isRunning({ pid, startedAt }: { pid: number; startedAt: number | undefined }): boolean {
   return readProcess(pid)?.startedAt === startedAt;
 }
 
-/** Sends SIGKILL; a process that has just ended, or that has become another user's, is left alone. */
+/** Sends SIGKILL. Ignores processes that have ended or belong to another user. */
 function sendKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended since it was listed.
+    // The process has ended.
   }
 }

@@ -1,18 +1,18 @@
-/** What one session may take of its machine. */
+/** Resource bounds of one session. */
 export interface SessionBounds {
-  /** Memory of all its processes, what they share counted once, files that back their code not at all. */
+  /** Memory of all processes. Shared pages count once; file-backed code does not count. */
   readonly memoryBytes: number;
   /** Processes and threads. */
   readonly tasks: number;
-  /** What its files take on disk, its browser's and its user's; the former may lie in memory, and take of that besides. */
+  /** Disk usage of the browser's and the user's files. Browser files in /dev/shm also use memory. */
   readonly diskBytes: number;
 }
 
-/** A session above one of these ends. */
+/** A session that exceeds a bound is ended. */
 export const sessionBounds: SessionBounds = { memoryBytes: 2 * 2 ** 30, tasks: 1_024, diskBytes: 2 ** 30 };
 
 /**
- * Tasks that the kernel lets a slot's uid have: above the bound, so that a page that makes many is seen at the bound and
- * its session ends with that as its reason, and one that makes them faster than anybody looks fails at this.
+ * Kernel limit on tasks per slot uid. Above the session bound, so that the watchdog usually ends the session with a reason.
+ * Tasks created faster than the watchdog checks fail at this limit.
  */
 export const mostTasks = 2 * sessionBounds.tasks;

@@ -20,37 +20,37 @@ import { killProcesses, killUid, type ProcessEntry } from "./processes.ts";
 import type { Slot } from "./slot.ts";
 import { blockSize, maxBlocks } from "./uid-range.ts";
 
-/** How long what a dead worker left may take to die. */
+/** Milliseconds for processes of a dead worker to end after SIGKILL. */
 const leftoversMs = 10_000;
 
-/** How long removing a directory by rm(1) may take. */
+/** Timeout of rm(1) for a directory, in milliseconds. */
 const removeMs = 30_000;
 
 /**
- * A numbered set of slots that belongs to one worker of the machine, held by a file lock that ends with its process.
- * Where the worker is root each slot has a uid of its own.
+ * A numbered set of isolation slots owned by one worker of the machine through a file lock. The lock ends with the process. If
+ * the worker is root, each slot has its own uid.
  */
 export interface SlotBlock {
   readonly index: number;
-  /** The uid of a slot, where this worker may give it one. */
+  /** Returns the uid of a slot, or undefined if slots have no uids. */
   uidOf(slot: number): number | undefined;
-  /** The directory of a slot, which its browser may write. */
+  /** Returns the directory of a slot, writable by its browser. */
   directoryOf(slot: number): string;
-  /** The directory of what its session's user puts there and downloads. */
+  /** Returns the directory for uploads and downloads of the slot's session. */
   storageOf(slot: number): string;
-  /** Where a slot's launch notes its process, which its browser may not write. */
+  /** Returns the path of a slot's launch record, which its browser cannot write. */
   recordOf(slot: number): string;
-  /** Lets another worker take the block. */
+  /** Releases the block for other workers. */
   release(): void;
 }
 
-/** Where blocks are kept. */
+/** Locations of slot blocks. */
 export interface BlockOptions {
-  /** The first uid for slots of this machine, where slots have uids of their own. */
+  /** First slot uid of this machine, if slots have uids. */
   uidBase: number | undefined;
-  /** Where the directories of slots lie. */
+  /** Parent of the slot directories. */
   scratch: string;
-  /** Where the directories of their sessions' files lie, which others may pass; beside them unless given. */
+  /** Parent of the session file directories, which must be searchable by all users. Default: that of the slot directories. */
   storage?: string | undefined;
   log: Log;
   salvage?: Salvage | undefined;
@@ -65,15 +65,15 @@ interface BlockPlace {
   release(): void;
 }
 
-/** Saves what a dead worker's session has left in a slot before it is removed; its processes have ended. */
+/** Saves the profile left in a slot by a dead worker's session, after its processes have ended. */
 export type Salvage = (profile: { path: string; uid: number | undefined }, launchRecord: string) => Promise<void>;
 
 /**
- * Takes the first free block, and clears every free one of what dead workers left.
- * Nothing is ever killed or removed but in a block whose lock is held.
+ * Locks the first free block and clears all free blocks that dead workers left. Processes are killed and files removed only in
+ * blocks whose lock is held.
  */
 export async function takeBlock({ uidBase, scratch, storage, log, salvage }: BlockOptions): Promise<SlotBlock> {
-  // Uids are the machine's, whatever the scratch directory of a worker is.
+  // Uids are shared by all workers of the machine, so their locks must not depend on a worker's scratch directory.
   const base = uidBase !== undefined ? "/run/pilothouse" : join(scratch, `pilothouse-user-${process.getuid?.() ?? 0}`);
   makeOwnDirectory(base);
   let taken: SlotBlock | undefined;
@@ -93,10 +93,10 @@ export async function takeBlock({ uidBase, scratch, storage, log, salvage }: Blo
   return taken;
 }
 
-/** Locks a block; gives what lets it go, or undefined when another worker has it. */
+/** Locks a block. Returns the release function, or undefined if another worker holds the block. */
 function lockBlock(base: string, index: number): (() => void) | undefined {
   const descriptor = openSync(join(base, `block-${index}.lock`), "a", 0o600);
-  // A lock belongs to the open file, which flock(1) shares with us: it stays when flock ends and goes when we end.
+  // The lock belongs to the open file, which is shared with flock(1). It outlives flock and ends with this process.
   const { status, error } = spawnSync("flock", ["--exclusive", "--nonblock", "3"], {
     stdio: ["ignore", "ignore", "ignore", descriptor],
   });
@@ -125,10 +125,10 @@ function makeBlock({ base, index, uidBase, scratch, storage, release }: BlockPla
   };
 }
 
-/** Where the directories of a block's slots lie. */
+/** Parent directories of a block's slots. */
 type Roots = Pick<BlockPlace, "scratch" | "storage">;
 
-/** Reads where the last worker of a block had them, a line each: it may have been told of other places. */
+/** Reads the parent directories used by the block's last worker, one per line. Its configuration may have differed. */
 function notedRoots(base: string, index: number): Roots | undefined {
   try {
     const [scratch = "", storage] = readFileSync(join(base, `block-${index}.scratch`), "utf8").split("\n");
@@ -151,7 +151,7 @@ async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async (
   }
   const left = await killProcesses(matchSlots(block, slots), leftoversMs);
   if (left.length > 0) {
-    log.error({ block: block.index, pids: left.map(({ pid }) => pid) }, "processes of a dead worker cannot be killed");
+    log.error({ block: block.index, pids: left.map(({ pid }) => pid) }, "failed to kill processes of a dead worker");
     return false;
   }
   try {
@@ -169,13 +169,13 @@ async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async (
       removeProfileRecord(block.recordOf(slot));
     }
   } catch (error) {
-    log.warn({ block: block.index, err: error }, "a block of slots is left alone");
+    log.warn({ block: block.index, err: error }, "failed to clear a slot block; skipping it");
     return false;
   }
   return true;
 }
 
-/** Makes a test for the processes of slots: those of their uids, or, where slots have none, those that launches left. */
+/** Creates a matcher for the processes of slots: by uid, or by launch records if slots have no uids. */
 export function matchSlots(block: SlotBlock, slots: readonly number[]): (entry: ProcessEntry) => boolean {
   const uids = new Set(slots.map((slot) => block.uidOf(slot)).filter((uid) => uid !== undefined));
   if (uids.size > 0) return ({ uid }) => uids.has(uid);
@@ -183,28 +183,28 @@ export function matchSlots(block: SlotBlock, slots: readonly number[]): (entry: 
   return matchLaunches(records, new Set(slots.map((slot) => block.directoryOf(slot))));
 }
 
-/** Where it is noted which profile a slot's browser has, beside the record of its launch. */
+/** Returns the path of a slot's profile record, next to its launch record. */
 export function profileRecordOf(launchRecord: string): string {
   return launchRecord.replace(/\.launch$/, ".profile");
 }
 
-/** Removes that note, before another session's files lie in the slot: they must not be taken for those of the profile. */
+/** Removes the profile record. Required before the slot's next session, whose files would be taken for the profile's. */
 export function removeProfileRecord(launchRecord: string): void {
   const path = profileRecordOf(launchRecord);
   for (const each of [path, `${path}.new`]) rmSync(each, { force: true });
 }
 
-/** What a slot's browser may do in a directory of ours: write in it, without exchanging what is ours; or read alone. */
+/** Modes of directories owned by the worker: group-writable and sticky, or group-readable. */
 const sharedMode = 0o1770;
 const readOnlyMode = 0o750;
 
-/** What a slot has of the file system. */
+/** File system part of a slot. */
 export type SlotDirectories = Pick<Slot, "directory" | "storage" | "uid">;
 
 /**
- * Makes a slot's directories anew, for its browser alone, with places for temporary files, a profile, downloads and the
- * session's files. Where the slot has a uid these belong to us, sticky, and to its group: the browser writes in them, and
- * cannot put a link in the place of one, through which we would read or remove something of ours.
+ * Recreates a slot's directories for temporary files, profile, downloads and session files. If the slot has a uid, the worker
+ * owns them with the slot's group and the sticky bit. The browser can then write to a directory but cannot replace it with a
+ * link through which the worker would read or remove its own files.
  */
 export function makeSlotDirectories({ directory, storage, uid }: SlotDirectories): void {
   removeSlotDirectories({ directory, storage, uid });
@@ -222,58 +222,58 @@ export function makeSlotDirectories({ directory, storage, uid }: SlotDirectories
   make(filesDirectory(storage), readOnlyMode);
 }
 
-/** Where a slot's browser puts temporary files. */
+/** Returns the directory for temporary files of a slot's browser. */
 export function temporaryDirectory(directory: string): string {
   return join(directory, "tmp");
 }
 
-/** Where a slot's full Chromium keeps its profile. */
+/** Returns the profile directory of a slot's browser. */
 export function profileDirectory(directory: string): string {
   return join(directory, "profile");
 }
 
-/** Where the files of a slot's session are, which its browser may read alone. */
+/** Returns the directory of session files, read-only for the browser. */
 export function filesDirectory(storage: string): string {
   return join(storage, "files");
 }
 
-/** Where a slot's browser puts downloads; what lies there is the page's word, links included. */
+/** Returns the download directory. Its content is untrusted and may include links. */
 export function artifactsDirectory(storage: string): string {
   return join(storage, "artifacts");
 }
 
-/** Removes what a slot has of the file system. */
+/** Removes a slot's directories. */
 export function removeSlotDirectories({ directory, storage, uid }: SlotDirectories): void {
   for (const path of [storage, directory]) removeSlotDirectory(path, uid);
 }
 
 /**
- * Removes a directory of a slot when it is ours to remove. In a directory that anyone may write a stranger could have made
- * one of that name; removing it as root could then be led astray by links that change meanwhile.
+ * Removes a slot's directory. Throws if another user owns it: in a world-writable parent anyone can create the name, and
+ * removing it as root could then follow links that change during the removal.
  */
 function removeSlotDirectory(directory: string, uid: number | undefined): void {
   const found = lstatSync(directory, { throwIfNoEntry: false });
   if (!found) return;
   if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {
-    throw new Error(`${directory} belongs to uid ${found.uid} and not to a slot`);
+    throw new Error(`expected ${directory} to belong to a slot, but it belongs to uid ${found.uid}`);
   }
   try {
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
   } catch {
-    // Paths longer than the kernel takes, or directories that their owner may not enter: rm(1) goes down step by step.
+    // Paths may exceed the kernel's limit, or directories may lack permissions. rm(1) descends step by step.
     const { status, stderr } = spawnSync("sh", ["-c", 'chmod -R u+rwx -- "$0"; exec rm -rf -- "$0"', directory], {
       encoding: "utf8",
       timeout: removeMs,
     });
-    if (status !== 0) throw new Error(`${directory} cannot be removed: ${stderr.trim().slice(-300)}`);
+    if (status !== 0) throw new Error(`failed to remove ${directory}: ${stderr.trim().slice(-300)}`);
   }
 }
 
-/** Makes a directory that nobody else can write, or throws where somebody else has made it. */
+/** Creates a directory writable only by this user. Throws if another user owns the path or can write to it. */
 function makeOwnDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const found = lstatSync(path);
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o022) !== 0) {
-    throw new Error(`${path} must be a directory of this user's that nobody else can write`);
+    throw new Error(`expected ${path} to be a directory that belongs to this user and that no other user can write to`);
   }
 }

@@ -17,10 +17,10 @@ import {
   type SlotBlock,
 } from "./slot-block.ts";
 
-/** How long processes may take to be gone after SIGKILL before an operator is told. */
+/** Milliseconds after SIGKILL before remaining processes are logged. */
 const killMs = 10_000;
 
-/** What the places of one worker have in common. */
+/** Options shared by all isolation slots of a worker. */
 export interface PlaceOptions {
   block: SlotBlock;
   isolation: Isolation;
@@ -28,7 +28,7 @@ export interface PlaceOptions {
   log: Log;
 }
 
-/** The way out of a place: made once, used by one session after the other. */
+/** Egress socket of a slot. Created once and reused by successive sessions. */
 interface Exit {
   listener: Server;
   port: number;
@@ -37,7 +37,7 @@ interface Exit {
   close(): void;
 }
 
-/** The lasting part of a slot: its uid, the names of its directories, its network namespace and the socket in it. */
+/** Persistent part of an isolation slot: uid, directory paths, network namespace and egress socket. */
 export class SlotPlace {
   readonly index: number;
   readonly uid: number | undefined;
@@ -59,7 +59,7 @@ export class SlotPlace {
     this.#record = options.block.recordOf(index);
   }
 
-  /** Makes what is missing: the namespace with its socket, and an empty directory. */
+  /** Creates the namespace with its socket if missing, and empty directories. */
   prepare(): Promise<SlotEntrance> {
     this.#entrance ??= this.#prepare().catch((error: unknown) => {
       this.#entrance = undefined;
@@ -68,23 +68,23 @@ export class SlotPlace {
     return this.#entrance;
   }
 
-  /** Gives the connections of the place's browser to a relay, or to none. */
+  /** Routes the browser's connections to a relay. Without a relay they are refused. */
   attach(relay: Relay | undefined): void {
     this.#relay = relay;
   }
 
-  /** Kills every process of the place; tells whether none is left. */
+  /** Kills every process of the slot. Resolves with whether none is left. */
   async kill(): Promise<boolean> {
     const entrance = await this.#entrance?.catch(() => undefined);
     const areStricken = entrance && this.uid !== undefined ? await killUid(entrance.confine) : false;
     const left = await killProcesses(this.#matchOurs(), killMs, areStricken);
     if (left.length === 0) return true;
     const pids = left.map(({ pid }) => pid);
-    this.#options.log.error({ slot: this.index, pids }, "processes of a session are still there 10 s after SIGKILL");
+    this.#options.log.error({ slot: this.index, pids }, "failed to kill processes of a session within 10 s");
     return false;
   }
 
-  /** Removes what a session left on disk. */
+  /** Removes a session's files. */
   clear(): void {
     this.#entrance = undefined;
     removeSlotDirectories(this);
@@ -92,7 +92,7 @@ export class SlotPlace {
     removeProfileRecord(this.#record);
   }
 
-  /** Lets go of the namespace and its socket. */
+  /** Releases the namespace and its socket. */
   async close(): Promise<void> {
     const exit = this.#exit;
     this.#exit = undefined;
@@ -127,8 +127,8 @@ export class SlotPlace {
   }
 
   /**
-   * Whoever is in the slot's namespace is ours too; an inode is given anew once its namespace is gone, but we hold it. So
-   * is a launch that has not yet become the slot's user.
+   * Matches the slot's processes, including a launcher that has not switched to the slot's uid. Without uids, matches every process
+   * in the slot's network namespace. Its inode is not reused while the worker holds the namespace.
    */
   #matchOurs(): (entry: ProcessEntry) => boolean {
     const noted = readLaunchRecord(this.#record);
@@ -152,6 +152,6 @@ async function makeHostExit(): Promise<Exit> {
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
   const address = listener.address();
-  if (address === null || typeof address === "string") throw new Error("the relay's socket has no port");
+  if (address === null || typeof address === "string") throw new Error("expected the relay's socket to have a port");
   return { listener, port: address.port, enter: [], inode: undefined, close: () => listener.close() };
 }

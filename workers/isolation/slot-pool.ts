@@ -17,44 +17,44 @@ import { makeSlotDirectories, type Salvage, type SlotBlock, takeBlock } from "./
 import { SlotPlace } from "./slot-place.ts";
 import { blockSize, findUidBase } from "./uid-range.ts";
 
-/** Namespaces made at once in the background: each costs 35 ms of CPU, which the first sessions want as well. */
+/** Namespaces created concurrently in the background. Each takes 35 ms of CPU, which the first sessions also need. */
 const preparedAtOnce = 2;
 
-/** How long to wait before trying again to clear a slot whose processes or files do not go away. */
+/** Milliseconds before retrying to clear a slot whose processes or files remain. */
 const clearAgainMs = 5_000;
 
 export interface SlotPoolOptions {
-  /** How many sessions may run at once, at most 256. */
+  /** Maximum number of concurrent sessions, 1 to 256. */
   size: number;
-  /** The real binaries, which every slot's uid must be able to read. */
+  /** Browser binaries, readable by every slot's uid. */
   executables: BrowserPaths;
   log: Log;
-  /** Private networks and targets that every page may reach (`EGRESS_ALLOW`). */
+  /** Private networks and targets that all pages may reach (`EGRESS_ALLOW`). */
   allow?: readonly string[];
-  /** Refusal pages name the operator's remedy. */
+  /** Shows the operator's remedy on refusal pages. */
   showRemedy?: boolean;
-  /** "flags" does without namespaces; on Linux they are needed otherwise. */
+  /** "flags" disables network namespaces, which are otherwise required on Linux. */
   isolation?: Isolation;
-  /** "off" does without Chromium's sandbox; it is needed otherwise. */
+  /** "off" disables Chromium's sandbox, which is otherwise required. */
   browserSandbox?: "on" | "off";
-  /** Saves what dead workers' sessions have left before it is cleared. */
+  /** Saves profiles of dead workers' sessions before their slots are cleared. */
   salvage?: Salvage;
-  /** Where the files of running sessions lie; by `findScratch` unless given. */
+  /** Directory for browser files of running sessions. Default: `findScratch`. */
   scratch?: string | undefined;
-  /** Where the files of their users lie, on disk; beside the others unless given. */
+  /** Directory on disk for uploads and downloads. Default: `scratch`. */
   storage?: string | undefined;
-  /** Resolves names; the system's resolver unless given. */
+  /** Name resolver. Default: the system's. */
   resolve?: Resolve;
-  /** Pages do not reach it. */
+  /** Blocked for pages. */
   mediaServer?: MediaServer | undefined;
 }
 
-/** What has left through all slots since the worker began. */
+/** Egress of all slots since the worker started. */
 export interface EgressTotals extends EgressBytes {
   refused: number;
 }
 
-/** The slots of a worker: a fixed number of places, each for one session's browser at a time. */
+/** The isolation slots of a worker. Each serves one session's browser at a time. */
 export class SlotPool {
   readonly size: number;
   readonly #options: SlotPoolOptions;
@@ -63,7 +63,7 @@ export class SlotPool {
   readonly #leased = new Set<Slot>();
   readonly #released: EgressTotals = { sent: 0, received: 0, refused: 0 };
   readonly #stopping = new AbortController();
-  /** What keeps pages in. */
+  /** Network isolation in use. */
   readonly isolation: Isolation;
   #sandbox: Sandbox = "none";
   #places: readonly SlotPlace[] = [];
@@ -79,29 +79,29 @@ export class SlotPool {
     this.#rules = makeAddressRules({ allow: options.allow ?? [], ownAddresses: ownAddresses() });
   }
 
-  /** How many sessions could begin now. */
+  /** Number of free slots. */
   get free(): number {
     return this.#free.length;
   }
 
-  /** What decides where proxies of sessions to come may be. */
+  /** Egress guard for checking a proxy before its session exists. */
   get guard(): EgressGuard {
     return { rules: this.#rules, resolve: takeTurns(this.#options.resolve) };
   }
 
-  /** What has left through all slots. */
+  /** Egress of all slots since the worker started. */
   get egress(): EgressTotals {
     const totals = { ...this.#released };
     for (const { relay } of this.#leased) addEgress(totals, relay);
     return totals;
   }
 
-  /** Which sandbox Chromium has, known after `start`. */
+  /** Chromium's sandbox type, known after `start`. */
   get sandbox(): Sandbox {
     return this.#sandbox;
   }
 
-  /** Takes a block of slots, clears what dead workers left, and throws where the kernel does not grant what they need. */
+  /** Locks a slot block and clears leftovers of dead workers. Throws if the kernel does not allow the required confinement. */
   async start(): Promise<void> {
     if (this.#block) return;
     const uidBase = findUidBase();
@@ -119,13 +119,13 @@ export class SlotPool {
     this.#preparing = Promise.all(Array.from({ length: preparedAtOnce }, prepareNext));
   }
 
-  /** Ends every session, removes everything, and lets the block go. */
+  /** Ends every session, removes all files and releases the block. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
   }
 
-  /** Gives a slot for one session, or undefined when none is free. */
+  /** Returns a slot for one session, or undefined if none is free. */
   acquire(): Slot | undefined {
     const place = this.#stopping.signal.aborted ? undefined : this.#free.shift();
     if (!place) return undefined;
@@ -139,10 +139,10 @@ export class SlotPool {
     place.attach(relay);
     let released: Promise<void> | undefined;
     let isKilled = false;
-    // Set by a kill that has seen the last process end: releasing the slot then need not look again (40 ms of CPU).
+    // Set after a complete kill, so that `release` need not kill again (40 ms of CPU).
     let isEmpty = false;
     const ready = place.prepare();
-    // Whoever launches awaits it; a session that is given back unused must not end the worker.
+    // The launch awaits `ready`. Without a handler, a slot released unused would crash the worker.
     ready.catch(() => undefined);
     const slot: Slot = {
       index: place.index,
@@ -159,7 +159,7 @@ export class SlotPool {
       },
       killProcesses: async () => {
         isKilled = true;
-        // After its release the place may be another session's.
+        // After the release, another session may use the slot.
         if (released) await released;
         else isEmpty = await place.kill();
       },
@@ -194,7 +194,7 @@ export class SlotPool {
     this.#leased.delete(slot);
     addEgress(this.#released, slot.relay);
     if (this.#stopping.signal.aborted) return;
-    // Free already while its directory is made again: the next session awaits the same preparation.
+    // The slot is free during preparation, because the next session awaits the same promise.
     void this.#prepare(place);
     this.#free.push(place);
   }
@@ -205,7 +205,7 @@ export class SlotPool {
       place.clear();
       return true;
     } catch (error) {
-      this.#options.log.error({ slot: place.index, err: error }, "a slot cannot be cleared");
+      this.#options.log.error({ slot: place.index, err: error }, "failed to clear a slot");
       return false;
     }
   }
@@ -214,7 +214,7 @@ export class SlotPool {
     try {
       await place.prepare();
     } catch (error) {
-      this.#options.log.error({ slot: place.index, err: error }, "a slot cannot be prepared");
+      this.#options.log.error({ slot: place.index, err: error }, "failed to prepare a slot");
     }
   }
 
@@ -230,7 +230,7 @@ export class SlotPool {
     this.#block?.release();
   }
 
-  /** Tries everything on the first slot: what it shows holds for all of this worker's. */
+  /** Probes confinement, sandbox and directories on the first slot. The result holds for all slots. */
   async #probe(block: SlotBlock): Promise<void> {
     const { executables, browserSandbox = "on" } = this.#options;
     const uid = block.uidOf(0);
@@ -258,7 +258,7 @@ async function probeNamespace(isRoot: boolean): Promise<Namespace> {
     return await createNamespace(isRoot);
   } catch (error) {
     const complaint = error instanceof Error ? error.message : String(error);
-    const what = "no network namespace can be made";
+    const what = "cannot create a network namespace";
     throw new ConfinementError({ what, complaint, isRoot, optOut: "ISOLATION=flags" });
   }
 }

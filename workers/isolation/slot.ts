@@ -3,37 +3,37 @@ import type { Isolation } from "../../src/platform/isolation.ts";
 import type { Relay } from "../egress/relay.ts";
 import type { Sandbox } from "./confinement.ts";
 
-/** A place for one session's browser: held from `acquire` to the end of `release`. */
+/** Isolation slot for one session's browser, held from `acquire` to the end of `release`. */
 export interface Slot {
   readonly index: number;
-  /** The uid of everything in the slot, where the worker is root. */
+  /** Uid of the slot's processes and files, if the worker is root. */
   readonly uid: number | undefined;
-  /** Mode 0700 and the slot's own; made anew for every session and removed after it. */
+  /** Private directory, recreated for every session and removed afterwards. May be in memory. */
   readonly directory: string;
-  /** The like for files of the session's user and large captures: on disk, where `directory` may be in memory. */
+  /** Private directory on disk for uploads, downloads and large captures. */
   readonly storage: string;
-  /** The session's only way out. */
+  /** The session's only egress. */
   readonly relay: Relay;
   readonly isolation: Isolation;
   readonly sandbox: Sandbox;
-  /** The real binaries of the runtimes that are installed. */
+  /** Binaries of the installed runtimes. */
   readonly executables: BrowserPaths;
-  /** Resolves when a browser can be launched; rejects where the slot cannot be made. */
+  /** Resolves when a browser can be launched. Rejects if the slot cannot be prepared. */
   readonly ready: Promise<SlotEntrance>;
-  /** Whether its processes were killed by us, be it by `killProcesses` or by `release`. */
+  /** Whether `killProcesses` or `release` was called. */
   readonly isKilled: boolean;
-  /** Kills every process of the slot and resolves when none is left, at the latest after 10 s. */
+  /** Kills every process of the slot. Resolves when none is left, or after 10 s. */
   killProcesses(): Promise<void>;
-  /** Ends all that is left of the session; only when it resolves is the slot free for another. */
+  /** Kills processes and removes files. The slot is free for another session once this resolves. */
   release(): Promise<void>;
 }
 
-/** How a browser gets into its slot. */
+/** Parameters for starting a browser in its slot. */
 export interface SlotEntrance {
-  /** The command that turns a process into one of the slot's. */
+  /** Command that runs a program inside the slot. */
   readonly confine: readonly string[];
-  /** Where the relay listens on the loopback that the browser sees. */
+  /** Port of the relay on the browser's loopback interface. */
   readonly relayPort: number;
-  /** Where the launch notes its process. */
+  /** Path of the launch record. */
   readonly record: string;
 }

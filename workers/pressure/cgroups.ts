@@ -1,24 +1,23 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A control group above this process, or its own. */
+/** Control group of this process, or an ancestor. */
 export interface Cgroup {
   readonly version: 1 | 2;
-  /** Where its files are. */
+  /** Directory of its files. */
   readonly directory: string;
 }
 
 interface Mount {
   readonly type: string;
-  /** The group that is mounted: in a container often the container's own. */
+  /** The mounted group. In a container, often the container's own. */
   readonly root: string;
   readonly point: string;
   readonly options: readonly string[];
 }
 
 /**
- * Finds the groups that bound this process's memory, its own first, up to the highest that is visible here. `root` is
- * where the kernel's files are: `/`, but in tests.
+ * Returns the groups that limit this process's memory, from its own to the highest visible one. `root` is `/` except in tests.
  */
 export function findCgroups(root: string): Cgroup[] {
   const mounts = readMounts(join(root, "proc/self/mountinfo"));
@@ -38,10 +37,10 @@ export function findCgroups(root: string): Cgroup[] {
   });
 }
 
-/** Gives the directories from a group up to the mount point. */
+/** Returns the directories from a group up to the mount point. */
 function ancestry({ root, point }: Mount, path: string): string[] {
   const below = root === "/" ? path : path.startsWith(root) ? path.slice(root.length) : "/";
-  // `/../x` is how the kernel shows a group outside of this process's view.
+  // The kernel shows groups outside the cgroup namespace as `/../x`.
   const own = join(point, below.includes("..") ? "/" : below).replace(/\/$/, "");
   const directories = [own];
   for (let directory = own; directory !== point && directory.startsWith(`${point}/`); ) {
@@ -51,7 +50,7 @@ function ancestry({ root, point }: Mount, path: string): string[] {
   return directories;
 }
 
-/** Reads proc_pid_mountinfo(5): optional fields end with a lone hyphen. */
+/** Parses proc_pid_mountinfo(5). A single hyphen ends the optional fields. */
 function readMounts(path: string): Mount[] {
   return readText(path)
     .split("\n")
@@ -64,7 +63,7 @@ function readMounts(path: string): Mount[] {
     });
 }
 
-/** Reads a file of the kernel's; empty where there is none. */
+/** Returns the content of a kernel file, or "" if it cannot be read. */
 export function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");

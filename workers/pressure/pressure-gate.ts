@@ -1,24 +1,24 @@
-/** From which value a pressure closes a worker, and below which it opens it again. */
+/** Thresholds at which a pressure closes a worker and opens it again. */
 export interface GateRule {
   readonly closeAt: number;
-  /** Lower than `closeAt`, so that a value between the two changes nothing. */
+  /** Lower than `closeAt`, for hysteresis. */
   readonly openBelow: number;
-  /** Milliseconds that the value must be at or above `closeAt` first. */
+  /** Milliseconds that the value must stay at or above `closeAt`. */
   readonly closeAfter: number;
-  /** Milliseconds that the value must be below `openBelow` first. */
+  /** Milliseconds that the value must stay below `openBelow`. */
   readonly openAfter: number;
 }
 
-/** Where a gate is: `since` is when the value crossed the threshold that moves it, while it is beyond. */
+/** State of a gate. `since` is the time at which the value crossed the next threshold, while the value stays beyond. */
 export interface GateState {
   readonly isClosed: boolean;
   readonly since: number | undefined;
 }
 
-/** A gate before its first value. */
+/** Initial state. */
 export const openGate: GateState = { isClosed: false, since: undefined };
 
-/** Gives the state after a value. */
+/** Returns the state after a value. */
 export function moveGate(state: GateState, rule: GateRule, value: number, now: number): GateState {
   const isBeyond = state.isClosed ? value < rule.openBelow : value >= rule.closeAt;
   if (!isBeyond) return { isClosed: state.isClosed, since: undefined };

@@ -2,22 +2,22 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Cgroup, findCgroups, readText } from "./cgroups.ts";
 
-/** What may close a worker, each a share from 0 to 1. */
+/** Pressures that can close a worker, from 0 to 1. */
 export interface Pressure {
-  /** Memory in use and not given back at once, of the tightest bound. */
+  /** Share of the tightest limit that is used and not immediately reclaimable. */
   readonly memory: number;
-  /** Time in which nothing ran for want of memory. */
+  /** Share of time in which all tasks stalled on memory. */
   readonly memory_stall: number;
-  /** Time that what wants a core waits for one. */
+  /** Share of time that runnable tasks wait for a core. */
   readonly cpu: number;
 }
 
-/** Over how many milliseconds the number of runnable tasks is averaged: as the kernel's own `avg10`. */
+/** Averaging time of the runnable tasks in milliseconds, as in the kernel's `avg10`. */
 const averageMs = 10_000;
 
 /**
- * Reads the pressure on this machine and on the control groups that bound this process, whichever is higher. Where the
- * kernel tells nothing (macOS) there is none.
+ * Reads the pressure of the machine or of this process's control groups, whichever is higher. The pressure is 0 without kernel
+ * data, as on macOS.
  */
 export class PressureReader {
   readonly #root: string;
@@ -26,14 +26,14 @@ export class PressureReader {
   #runnable = 0;
   #readAt: number | undefined;
 
-  /** `root` is where the kernel's files are: `/`, but in tests. */
+  /** `root` is `/` except in tests. */
   constructor(root = "/", cores = availableParallelism()) {
     this.#root = root;
     this.#cores = cores;
     this.#cgroups = findCgroups(root);
   }
 
-  /** Reads it: a few files of the kernel's, some 200 µs. */
+  /** Reads the current pressure from kernel files, in about 200 µs. */
   read(now = performance.now()): Pressure {
     const memories = this.#cgroups.flatMap((cgroup) => memoryOf(cgroup) ?? []);
     const total = this.#hostMemory();
@@ -54,8 +54,8 @@ export class PressureReader {
   }
 
   /**
-   * The kernel's "some" is 1 as soon as one task more than there are cores runs, which a busy worker is for minutes and
-   * bears well. How long the queue is tells how bad it is: of r tasks on c cores each waits 1 - c/r of its time.
+   * Returns the share of time that tasks wait for a core: 1 - c/r for r runnable tasks on c cores. The kernel's "some" alone is
+   * too sensitive: it reaches 1 with one task more than cores, which is normal for a busy worker.
    */
   #crowding(now: number, some: number): number {
     const runnable = field(readText(join(this.#root, "proc/loadavg")), /(\d+)\/\d+/) ?? 0;
@@ -65,7 +65,7 @@ export class PressureReader {
     return Math.min(some, Math.max(0, 1 - this.#cores / Math.max(this.#runnable, this.#cores)));
   }
 
-  /** A group with a quota of its own is throttled while the machine is idle: nothing in it runs then. */
+  /** Returns the CPU stalls of groups with a quota, which can be throttled while the machine is idle. */
   #throttling(): number[] {
     return this.#cgroups
       .filter(({ version, directory }) => version === 2 && /^\d/.test(readText(join(directory, "cpu.max"))))
@@ -73,20 +73,20 @@ export class PressureReader {
   }
 }
 
-/** Reads a group's memory: what it may use, and what it uses but for files that are given back at once. */
+/** Returns a group's memory limit and usage, without immediately reclaimable file cache. */
 function memoryOf({ version, directory }: Cgroup): { directory: string; used: number; limit: number } | undefined {
   const number = (name: string) => field(readText(join(directory, name)), /^(\d+)/);
   const stat = readText(join(directory, "memory.stat"));
   const used = number(version === 2 ? "memory.current" : "memory.usage_in_bytes");
   if (used === undefined) return undefined;
-  // Above `high` the kernel slows the group down until it hardly runs: that is its limit as much as `max` is.
+  // Above `high`, the kernel throttles the group until it hardly runs, so `high` counts as a limit too.
   const limits = version === 2 ? ["memory.max", "memory.high"] : ["memory.limit_in_bytes"];
   const limit = Math.min(...limits.map((name) => number(name) ?? Number.POSITIVE_INFINITY));
   const cache = field(stat, version === 2 ? /^inactive_file (\d+)/m : /^total_inactive_file (\d+)/m) ?? 0;
   return { directory, used: Math.max(0, used - cache), limit };
 }
 
-/** Reads the share of the last 10 s from a file of pressure stall information; undefined where the kernel has none. */
+/** Returns the stall share of the last 10 s from a PSI file, or undefined without kernel support. */
 function stalled(path: string, line: "some" | "full"): number | undefined {
   const percent = field(readText(path), new RegExp(`^${line} avg10=([0-9.]+)`, "m"));
   return percent === undefined ? undefined : percent / 100;

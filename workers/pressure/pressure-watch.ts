@@ -1,25 +1,25 @@
 import { type GateRule, type GateState, moveGate, openGate } from "./pressure-gate.ts";
 import type { Pressure } from "./pressure-reader.ts";
 
-/** What can close a worker. */
+/** Pressure that can close a worker. */
 export type PressureKind = keyof Pressure;
 
-/** The worst first. */
+/** Most severe first. */
 const kinds: readonly PressureKind[] = ["memory", "memory_stall", "cpu"];
 
-/** Milliseconds between looks: a session takes longer to become large. */
+/** Milliseconds between readings. A session takes longer to grow. */
 const lookMs = 500;
 
-/** Percent from which the worker is closed; 100 never. */
+/** Thresholds in percent at which the worker closes. 100 means never. */
 export interface CloseAt {
   readonly memory: number;
   readonly cpu: number;
 }
 
 /**
- * Memory closes at once, since what comes next is the kernel's killer, and opens when a session or two have gone. A
- * fifth of the time stalled for memory is thrashing. Cores are only slow, and a launch's burst must not close a worker:
- * at 0.95 there are 20 tasks for each, at 0.8 five.
+ * Memory closes immediately, before the OOM killer acts, and opens after one or two sessions have ended. A stall share of 0.2
+ * is thrashing. CPU pressure only slows sessions, and the burst of a launch must not close a worker. At 0.95 there are 20 tasks
+ * per core, at 0.8 five.
  */
 function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, GateRule>> {
   const at = (percent: number) => (percent >= 100 ? Number.POSITIVE_INFINITY : percent / 100);
@@ -32,13 +32,13 @@ function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, GateRu
 
 export interface PressureWatchOptions {
   readonly closeAt: CloseAt;
-  /** Reads the pressure. */
+  /** Returns the current pressure. */
   read(): Pressure;
-  /** Hears what closes the worker from now on; undefined: nothing does. */
+  /** Called with the pressure that now closes the worker, or undefined when it opens. */
   onChange(closedBy: PressureKind | undefined, pressure: Pressure): void;
 }
 
-/** Watches the pressure on the machine, and says when the worker should take no new sessions. */
+/** Watches the machine's pressure and decides when the worker must refuse new sessions. */
 export class PressureWatch {
   readonly #options: PressureWatchOptions;
   readonly #rules: Readonly<Record<PressureKind, GateRule>>;
@@ -51,29 +51,29 @@ export class PressureWatch {
     this.#rules = rulesOf(options.closeAt);
   }
 
-  /** The pressure at the last look. */
+  /** Pressure at the last reading. */
   get pressure(): Pressure {
     return this.#pressure;
   }
 
-  /** What closes the worker, the worst first. */
+  /** Most severe pressure that closes the worker. */
   get closedBy(): PressureKind | undefined {
     return kinds.find((kind) => this.#gates[kind].isClosed);
   }
 
-  /** Looks for the first time, and from then on. */
+  /** Reads the pressure now and starts periodic readings. */
   start(): void {
     this.look();
     this.#timer ??= setInterval(() => this.look(), lookMs);
   }
 
-  /** Looks no more. */
+  /** Stops the readings. */
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
-  /** Looks once. */
+  /** Reads the pressure once. */
   look(now = performance.now()): void {
     const before = this.closedBy;
     const pressure = this.#options.read();

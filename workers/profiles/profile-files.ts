@@ -7,32 +7,32 @@ import { confineCommand } from "../isolation/confinement.ts";
 import { type ProfileManifest, readManifest, writeManifest } from "./profile-manifest.ts";
 import { guardTar } from "./tar-guard.ts";
 
-/** The largest store, compressed. */
+/** Maximum compressed size of a profile store. */
 const largest = 32 * 2 ** 20;
 
-/** How long packing and unpacking may take; 20 sites take 20 and 30 ms. */
+/** Timeouts in milliseconds. For 20 sites, packing takes 20 ms and unpacking 30 ms. */
 const packMs = 5_000;
 const unpackMs = 10_000;
 
 /**
- * Where both runtimes keep localStorage and IndexedDB. Links, sockets and the like are left behind, and times, which
- * would take a second header for each file.
+ * Packs the directories in which both runtimes store localStorage and IndexedDB. Only regular files are included. Timestamps
+ * are omitted, because they would need a second header per file.
  */
 const pack = `
   find "Default/Local Storage" Default/WebStorage Default/IndexedDB -type f -print0 2>/dev/null |
     tar --create --format=pax --pax-option=delete=atime,delete=ctime --mtime=@0 --no-recursion --null --files-from=- \\
       --file=-`;
 
-/** Older stores hold two archives, one behind the other. */
+/** Older stores contain two concatenated archives. */
 const unpack = "tar --extract --ignore-zeros --touch --no-same-owner --no-same-permissions --file=-";
 
-/** A browser's directory, which pages have filled: whoever looks into it does so as the slot's uid. */
+/** A browser's profile directory. Its content comes from pages, so it is accessed only with the slot's uid. */
 export interface ProfileDirectory {
   readonly path: string;
   readonly uid: number | undefined;
 }
 
-/** Packs what a browser that has ended keeps of the web, with a manifest, into a file. Gives its size. */
+/** Packs the web storage of an ended browser, with a manifest, into a file. Resolves with the file size. */
 export async function packProfile(
   directory: ProfileDirectory,
   manifest: ProfileManifest,
@@ -48,14 +48,14 @@ export async function packProfile(
   return file.bytesWritten;
 }
 
-/** Unpacks a store into the empty directory of a browser; `check` throws on one that must not be. */
+/** Unpacks a store into an empty profile directory. `check` may throw to reject the manifest. */
 export async function unpackProfile(
   source: string,
   directory: ProfileDirectory,
   signal: AbortSignal,
   check: (manifest: ProfileManifest) => void,
 ): Promise<ProfileManifest> {
-  // What goes wrong on the way is told by the last stream.
+  // Errors are reported by the last stream.
   const store = chain(createReadStream(source), createZstdDecompress(), () => undefined);
   try {
     const { manifest, files } = await readManifest(store);
@@ -72,12 +72,12 @@ async function* boundSize(store: AsyncIterable<Buffer>): AsyncGenerator<Buffer, 
   let bytes = 0;
   for await (const chunk of store) {
     bytes += chunk.length;
-    if (bytes > largest) throw new Error(`the profile takes more than ${largest} bytes, compressed`);
+    if (bytes > largest) throw new Error(`the compressed profile exceeds ${largest} bytes`);
     yield chunk;
   }
 }
 
-/** A shell command in a browser's directory, with the rights of its slot and no others. */
+/** A shell command in a profile directory, confined to the slot's uid. */
 class ConfinedShell {
   readonly #child: ChildProcess;
   readonly #exit: Promise<void>;
@@ -87,32 +87,32 @@ class ConfinedShell {
     const [command = "", ...parameters] = [...confineCommand([], uid, "namespaces"), "sh", "-c", script];
     this.#child = spawn(command, parameters, {
       cwd: path,
-      // Nothing of the worker's environment.
+      // Not the worker's environment.
       env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C.UTF-8" },
-      // A group of its own, which is killed as one.
+      // Separate process group, so that all its processes can be killed together.
       detached: true,
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#complaint = (this.#complaint + text).slice(0, 1_000);
     });
     this.#exit = this.#ended();
-    // Whoever reads or writes awaits the exit too; a failure before that must not end the worker.
+    // `input` and `output` await the exit later. Without a handler, an earlier failure would crash the worker.
     this.#exit.catch(() => undefined);
     const kill = () => this.#kill();
     if (signal.aborted) kill();
     signal.addEventListener("abort", kill, { once: true });
   }
 
-  /** Gives what the command writes; throws when it fails. */
+  /** Yields the command's output. Throws if the command fails. */
   async *output(): AsyncGenerator<Buffer, void, undefined> {
     if (this.#child.stdout) yield* this.#child.stdout;
     await this.#exit;
   }
 
-  /** Gives the command something to read, and resolves when it has ended well. */
+  /** Writes to the command's input. Resolves when the command has succeeded. */
   async input(source: AsyncIterable<Buffer>): Promise<void> {
     const { stdin } = this.#child;
-    // A command that ends early says why by its status.
+    // If the command ends early, its exit status is the more specific error.
     if (stdin) await pipeline(source, stdin).catch((error: NodeJS.ErrnoException) => this.#explain(error));
     await this.#exit;
   }
@@ -126,7 +126,7 @@ class ConfinedShell {
       this.#child.once("error", reject);
       this.#child.once("close", (status, signal) => {
         if (status === 0) resolve();
-        else reject(new Error(`tar ended with ${signal ?? status}: ${this.#complaint.trim()}`));
+        else reject(new Error(`tar failed with ${signal ?? status}: ${this.#complaint.trim()}`));
       });
     });
   }
@@ -137,7 +137,7 @@ class ConfinedShell {
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
-      // It has ended meanwhile.
+      // The process has ended.
     }
   }
 }

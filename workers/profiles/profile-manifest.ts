@@ -1,22 +1,22 @@
 import type { CdpSession } from "../cdp/cdp-session.ts";
 
-/** A cookie as the browser takes it. */
+/** Cookie in the form that `Storage.setCookies` accepts. */
 export type Cookie = Awaited<ReturnType<typeof readCookies>>[number];
 
-/** What stands before the files of a store. */
+/** Header of a profile store, followed by the files. */
 export interface ProfileManifest {
   readonly format: 1;
-  /** The browser that wrote the files. */
+  /** Browser engine that wrote the files. */
   readonly engine: string;
-  /** Its major version: a newer browser reads the files of an older one, not the other way round. */
+  /** Major version of that browser. An older browser cannot read the files. */
   readonly browserMajor: number;
   readonly cookies: readonly Cookie[];
 }
 
-/** The longest manifest: a browser keeps 3,300 cookies of at most 4 KiB. */
+/** Maximum length of a manifest. Browsers store 3,300 cookies of at most 4 KiB. */
 const longest = 16 * 2 ** 20;
 
-/** Gives the browser cookies. One that it does not take must not keep it from the others. */
+/** Sets cookies. If the browser rejects the set, sets them one by one and skips rejected ones. */
 export async function setCookies(session: CdpSession, cookies: readonly Cookie[]): Promise<void> {
   try {
     await session.send("Storage.setCookies", { cookies: [...cookies] });
@@ -27,7 +27,7 @@ export async function setCookies(session: CdpSession, cookies: readonly Cookie[]
   }
 }
 
-/** Reads all cookies, in the form in which they are given back: without an expiry where they go with the session. */
+/** Resolves with all cookies in the form for `setCookies`. Session cookies have no expiry. */
 export async function readCookies(session: CdpSession) {
   const { cookies } = await session.send("Storage.getCookies");
   return cookies.map(({ size: _size, session: isSession, expires, ...cookie }) => ({
@@ -36,7 +36,7 @@ export async function readCookies(session: CdpSession) {
   }));
 }
 
-/** Writes a manifest with its length before it. */
+/** Encodes a manifest with a length prefix. */
 export function writeManifest(manifest: ProfileManifest): Buffer {
   const json = Buffer.from(JSON.stringify(manifest));
   const length = Buffer.alloc(4);
@@ -44,7 +44,7 @@ export function writeManifest(manifest: ProfileManifest): Buffer {
   return Buffer.concat([length, json]);
 }
 
-/** Reads the manifest of a store, and gives it with the files that follow. */
+/** Reads the manifest of a store. Resolves with the manifest and the stream of files. */
 export async function readManifest(
   store: AsyncIterable<Buffer>,
 ): Promise<{ readonly manifest: ProfileManifest; readonly files: AsyncIterable<Buffer> }> {
@@ -53,15 +53,15 @@ export async function readManifest(
   const fill = async (length: number): Promise<void> => {
     while (head.length < length) {
       const { value, done } = await chunks.next();
-      if (done) throw new Error("a profile's store is cut short");
+      if (done) throw new Error("profile store is truncated");
       head = Buffer.concat([head, value]);
     }
   };
   await fill(4);
   const end = 4 + head.readUInt32BE(0);
-  if (end > longest) throw new Error("a profile's store has no manifest");
+  if (end > longest) throw new Error("expected a manifest in the profile store");
   await fill(end);
-  // The boundary where JSON becomes what we wrote: stores are sealed, and nobody else can have written one.
+  // Unchecked cast: stores are sealed, so only this code can have written the manifest.
   const manifest = JSON.parse(head.subarray(4, end).toString()) as ProfileManifest;
   const first = head.subarray(end);
   async function* files(): AsyncGenerator<Buffer> {

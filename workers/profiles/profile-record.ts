@@ -3,17 +3,17 @@ import { profileRecordOf } from "../isolation/slot-block.ts";
 import type { Cookie } from "./profile-manifest.ts";
 import type { UsedProfile } from "./profile-shelf.ts";
 
-/** What is noted of a profile beside the slot that uses it, where its browser cannot write: who finds it can save it. */
+/** Record of a profile in use, stored outside the browser's reach. After a crash, another worker can save the profile from it. */
 export interface ProfileRecord extends UsedProfile {
-  /** DATA_DIR and index of the worker whose shelf it belongs on. */
+  /** DATA_DIR and index of the worker to whose store the profile belongs. */
   readonly dataDir: string;
   readonly index: number;
   readonly browserMajor: number;
-  /** As they were a few seconds ago. */
+  /** Cookies at the last reading, up to 10 s old. */
   readonly cookies: readonly Cookie[];
 }
 
-/** Writes a slot's record so that a crash leaves the old or the new one. */
+/** Writes a slot's record atomically. */
 export async function writeRecord(launchRecord: string, record: ProfileRecord): Promise<void> {
   const path = profileRecordOf(launchRecord);
   const text = JSON.stringify(record, (_key, value) => (typeof value === "bigint" ? String(value) : value));
@@ -21,10 +21,10 @@ export async function writeRecord(launchRecord: string, record: ProfileRecord): 
   await rename(`${path}.new`, path);
 }
 
-/** Reads a slot's record; undefined when its session had no profile. */
+/** Returns a slot's record, or undefined if its session had no profile. */
 export async function readRecord(launchRecord: string): Promise<ProfileRecord | undefined> {
   try {
-    // The boundary where JSON becomes what `writeRecord` wrote: nobody else can write here.
+    // Unchecked cast: only `writeRecord` can write this file.
     const record = JSON.parse(await readFile(profileRecordOf(launchRecord), "utf8")) as ProfileRecord;
     return { ...record, placementEpoch: BigInt(record.placementEpoch), version: BigInt(record.version) };
   } catch {

@@ -7,19 +7,19 @@ import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { Placement } from "../base/placement.ts";
 
-/** What a gateway takes at once. */
+/** Chunk size for gateways. */
 const chunkBytes = 256 * 1024;
 
-/** A store that is put in place for a create that does not come is kept this long, in milliseconds. */
+/** Milliseconds for which an uploaded store is kept if its session is not created. */
 const incomingMs = 60_000;
 
-/** Nobody writes at a store for longer than this, in milliseconds. */
+/** Milliseconds after which an unfinished store is considered abandoned. */
 const unfinishedMs = 60_000;
 
-/** The largest store that a gateway puts in place. */
+/** Maximum size of a store uploaded by a gateway. */
 const largest = 32 * 2 ** 20;
 
-/** A profile as a session has it: which, and the version that the session began with. */
+/** Profile of a session, with the version at the session's start. */
 export interface UsedProfile {
   readonly sessionId: string;
   readonly placementEpoch: bigint;
@@ -28,19 +28,19 @@ export interface UsedProfile {
   readonly engine: string;
 }
 
-/** A profile whose session has ended: packed, or why it could not be. */
+/** Profile of an ended session: packed, or the reason why packing failed. */
 export interface ShelvedProfile extends UsedProfile {
-  /** Empty when it is packed. */
+  /** Empty if packed. */
   readonly failure: string;
 }
 
-/** Names a placement in the shelf's directory; it must not lead anywhere else. */
+/** Returns the file name of a placement. Throws if the session id could escape the directory. */
 function nameOf({ sessionId, placementEpoch }: Placement): string {
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(sessionId)) throw new Error("not the identifier of a session");
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(sessionId)) throw new Error("expected a session id");
   return `${sessionId}.${placementEpoch}`;
 }
 
-/** Writes a shelved profile as the shelf keeps it. */
+/** Serializes a stored profile. */
 function toJson(profile: ShelvedProfile): string {
   return JSON.stringify({
     ...profile,
@@ -49,10 +49,10 @@ function toJson(profile: ShelvedProfile): string {
   });
 }
 
-/** Reads a shelved profile; undefined when the file has gone or is damaged. */
+/** Returns a stored profile, or undefined if the file is missing or damaged. */
 async function readShelved(path: string): Promise<ShelvedProfile | undefined> {
   try {
-    // The boundary where JSON becomes what this class wrote: nobody else can write here.
+    // Unchecked cast: only this class can write the file.
     const json = JSON.parse(await readFile(path, "utf8")) as Record<keyof ShelvedProfile, string>;
     return { ...json, placementEpoch: BigInt(json.placementEpoch), version: BigInt(json.version) };
   } catch {
@@ -61,14 +61,14 @@ async function readShelved(path: string): Promise<ShelvedProfile | undefined> {
 }
 
 /**
- * Where a worker keeps profiles on their way: those that gateways have put in place for a session to come, and those of
- * ended sessions that wait to be taken. It is on disk, so that what waits outlives the worker.
+ * A worker's store for profiles in transit: uploads from gateways for sessions about to start, and packed profiles of ended
+ * sessions until gateways fetch them. It is on disk, so pending profiles survive the worker.
  */
 export class ProfileShelf {
-  /** The worker whose shelf it is. */
+  /** Worker that owns this store. */
   readonly owner: { readonly dataDir: string; readonly index: number };
   readonly directory: string;
-  /** Sessions that have not ended yet, or whose profiles are being packed. */
+  /** Sessions that are running or whose profiles are being packed. */
   readonly #coming = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(dataDir: string, index: number) {
@@ -76,7 +76,7 @@ export class ProfileShelf {
     this.directory = join(dataDir, "workers", String(index), "profiles");
   }
 
-  /** Makes the directory, and clears what was unfinished when a worker died. */
+  /** Creates the directory and removes abandoned files. */
   async start(): Promise<void> {
     await this.makeDirectory();
     const unfinished = (await readdir(this.directory)).filter((name) => /\.(incoming|new)$/.test(name));
@@ -84,27 +84,27 @@ export class ProfileShelf {
       const age = await stat(path)
         .then(({ mtimeMs }) => Date.now() - mtimeMs)
         .catch(() => 0);
-      // A younger one may be what another worker of the machine packs at this moment for us.
+      // Another worker of the machine may be writing a newer file on this worker's behalf.
       if (age > unfinishedMs) await rm(path, { force: true });
     }
   }
 
-  /** Makes the directory, for its owner alone. */
+  /** Creates the private directory. */
   async makeDirectory(): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o700 });
   }
 
-  /** Where the store lies that was put in place for a session. */
+  /** Returns the path of the store uploaded for a session. */
   incomingOf(placement: Placement): string {
     return join(this.directory, `${nameOf(placement)}.incoming`);
   }
 
-  /** Where a session's store is packed before it is shelved. */
+  /** Returns the path to which a session's store is packed. */
   unfinishedOf(placement: Placement): string {
     return join(this.directory, `${nameOf(placement)}.new`);
   }
 
-  /** Keeps a store until its session is created. */
+  /** Stores an upload until its session is created, for at most 60 s. */
   async put(placement: Placement, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const path = this.incomingOf(placement);
     try {
@@ -116,12 +116,12 @@ export class ProfileShelf {
     setTimeout(() => void rm(path, { force: true }), incomingMs).unref();
   }
 
-  /** Expects the profile of a session that is being created. */
+  /** Registers the profile of a session that is being created. `find` then waits for it. */
   expect(placement: Placement): void {
     this.#coming.set(nameOf(placement), Promise.withResolvers());
   }
 
-  /** Shelves the packed store of a session that has ended, or why there is none: a crash leaves all of it or nothing. */
+  /** Stores the packed profile of an ended session, or the failure, atomically. */
   async shelve(profile: ShelvedProfile): Promise<void> {
     const path = join(this.directory, nameOf(profile));
     if (profile.failure === "") await rename(this.unfinishedOf(profile), `${path}.store`);
@@ -131,14 +131,14 @@ export class ProfileShelf {
     this.expectNoMore(profile);
   }
 
-  /** Nothing comes of a session, or it has come. */
+  /** Ends the wait of `find` for a session's profile. */
   expectNoMore(placement: Placement): void {
     const name = nameOf(placement);
     this.#coming.get(name)?.resolve();
     this.#coming.delete(name);
   }
 
-  /** All that waits to be taken. Read anew: another worker may have shelved what a dead one of this name left. */
+  /** Returns all pending profiles. Reads the directory each time, because other workers may add recovered profiles. */
   async pending(): Promise<Omit<PendingProfile, "$typeName">[]> {
     const names = (await readdir(this.directory).catch(() => [])).filter((name) => name.endsWith(".json"));
     const found = await Promise.all(names.map((name) => readShelved(join(this.directory, name))));
@@ -147,7 +147,7 @@ export class ProfileShelf {
       .map(({ sessionId, placementEpoch, failure }) => ({ sessionId, placementEpoch, failure }));
   }
 
-  /** Gives what waits of a session, once it is there; throws `not-found` when there is nothing, nor will be. */
+  /** Resolves with a session's packed profile, after packing if necessary. Throws `not-found` if there is none. */
   async find(placement: Placement, signal: AbortSignal): Promise<ShelvedProfile> {
     const name = nameOf(placement);
     const coming = this.#coming.get(name)?.promise;
@@ -158,15 +158,15 @@ export class ProfileShelf {
     return profile;
   }
 
-  /** Reads the packed store of a session. */
+  /** Returns the packed store of a session as a stream. */
   read(placement: Placement): AsyncIterable<Buffer> {
     return createReadStream(join(this.directory, `${nameOf(placement)}.store`), { highWaterMark: chunkBytes });
   }
 
-  /** Forgets what waited of a session. */
+  /** Deletes the packed profile of a session. */
   async drop(placement: Placement): Promise<void> {
     const path = join(this.directory, nameOf(placement));
-    // First that it is there, so that a crash in between offers nothing that cannot be read.
+    // Deletes the index entry first, so that a crash in between leaves no entry without a store.
     for (const suffix of ["json", "store"]) await rm(`${path}.${suffix}`, { force: true });
   }
 }
@@ -175,7 +175,7 @@ async function* bounded(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
   let bytes = 0;
   for await (const chunk of chunks) {
     bytes += chunk.length;
-    if (bytes > largest) throw fail("bad-request", {}, { detail: "the profile's store is too large" });
+    if (bytes > largest) throw fail("bad-request", {}, { detail: "the profile's store exceeds 32 MiB" });
     yield chunk;
   }
 }

@@ -7,7 +7,7 @@ import {
 import { failFields } from "../../src/platform/errors.ts";
 import type { ProfileShelf } from "./profile-shelf.ts";
 
-/** Takes a store that a gateway puts in place for a session to come. */
+/** Receives a store from a gateway for a session about to start. */
 export async function receiveProfile(shelf: ProfileShelf, chunks: AsyncIterable<ProfileChunk>): Promise<void> {
   const messages = chunks[Symbol.asyncIterator]();
   const { value: head, done } = await messages.next();
@@ -19,7 +19,7 @@ async function* dataOf(messages: AsyncIterator<ProfileChunk>): AsyncGenerator<Ui
   for (let next = await messages.next(); !next.done; next = await messages.next()) yield next.value.data;
 }
 
-/** Gives a gateway the store of a session that has ended, once it is packed. */
+/** Sends the store of an ended session to a gateway, after packing. */
 export async function* giveProfile(
   shelf: ProfileShelf,
   context: CommandContext | undefined,

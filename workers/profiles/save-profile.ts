@@ -3,7 +3,7 @@ import { type ProfileDirectory, packProfile } from "./profile-files.ts";
 import { type ProfileRecord, readRecord } from "./profile-record.ts";
 import { ProfileShelf } from "./profile-shelf.ts";
 
-/** Packs the directory of a browser that has ended onto the shelf of its worker; a failure is shelved as such. */
+/** Packs the profile of an ended browser into its worker's store. If packing fails, stores the failure. */
 export async function saveProfile(
   shelf: ProfileShelf,
   directory: ProfileDirectory,
@@ -16,15 +16,15 @@ export async function saveProfile(
     await packProfile(directory, { format: 1, engine, browserMajor, cookies }, shelf.unfinishedOf(profile));
     await shelf.shelve({ ...profile, failure: "" });
   } catch (error) {
-    log.warn({ err: error, session: sessionId, profile: profileId }, "a profile could not be packed");
-    const failure = error instanceof Error ? error.message : "it could not be packed";
+    log.warn({ err: error, session: sessionId, profile: profileId }, "failed to pack a profile");
+    const failure = error instanceof Error ? error.message : "the profile could not be packed";
     await shelf.shelve({ ...profile, failure: failure.slice(0, 500) });
   }
 }
 
 /**
- * Saves the profile that a dead worker's session has left in a slot, if it had one, onto the shelf of that worker. What
- * goes wrong is told and nothing more: the slot has to be cleared all the same.
+ * Saves the profile that a dead worker's session left in a slot, if any, into that worker's store. Errors are only logged,
+ * because the slot must be cleared in any case.
  */
 export async function salvageProfile(directory: ProfileDirectory, launchRecord: string, log: Log): Promise<void> {
   const record = await readRecord(launchRecord);
@@ -34,8 +34,8 @@ export async function salvageProfile(directory: ProfileDirectory, launchRecord: 
     const shelf = new ProfileShelf(record.dataDir, record.index);
     await shelf.makeDirectory();
     await saveProfile(shelf, directory, record, log);
-    log.info({ session, profile }, "the profile of a lost session was put on the shelf");
+    log.info({ session, profile }, "recovered the profile of a lost session");
   } catch (error) {
-    log.error({ err: error, session, profile }, "the profile of a lost session could not be saved");
+    log.error({ err: error, session, profile }, "failed to recover the profile of a lost session");
   }
 }

@@ -12,12 +12,12 @@ import { type ProfileRecord, writeRecord } from "./profile-record.ts";
 import type { ProfileShelf, UsedProfile } from "./profile-shelf.ts";
 import { saveProfile } from "./save-profile.ts";
 
-/** How often cookies are read, for the case that there is no asking at the end; as often as the browser flushes its own. */
+/** Milliseconds between cookie readings, in case the browser crashes. Equal to the browser's own flush interval. */
 const cookiesMs = 10_000;
 
 /**
- * How long cookies are waited for at the end, and then the browser's own end; both take 100 ms on a quiet machine. One
- * that does not end, as behind an endless script, writes localStorage down all the same, 5 s after its change.
+ * Milliseconds to wait for the last cookies and for the browser's exit. Both take 100 ms on a quiet machine. A browser that does
+ * not exit, for example due to an endless script, still writes localStorage 5 s after a change.
  */
 const lastCookiesMs = 1_000;
 const closeMs = 6_000;
@@ -30,7 +30,7 @@ export interface SessionProfileOptions {
   readonly log: Log;
 }
 
-/** The profile of one session: put into its slot before the launch, and taken out of it after the browser's end. */
+/** Profile of one session. Restored into its slot before the launch and saved after the browser's end. */
 export class SessionProfile {
   readonly #options: SessionProfileOptions;
   #cookies: readonly Cookie[] = [];
@@ -44,7 +44,7 @@ export class SessionProfile {
     options.shelf.expect(options.profile);
   }
 
-  /** Unpacks the store that was put in place into the slot, before the launch. */
+  /** Unpacks the uploaded store into the slot before the launch. */
   async restore(signal: AbortSignal): Promise<void> {
     const { shelf, slot, profile, browserMajor } = this.#options;
     if (profile.version === 0n) return;
@@ -52,29 +52,29 @@ export class SessionProfile {
     const source = shelf.incomingOf(profile);
     const { cookies } = await unpackProfile(source, this.#directory, signal, (manifest) => {
       if (manifest.browserMajor <= browserMajor) return;
-      const detail = `the profile was written by version ${manifest.browserMajor} of the browser, this one is ${browserMajor}`;
+      const detail = `the profile was written by browser version ${manifest.browserMajor}; this worker has ${browserMajor}`;
       throw fail("driver-not-integrated", {}, { detail });
     });
     this.#cookies = cookies;
     await rm(source, { force: true });
   }
 
-  /** Gives the launched browser the cookies, and keeps a copy of them from now on. */
+  /** Sets the cookies in the launched browser and starts recording them. */
   async attach({ browserSession }: BrowserProcess): Promise<void> {
     this.#session = browserSession;
     if (this.#cookies.length > 0) await setCookies(browserSession, this.#cookies);
     if (this.#isDiscarded) return;
     this.#timer = setInterval(() => {
       this.#noting = this.#note(cookiesMs).catch((error: unknown) => {
-        this.#options.log.warn({ err: error, session: this.#options.profile.sessionId }, "cookies could not be noted");
+        this.#options.log.warn({ err: error, session: this.#options.profile.sessionId }, "failed to record cookies");
       });
     }, cookiesMs);
-    // Only what is whole may ever be saved, be it by who finds it after our death.
+    // Written only once restored completely, so that no other worker saves an incomplete profile after a crash.
     this.#noting = this.#write();
     await this.#noting;
   }
 
-  /** Reads the cookies a last time and has the browser end in order, so that it writes what it holds; all of it bounded. */
+  /** Reads the cookies a last time and closes the browser, so that it flushes its data. Takes at most 7 s. */
   async close({ browserSession, ended }: BrowserProcess): Promise<void> {
     clearInterval(this.#timer);
     await this.#note(lastCookiesMs).catch(() => undefined);
@@ -82,19 +82,19 @@ export class SessionProfile {
     await within(ended, closeMs, undefined);
   }
 
-  /** Packs what the browser has left, once none of its processes is there any more. */
+  /** Packs the profile. Call this after all browser processes have ended. */
   async save(): Promise<void> {
     const { shelf, slot, log, profile } = this.#options;
     try {
       await this.#noting;
       await saveProfile(shelf, this.#directory, this.#record, log);
     } catch (error) {
-      log.error({ err: error, session: profile.sessionId }, "a profile is lost: it could not be put on the shelf");
+      log.error({ err: error, session: profile.sessionId }, "failed to store a profile; its changes are lost");
     }
     await this.#forget(slot);
   }
 
-  /** The session has never begun: there is nothing to save. */
+  /** Discards the profile of a session that did not start. */
   async discard(): Promise<void> {
     const { shelf, slot, profile } = this.#options;
     this.#isDiscarded = true;
@@ -114,7 +114,7 @@ export class SessionProfile {
     return { ...profile, ...shelf.owner, browserMajor, cookies: this.#cookies };
   }
 
-  /** Notes the cookies beside the slot when they have changed. */
+  /** Writes changed cookies to the profile record. */
   async #note(patienceMs: number): Promise<void> {
     const cookies = this.#session && (await within(readCookies(this.#session), patienceMs, undefined));
     if (!cookies || JSON.stringify(cookies) === JSON.stringify(this.#cookies)) return;
@@ -127,7 +127,7 @@ export class SessionProfile {
     await writeRecord(record, this.#record);
   }
 
-  /** From now on what lies in the slot is nobody's: before it is cleared, and another session's files lie there. */
+  /** Removes the profile record, so that the next session's files are not taken for this profile. */
   async #forget(slot: Slot): Promise<void> {
     this.#options.shelf.expectNoMore(this.#options.profile);
     const entrance = await slot.ready.catch(() => undefined);

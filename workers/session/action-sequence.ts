@@ -8,29 +8,29 @@ import type { PageBook } from "../pages/page-book.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import { shownText } from "../pages/shown-text.ts";
 
-/** What the work of a command adds to its answer. */
+/** Result of a command's work, added to its answer. */
 export interface WorkResult {
   readonly httpStatus?: number;
-  /** The download that a navigation became. */
+  /** The download, if the navigation started one. */
   readonly download?: { readonly fileName: string };
-  /** Names of the pages that it has opened. */
+  /** Ids of the pages that the command opened. */
   readonly opened?: string[];
-  /** The title of the page, where it is known already. */
+  /** Page title, if already known. */
   readonly title?: string | undefined;
-  /** The page that the answer is about, when it is not the one that the command began with. */
+  /** Page of the answer, if different from the page of the command. */
   readonly page?: SessionPage;
-  /** How many of several actions were done, and why the next one was not. */
+  /** Number of actions done, and the reason why the next one was not. */
   readonly done?: number;
   readonly stopped?: { readonly slug: string; readonly detail: string };
   readonly observation?: Observation;
 }
 
-/** What actions act upon, and the pages beside it. */
+/** Context of actions, with all pages. */
 interface ActionScene extends ObserveScene {
   readonly pages: PageBook;
 }
 
-/** Does one action after the other, for as long as the page stays the same, and looks at it then, if that is asked for. */
+/** Runs actions in sequence while the page stays the same. Then observes the page if requested. */
 export async function actAndLook(scene: ActionScene, request: InteractRequest): Promise<WorkResult> {
   const { tab } = scene.sessionPage;
   const { started } = tab;
@@ -59,7 +59,7 @@ export async function actAndLook(scene: ActionScene, request: InteractRequest): 
   return { ...result, done, ...(looked && { observation: looked }) };
 }
 
-/** What the active page shows once it has come to rest; undefined where it cannot be looked at. What was done stays done. */
+/** Observes the active page once it has settled. Resolves with undefined if that fails, because the actions are done. */
 export async function lookAfter(before: ActionScene, options: ObserveOptions): Promise<Observation | undefined> {
   const { progress, pages } = before;
   const scene = { ...before, sessionPage: pages.active };
@@ -72,7 +72,7 @@ export async function lookAfter(before: ActionScene, options: ObserveOptions): P
   }
 }
 
-/** Does an action; one upon what a page shows answers when it is known what it has set going. */
+/** Runs one action. Actions on page content resolve once their effects are known. */
 async function act(scene: ActionScene, action: InteractRequest["action"]): Promise<WorkResult> {
   const { pages } = scene;
   switch (action.case) {

@@ -6,16 +6,16 @@ import type { ChallengeListener, SeenChallenge } from "../bot-checks/challenge-w
 import type { CommandQueue } from "./command-queue.ts";
 import type { IdleClock } from "./idle-clock.ts";
 
-/** What a bot check stops. */
+/** Parts of a session that a bot check pauses. */
 export interface ChallengePauseOptions {
   readonly onChallenge: OnChallenge;
   readonly queue: CommandQueue;
   readonly idleClock: IdleClock;
-  /** Hears of each check, and of its end. */
+  /** Called when a check appears or disappears. */
   onEvent(event: Happening): void;
 }
 
-/** Holds a session at a bot check until the check is gone: its commands, and its idle clock. */
+/** Pauses a session's commands and its idle timer during a bot check. */
 export class ChallengePause implements ChallengeListener {
   readonly #options: ChallengePauseOptions;
   #held: { readonly kind: string; readonly idleness: Disposable } | undefined;
@@ -25,17 +25,17 @@ export class ChallengePause implements ChallengeListener {
     this.#options = options;
   }
 
-  /** The kind of the check for which the session is paused. */
+  /** Kind of the check that pauses the session. */
   get reason(): string | undefined {
     return this.#held?.kind;
   }
 
-  /** Where the session is in its life. */
+  /** Session status. */
   get status(): SessionStatus {
     return this.#held ? SessionStatus.PAUSED : SessionStatus.LIVE;
   }
 
-  /** Aborts, with what a command is answered then, when the next pause begins. */
+  /** Aborts with the failure for running commands when the next pause starts. */
   get signal(): AbortSignal {
     return this.#begun.signal;
   }
@@ -44,7 +44,7 @@ export class ChallengePause implements ChallengeListener {
     const { onChallenge, queue, idleClock, onEvent } = this.#options;
     const paused = onChallenge !== OnChallenge.REPORT;
     if (paused) {
-      const detail = `the session is paused at a bot check (${kind}); interact with while_paused goes on`;
+      const detail = `the session is paused at a bot check (${kind}); use interact with while_paused to continue`;
       const failure = fail("conflict", { pause_reason: kind }, { detail });
       this.#held = { kind, idleness: idleClock.activity() };
       queue.pause(failure);
@@ -63,7 +63,7 @@ export class ChallengePause implements ChallengeListener {
   }
 }
 
-/** A check as `state` shows it. */
+/** Converts a check for `state`. */
 export function challengeMessage({ kind, url, detectedAt }: SeenChallenge) {
   return { kind, url, detectedAt: timestampFromDate(detectedAt) };
 }

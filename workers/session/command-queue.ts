@@ -1,17 +1,17 @@
 import { fail } from "../../src/platform/errors.ts";
 
-/** How many commands may wait their turn. */
+/** Maximum number of queued commands. */
 const capacity = 64;
 
-/** A kind of command that takes its turn. */
+/** Kind of a queued command. */
 export type QueuedKind = "navigate" | "interact" | "wait";
 
-/** A command's place in the order. */
+/** Queue options of a command. */
 export interface Turn {
   readonly kind: QueuedKind;
-  /** Takes its turn although the queue is paused. */
+  /** Runs even while the queue is paused. */
   readonly whilePaused: boolean;
-  /** Drops it while it waits; what it does to a running one is the command's part. */
+  /** Removes the command while it is queued. A running command must observe the signal itself. */
   readonly dropped: AbortSignal;
 }
 
@@ -23,8 +23,8 @@ interface Entry {
 }
 
 /**
- * The order of a session's commands: navigate, interact and wait run one after the other as they came. A capture waits
- * only for a running navigate or interact, and captures are made one at a time, since each may hold 64 MiB.
+ * FIFO queue of a session's commands. Navigate, interact and wait run one at a time. A capture waits only for a running navigate
+ * or interact. Captures run one at a time, because each may need 64 MiB.
  */
 export class CommandQueue {
   readonly #waiting: Entry[] = [];
@@ -34,12 +34,12 @@ export class CommandQueue {
   #closed: Error | undefined;
   #paused: Error | undefined;
 
-  /** How many commands wait their turn. */
+  /** Number of queued commands. */
   get length(): number {
     return this.#waiting.length;
   }
 
-  /** Runs a command in its turn. */
+  /** Queues a command. Settles with its result. */
   run<Value>({ kind, whilePaused, dropped }: Turn, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) return Promise.reject(this.#closed);
     if (this.#paused && !whilePaused) return Promise.reject(this.#paused);
@@ -66,7 +66,7 @@ export class CommandQueue {
     return promise;
   }
 
-  /** Runs a capture beside the commands. */
+  /** Runs a capture concurrently with queued commands. */
   async capture<Value>(dropped: AbortSignal, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) throw this.#closed;
     if (this.#captures >= capacity) throw tooMany();
@@ -86,7 +86,7 @@ export class CommandQueue {
     }
   }
 
-  /** Refuses what waits, and what comes, until the queue is resumed; not captures, nor what takes its turn all the same. */
+  /** Rejects queued and new commands until resumed. Captures and `whilePaused` commands still run. */
   pause(failure: Error): void {
     this.#paused = failure;
     for (const entry of this.#waiting.splice(0)) {
@@ -95,17 +95,17 @@ export class CommandQueue {
     }
   }
 
-  /** Refuses what waits, and nothing that comes. */
+  /** Rejects queued commands. New commands are accepted. */
   drop(failure: Error): void {
     for (const entry of this.#waiting.splice(0)) entry.drop(failure);
   }
 
-  /** Takes commands again. */
+  /** Accepts commands again. */
   resume(): void {
     this.#paused = undefined;
   }
 
-  /** Refuses everything that waits, and all that comes, with one failure; what runs is the caller's to end. */
+  /** Rejects all queued and new commands. The caller must end the running command. */
   close(failure: Error): void {
     this.#closed = failure;
     this.drop(failure);
@@ -124,5 +124,5 @@ export class CommandQueue {
 }
 
 function tooMany(): Error {
-  return fail("conflict", {}, { detail: `${capacity} commands of this session wait already` });
+  return fail("conflict", {}, { detail: `${capacity} commands of this session are already queued; retry later` });
 }

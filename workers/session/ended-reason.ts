@@ -4,12 +4,12 @@ import { enumNames } from "../../src/platform/rest-json/names.ts";
 
 const names = enumNames(SessionEndedReasonSchema);
 
-/** The name of a reason, as clients see it. */
+/** Returns the public name of a reason. */
 export function endedReasonName(reason: SessionEndedReason): string {
   return names.get(reason) ?? "destroyed";
 }
 
-/** What every operation on an ended session answers. */
+/** Creates the failure for operations on an ended session. */
 export function endedFailure(reason: SessionEndedReason): Failure {
   const name = endedReasonName(reason);
   return fail("session-destroyed", { ended_reason: name }, { detail: `the session has ended: ${name}` });

@@ -1,4 +1,4 @@
-/** Tells when a session has had no command for its idle time. A command that runs is activity until its end. */
+/** Calls `onIdle` after the idle timeout without a command. Running commands count as activity. */
 export class IdleClock {
   readonly #idleMs: number;
   readonly #onIdle: () => void;
@@ -12,7 +12,7 @@ export class IdleClock {
     this.#arm();
   }
 
-  /** Counts a command from now until the returned object is disposed of. */
+  /** Marks the session active until the returned object is disposed of. */
   activity(): Disposable {
     this.#active += 1;
     clearTimeout(this.#timer);
@@ -24,12 +24,12 @@ export class IdleClock {
     };
   }
 
-  /** Counts something that takes no time. */
+  /** Restarts the idle timeout. */
   touch(): void {
     if (this.#active === 0) this.#timer?.refresh();
   }
 
-  /** Tells nothing any more. */
+  /** Stops the timer. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);

@@ -2,23 +2,23 @@ import type { CommandContext } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.
 import { within } from "../../src/platform/deadline.ts";
 import { asFailure, type Failure, fail } from "../../src/platform/errors.ts";
 
-/** How long what an earlier holder has set going may take to end. It is abandoned then: a page that hangs holds up nobody. */
+/** Milliseconds to wait for effects of the previous holder's input, so that a hung page does not block control. */
 const quietMs = 300;
 
 export interface SessionControlOptions {
-  /** Drops what waits, with what it answers. */
+  /** Rejects queued commands with a failure. */
   drop(failure: Failure): void;
-  /** Releases what is held; resolves when that is done, and whoever steers now may go on. */
+  /** Releases held keys and buttons. Resolves when the new holder's input may proceed. */
   release(): Promise<unknown>;
-  /** Resolves when nothing that was sent to a page by now is left to be handled. */
+  /** Resolves when the pages have handled all input sent so far. */
   settled(): Promise<unknown>;
-  /** Hears that somebody else steers. */
+  /** Called when the control holder changes. */
   changed(): void;
 }
 
 /**
- * Who steers a session, as far as its worker has heard: the newest epoch counts, by whatever command it is told. Nothing
- * else decides whose input reaches the page.
+ * Control state of a session as known to its worker. The highest epoch received with any command applies, and it alone decides
+ * whose input reaches the page.
  */
 export class SessionControl {
   readonly #options: SessionControlOptions;
@@ -32,12 +32,12 @@ export class SessionControl {
     this.#options = options;
   }
 
-  /** The client of the person who holds control; undefined while none does. */
+  /** Client id of the person who holds control, or undefined. */
   get holder(): string | undefined {
     return this.#holder;
   }
 
-  /** Who steers as the interface has it; whether an agent does, and until when a person may, only gateways know. */
+  /** Control state for the API. Only gateways know whether an agent has control and when a lease expires. */
   get message() {
     const holder = this.#holder;
     const controlEpoch = Number(this.#epoch);
@@ -46,29 +46,29 @@ export class SessionControl {
       : { state: "human_control", controlEpoch, holderClientId: holder };
   }
 
-  /** Since when they steer who do, in milliseconds since the Unix epoch. */
+  /** Time of the last change of control, in milliseconds since the Unix epoch. */
   get since(): number {
     return this.#since;
   }
 
-  /** Aborts, with what a command is answered then, when a person takes control. */
+  /** Aborts with the failure for running commands when a person takes control. */
   get signal(): AbortSignal {
     return this.#cut.signal;
   }
 
-  /** Resolves when nothing of an earlier epoch reaches a page any more. */
+  /** Resolves when no input of an earlier epoch can reach a page any longer. */
   get quiet(): Promise<unknown> {
     return this.#quiet;
   }
 
-  /** Whether a client's input is to reach the page. */
+  /** Returns whether a client holds control in an epoch. */
   isHeldBy(clientId: string, epoch = this.#epoch): boolean {
     return this.#holder === clientId && epoch === this.#epoch;
   }
 
   /**
-   * Throws what a command is answered while another person holds control, or when one has held it since it was sent; and
-   * what a person's is answered who does not hold it.
+   * Throws `conflict` if another person holds control, if the sending person does not hold control, or if control has changed
+   * since the command was sent.
    */
   assertFree(context: Pick<CommandContext, "controlEpoch" | "clientId"> | undefined): void {
     const client = context?.clientId || undefined;
@@ -78,7 +78,7 @@ export class SessionControl {
       throw fail("conflict", {}, { detail: "control has changed since the command was sent" });
   }
 
-  /** Takes note of what a command says of control, if that is news: what runs and waits is cut, what is held is released. */
+  /** Applies a newer control epoch: rejects running and queued commands if a person took control, and releases held input. */
   learn(context: Pick<CommandContext, "controlEpoch" | "holderClientId"> | undefined): void {
     if (!context || context.controlEpoch <= this.#epoch) return;
     this.#epoch = context.controlEpoch;
@@ -97,16 +97,16 @@ export class SessionControl {
 }
 
 function heldFailure(holder: string): Failure {
-  const detail = "a person holds control of the session: it takes commands again when control is given back";
+  const detail = "a person holds control of the session: retry when control is released";
   return fail("conflict", { holder_client_id: holder }, { detail });
 }
 
-/** Whether a command was cut because a person has taken control. */
+/** Returns whether a command was aborted because a person took control. */
 export function isCut(thrown: unknown, signal: AbortSignal): boolean {
   return signal.aborted && thrown === signal.reason;
 }
 
-/** What a command answers that had reached the page when it was cut. */
+/** Creates the failure for an aborted command that may have reached the page. */
 export function inDoubt({ reason }: AbortSignal): Failure {
   const { detail = "", extensions } = asFailure(reason);
   return fail("conflict", { ...extensions, in_doubt: true }, { detail });

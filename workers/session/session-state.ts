@@ -8,13 +8,13 @@ import type { SessionBrowser } from "../pool/session-browser.ts";
 import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
 import type { SessionControl } from "./session-control.ts";
 
-/** How long a page may take to say how far it is scrolled; one that hangs says nothing. */
+/** Milliseconds to wait for the scroll position, in case the page hangs. */
 const lookMs = 500;
 
-/** How many places are told that pages were refused. */
+/** Maximum number of refused targets in the state. */
 const mostRefused = 10;
 
-/** Reads what a session shows, paused or not. Takes about half a second at most, whatever its pages do. */
+/** Resolves with the state of a session, paused or not. Takes at most about 500 ms, even if pages hang. */
 export async function describeSession(
   browser: SessionBrowser,
   pause: ChallengePause,
@@ -33,7 +33,7 @@ export async function describeSession(
     ...(challenge && { challenge: challengeMessage(challenge) }),
     url: summary?.url ?? "",
     title: summary?.title ?? "",
-    // A page that does not answer is busy with itself.
+    // A page that does not answer counts as loading.
     loading: active.isNavigating || active.tab.isLoading || scroll === undefined,
     viewport,
     ...(scroll && { scroll }),
@@ -45,7 +45,7 @@ export async function describeSession(
   });
 }
 
-/** Where pages were refused to go, each place once. */
+/** Returns the distinct targets of recent refusals. */
 function refusedBy({ refusals }: SessionBrowser["relay"]): string[] {
   const places = new Set(refusals.toReversed().map(formatTarget));
   return [...places].slice(0, mostRefused).reverse();

@@ -2,25 +2,25 @@ import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../driver/actions/scene.ts";
 import { takeModelPicture } from "../driver/observe/model-picture.ts";
 
-/** Bytes of pictures that a session keeps: some hundred of them. */
+/** Maximum bytes of screenshots per session, about a hundred. */
 const capacity = 8 * 2 ** 20;
 
-/** For how many milliseconds a step waits for its picture. */
+/** Milliseconds that a step waits for its screenshot. */
 const patience = 1_000;
 
-/** Pictures of what pages showed before the last steps of turns. */
+/** Screenshots taken before the most recent steps of turns. */
 export class StepAlbum {
   readonly #pictures = new Map<string, Buffer>();
   #bytes = 0;
 
-  /** Takes the picture before a step; a page that gives none is acted on all the same. */
+  /** Takes the screenshot before a step. Continues without one if the page does not answer in time. */
   async take(stepId: string, scene: Scene): Promise<void> {
     if (scene.sessionPage.isCrashed) return;
     const taken = await within(takeModelPicture(scene), patience, undefined);
     if (taken) this.keep(stepId, taken.data);
   }
 
-  /** Keeps a picture, in place of the oldest ones where there is no room. */
+  /** Stores a screenshot and evicts the oldest ones above the limit. */
   keep(stepId: string, bytes: Buffer): void {
     this.#pictures.set(stepId, bytes);
     this.#bytes += bytes.length;
@@ -31,7 +31,7 @@ export class StepAlbum {
     }
   }
 
-  /** The picture before a step, a JPEG; undefined where none was taken, or so many have been since. */
+  /** Returns the JPEG taken before a step, or undefined if none was taken or it was evicted. */
   find(stepId: string): Buffer | undefined {
     return this.#pictures.get(stepId);
   }
