@@ -43,7 +43,7 @@ export class ChallengeWatch {
     return this.#harnesses.get(tab)?.sighting !== undefined;
   }
 
-  /** After a navigation, resolves once the page was checked or the check timed out. After an interaction, schedules a check. */
+  /** Waits for the result of a check after a navigation. Schedules a check after an interaction. */
   async afterCommand(kind: "navigate" | "interact" | "wait", { tab }: SessionPage): Promise<void> {
     const harness = this.#harnesses.get(tab);
     if (kind === "navigate") await harness?.verdict();

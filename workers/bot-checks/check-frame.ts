@@ -6,8 +6,8 @@ import type { CheckFrame } from "./vendors.ts";
 const maxFields = 5;
 
 /**
- * Resolves with whether a check's frame is visible and unsolved. Visibility is measured on the frame's owner element, even in
- * a closed shadow root, as Turnstile uses.
+ * Resolves with whether a check's frame is visible and unsolved. Visibility is measured on the frame's owner element,
+ * even in a closed shadow root, as Turnstile uses.
  */
 export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Promise<boolean> {
   for (let at = frame; at.parentId !== undefined; ) {
@@ -61,7 +61,7 @@ async function isAnswered(tab: Tab, frameId: string, answer: string): Promise<bo
   return result.value === true;
 }
 
-/** Runs in the page. Calls DOM methods through prototypes, because named elements can shadow them, even in isolated worlds. */
+/** Runs in the page. Calls methods through prototypes, because named elements can shadow them in every world. */
 function hasValue(selector: string, most: number): boolean {
   const fields: Element[] = [];
   const roots: (Document | ShadowRoot)[] = [document];

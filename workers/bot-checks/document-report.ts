@@ -22,8 +22,8 @@ export interface DocumentReport {
 }
 
 /**
- * Describes the main document of a page from an isolated world, now or at its load event. A report requested before the load
- * arrives with the load event, which saves two round trips to a busy renderer.
+ * Describes the main document of a page from an isolated world, now or at its load event. A report requested before the
+ * load arrives with the load event, which saves two round trips to a busy renderer.
  */
 export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });

@@ -7,10 +7,10 @@ import { LookTimer } from "./look-timer.ts";
 import { isAboutBeingHuman } from "./purpose.ts";
 import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";
 
-/** Timeout of one check in milliseconds. A check takes 3 ms on a quiet machine, but never ends behind an endless script. */
+/** Timeout of one check in milliseconds. It takes 3 ms on a quiet machine, but never ends behind an endless script. */
 const lookMs = 1_000;
 
-/** Milliseconds to wait after the load for a report requested ahead. After `document.open` such a report never arrives. */
+/** Milliseconds to wait after the load for a report requested ahead. After `document.open` none arrives. */
 const aheadMs = 100;
 
 /** Milliseconds that a navigation waits for a requested vendor script to show its check. */
@@ -45,8 +45,8 @@ export interface Sighting {
 type Look = { readonly kind: ChallengeKind | undefined; readonly isLoading: boolean } | undefined;
 
 /**
- * Detects bot checks on one page without changing the page. Requests and frames are classified by address. The document is
- * examined once when loaded, and again only after a request to a vendor.
+ * Detects bot checks on one page without changing the page. Requests and frames are classified by address. The document
+ * is examined once when loaded, and again only after a request to a vendor.
  */
 export class PageHarness {
   /** The check that the page shows. */

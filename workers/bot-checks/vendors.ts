@@ -28,8 +28,8 @@ interface FrameRule extends CheckFrame {
 }
 
 /**
- * Addresses of check frames: widgets that wait for a click or a puzzle. Invisible variants, sensors, embeds and documentation
- * are excluded.
+ * Addresses of check frames: widgets that wait for a click or a puzzle. Invisible variants, sensors, embeds and
+ * documentation are excluded.
  */
 const frameRules: readonly FrameRule[] = [
   {

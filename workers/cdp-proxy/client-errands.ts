@@ -31,7 +31,7 @@ export class ClientErrands {
     this.#send = send;
   }
 
-  /** Records a forwarded command. The returned function, called at the answer, returns false if the command was abandoned. */
+  /** Records a forwarded command. The returned function is called at the answer: false if abandoned. */
   begin({ method, sessionId }: Pick<ClientCommand, "method" | "sessionId">, onAbandoned: () => void): () => boolean {
     if (refusalUnderControl(method) === undefined) return () => true;
     const errand = { method, sessionId, onAbandoned };
@@ -39,7 +39,7 @@ export class ClientErrands {
     return () => this.#open.delete(errand);
   }
 
-  /** Terminates running scripts and abandons their commands; abandons all others after 250 ms. Resolves when scripts have ended. */
+  /** Terminates scripts, then abandons all other commands after 250 ms. Resolves when the scripts have ended. */
   async abandon(): Promise<void> {
     const all = [...this.#open];
     if (all.length === 0) return;
@@ -51,7 +51,7 @@ export class ClientErrands {
     await Promise.all([...running].map(([sessionId, errands]) => this.#endScripts(sessionId, errands)));
   }
 
-  /** Terminates only if the page is blocked. A script awaiting a promise is not running, so the page's next script would end. */
+  /** Terminates only while the page is blocked: if a script awaits a promise, the page's next script would end. */
   async #endScripts(sessionId: string | undefined, errands: readonly Errand[]): Promise<void> {
     const beganAt = performance.now();
     const isFree = this.#send({ method: "Runtime.evaluate", params: { expression: "0" }, sessionId }).then(() => true);

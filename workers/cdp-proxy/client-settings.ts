@@ -16,9 +16,9 @@ type Send = (command: SettingCommand) => Promise<unknown>;
 const online = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
 
 /**
- * Settings that keep a page from loading, running or receiving input, with the commands that undo them. `Fetch.disable` also
- * continues paused requests. Frozen visible pages, intercepted file choosers and paused animations are not included, because
- * pages remain usable with them (observed with Chromium 156).
+ * Settings that keep a page from loading, running or receiving input, with the commands that undo them. `Fetch.disable`
+ * also continues paused requests. Frozen visible pages, intercepted file choosers and paused animations are not
+ * included, because pages remain usable with them (observed with Chromium 156).
  */
 const undoing: Readonly<Record<string, readonly (readonly [method: string, params: Params])[]>> = {
   "Debugger.setSkipAllPauses": [

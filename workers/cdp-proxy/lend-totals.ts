@@ -14,7 +14,7 @@ export const lendTotals = {
   unjudged: new Map<string, number>(),
 };
 
-/** Counts a command without a policy entry. Counts by name only if the browser may know the method, to bound the names. */
+/** Counts a command without a policy entry. Unknown methods share one name, to bound the number of names. */
 export function countUnjudged(method: string, browserMayKnow: boolean): void {
   const { unjudged } = lendTotals;
   const isNamed = browserMayKnow && methodName.test(method) && (unjudged.has(method) || unjudged.size < mostNames);

@@ -115,8 +115,8 @@ export class LentClient {
   }
 
   /**
-   * Suspends the client for a person: releases held keys and buttons and undoes obstructive settings. Resolves when no earlier
-   * command can reach a page any longer.
+   * Suspends the client for a person: releases held keys and buttons and undoes obstructive settings. Resolves when no
+   * earlier command can reach a page any longer.
    */
   async giveWay(): Promise<void> {
     this.#isHeld ||= this.#scene.isHeld();
@@ -215,7 +215,7 @@ export class LentClient {
     });
   }
 
-  /** Sends a command to the browser. If only one session can hold the setting, releases the session's own setting first. */
+  /** Sends a command. For settings that one session holds at a time, releases the session's own setting first. */
   #send(command: UserCommand, onAnswer: (answer: UserAnswer) => void): void {
     const { method, sessionId } = command;
     const { processSettings } = this.#scene;
@@ -353,8 +353,8 @@ export class LentClient {
 }
 
 /**
- * Sets `hasBrowserHandler`. Headless shell reports dialogs without a handler, and DevTools-based clients then dismiss them
- * immediately. The session is the final handler.
+ * Sets `hasBrowserHandler`. Headless shell reports dialogs without a handler, and DevTools-based clients then dismiss
+ * them immediately. The session is the final handler.
  */
 function withHandler(dialogOpening: Buffer): Buffer {
   const message = membersOf(dialogOpening);

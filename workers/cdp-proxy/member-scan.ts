@@ -4,7 +4,7 @@ const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
 const comma = 0x2c;
-/** Kinds of bytes outside strings. `bad` bytes are not JSON, including comments, which the browser's parser would accept. */
+/** Kinds of bytes outside strings. `bad` is not JSON, nor are comments, which the browser's parser would accept. */
 const bad = 0;
 const space = 1;
 const plain = 2;
@@ -27,8 +27,8 @@ type Awaited = "name" | "colon" | "value" | "rest of value" | "end of value" | "
 const sliceBytes = 256 * 1024;
 
 /**
- * Returns the members of a JSON object without parsing their values: skips strings and counts brackets. Values are balanced
- * but may be invalid JSON. Returns undefined if the input is not an object.
+ * Returns the members of a JSON object without parsing their values: skips strings and counts brackets. Values are
+ * balanced but may be invalid JSON. Returns undefined if the input is not an object.
  */
 export function scanMembers(bytes: Buffer): Promise<Map<string, Buffer> | undefined> {
   return new MemberScan(bytes).run();

@@ -14,7 +14,7 @@ export type Verdict =
   /** Answered, then the client is disconnected, as if the browser had closed. */
   | { readonly kind: "close" };
 
-/** Context of a rule besides the parameters. */
+/** Context of a rule. */
 export interface PolicyScene {
   /** Whether the command is on a browser session rather than a target session. */
   readonly isBrowserSession: boolean;
@@ -48,7 +48,7 @@ const local = "only http, https, about, data and blob addresses can be opened: s
 /** Schemes that a page may open. */
 const openable = /^(https?|about|data|blob):/i;
 
-/** Returns whether an address is local. Chromium ignores leading spaces and control characters, and line ends anywhere. */
+/** Returns whether an address is local. Chromium ignores leading spaces, control characters and line ends. */
 function isLocal(url: unknown): boolean {
   if (typeof url !== "string") return false;
   const read = URL.canParse(url) ? new URL(url).href : url;
@@ -69,7 +69,7 @@ export function createBrowserContext(params: Params): Verdict {
     return refuse("a context cannot have its own proxy: set the proxy when creating the session");
   if (originsWithUniversalNetworkAccess !== undefined)
     return refuse("a context cannot be given unlimited cross-origin access");
-  // Disposed of when the client disconnects, for whatever reason.
+  // Disposed of when the client disconnects.
   return { kind: "change", params: { ...params, disposeOnDetach: true } };
 }
 
@@ -89,7 +89,7 @@ export function setAutoAttach(params: Params, scene: PolicyScene): Verdict {
 /** The protocol's default target filter. */
 const usualFilter = [{ type: "browser", exclude: true }, { type: "tab", exclude: true }, {}];
 
-/** Excludes hidden pages, whose type is `other`. The exclusion is placed first, because the first matching entry applies. */
+/** Excludes hidden pages, whose type is `other`. Placed first, because the first matching entry applies. */
 export function withoutHiddenPages(params: Params, { hidesPages }: PolicyScene): Verdict {
   if (!hidesPages) return pass;
   const asked = Array.isArray(params.filter) ? params.filter : usualFilter;
@@ -128,7 +128,7 @@ export const dispatchDragEvent: Rule = (params, scene) => {
   return "refusal" in files ? files.refusal : { kind: "change", params: { ...params, data: { ...data, files } } };
 };
 
-/** Maximum CPU throttling. A page throttled 1,000 times needs seconds to handle the command that undoes the throttling. */
+/** Maximum CPU throttling. At 1,000, a page needs seconds to handle the command that undoes the throttling. */
 const mostThrottling = 100;
 
 export const setCPUThrottlingRate: Rule = ({ rate }) =>

@@ -43,8 +43,8 @@ interface DomainPolicy {
 export const judgedChromium = 156;
 
 /**
- * Policy for the commands of the DevTools protocol, by domain. A domain with only a reason is refused completely. `PWA` could
- * open local files in an app, and `Cast` finds devices in the local network.
+ * Policy for the commands of the DevTools protocol, by domain. A domain with only a reason is refused completely. `PWA`
+ * could open local files in an app, and `Cast` finds devices in the local network.
  */
 export const domains: Readonly<Record<string, DomainPolicy | string>> = {
   Accessibility: {

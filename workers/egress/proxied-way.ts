@@ -8,7 +8,7 @@ import type { Upstream } from "./upstream.ts";
 import { type EgressChange, UpstreamWatch } from "./upstream-watch.ts";
 import { DialingAgent, type Exit, type WayOut } from "./way-out.ts";
 
-/** Milliseconds that a proxy may take to reach a site. Below the 30 s navigation timeout, so that the page sees the error. */
+/** Milliseconds for a proxy to reach a site. Less than the 30 s of a navigation, so that the page sees the error. */
 const tunnelMs = 20_000;
 
 export interface ProxiedWayOptions {
@@ -22,7 +22,7 @@ export interface ProxiedWayOptions {
 /**
  * Egress through a customer's proxy, including private targets that the operator allows.
  *
- * Plain http is sent to an HTTP proxy in absolute form, as browsers do: most proxies, such as squid by default, allow
+ * Plain http is sent to an HTTP proxy in absolute form, as browsers do. Most proxies, such as squid by default, allow
  * tunnels only to port 443. All other traffic, and all traffic over SOCKS5, uses tunnels.
  */
 export class ProxiedWay implements WayOut {

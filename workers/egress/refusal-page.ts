@@ -3,7 +3,7 @@ import { formatTarget, isMetadataHost, type Target } from "../../src/platform/ou
 /** Header that marks responses of the relay itself. */
 export const blockedHeader = "x-pilothouse-blocked";
 
-/** Returns the page shown for a refused address. `showRemedy` adds the setting that lets an operator allow the address. */
+/** Returns the page for a refused address. `showRemedy` adds the setting with which an operator allows it. */
 export function refusalPage(target: Target, why: "private" | "outside", showRemedy: boolean): string {
   const name = escapeHtml(formatTarget(target));
   const reason =

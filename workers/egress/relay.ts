@@ -137,8 +137,8 @@ export class Relay {
   }
 
   /**
-   * Creates a random stand-in address for an internal server. It bypasses all rules and any proxy until disposed of. Pages
-   * cannot guess it: it is one of 2^33 addresses in the benchmarking network 198.18.0.0/15 (RFC 2544).
+   * Creates a random stand-in address for an internal server. It bypasses all rules and any proxy until disposed of.
+   * Pages cannot guess it: it is one of 2^33 addresses in the benchmarking network 198.18.0.0/15 (RFC 2544).
    */
   standFor(target: Target): Target & Disposable {
     const number = randomInt(2 ** 17);

@@ -16,8 +16,8 @@ const otherThreads = 8;
 const maxThreads = 1_024;
 
 /**
- * Returns the UV_THREADPOOL_SIZE for a worker (Node's default: 4). libuv resolves names on at most half of the threads, and a
- * silent name server blocks a thread for seconds. The size keeps one session from blocking the lookups of others.
+ * Returns the UV_THREADPOOL_SIZE for a worker (Node's default: 4). libuv resolves names on half of the threads, and a
+ * silent server blocks a thread for seconds. With this size, one session cannot block the lookups of others.
  */
 export function threadsFor(slots: number): number {
   return Math.min(2 * lookupsAtOnce * slots + otherThreads, maxThreads);
@@ -30,10 +30,10 @@ export interface EgressGuard {
 }
 
 /**
- * Returns whether a page may request a target through a proxy. The proxy resolves names itself, so its addresses cannot be
- * pinned. Refused are private address literals and names outside public zones. If the proxy is in a private network, names
- * that resolve locally to a private address are refused too. For other proxies no local lookup is made: these proxies cannot
- * reach the operator's networks, and a lookup would reveal the user's real location to name servers.
+ * Returns whether a page may request a target through a proxy. The proxy resolves names itself, so its addresses cannot
+ * be pinned. Refused are private address literals and names outside public zones. If the proxy is in a private network,
+ * names that resolve locally to a private address are refused too. Other proxies cannot reach the operator's networks,
+ * so no local lookup is made. A lookup would reveal the user's real location to name servers.
  */
 export async function admitThroughProxy(
   target: Target,

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** Bytes on the outgoing side of the relay: to and from sites, or the proxy if there is one (as the proxy's owner bills). */
+/** Bytes on the outgoing side of the relay: exchanged with the proxy, if any, otherwise with sites. */
 export interface EgressBytes {
   sent: number;
   received: number;

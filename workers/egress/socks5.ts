@@ -26,8 +26,8 @@ const replies: Readonly<Record<number, string>> = {
 };
 
 /**
- * Requests a tunnel from a SOCKS5 proxy (RFC 1928, login by RFC 1929). Names are sent unresolved. The package `socks` is not
- * used, because it distinguishes a refused login from a refused target only by error text.
+ * Requests a tunnel from a SOCKS5 proxy (RFC 1928, login by RFC 1929). Names are sent unresolved. The package `socks`
+ * is not used, because it distinguishes a refused login from a refused target only by error text.
  */
 export async function openSocks5Tunnel(socket: Socket, target: Target, login: ProxyLogin | undefined): Promise<void> {
   const methods = login ? [methodCodes.none, methodCodes.login] : [methodCodes.none];

@@ -23,7 +23,7 @@ export interface Exit {
 export interface WayOut {
   /** `direct`, or the state of the proxy. */
   readonly state: "direct" | "proxied" | "lost";
-  /** Returns the exit to a target, or "refused" if pages may not reach the target. Rejects if its name does not resolve. */
+  /** Resolves with the exit to a target, or "refused". Rejects if the target's name does not resolve. */
   open(target: Target): Promise<Exit | "refused">;
   close(): void;
 }

@@ -27,7 +27,7 @@ interface OpenChooser {
   wait?: Disposable;
 }
 
-/** Routes file choosers to the pending `expect` of their tab, otherwise to the control holder. Without either, dismisses them. */
+/** Routes file choosers to `expect` or to the control holder, otherwise dismisses them. */
 export class ChooserDesk {
   readonly #parts: ChooserDeskParts;
   /** Callbacks that take the next chooser of a tab. */
@@ -108,7 +108,7 @@ export class ChooserDesk {
     }
   }
 
-  /** Applies the person's answer. Does nothing to the page without an answer. */
+  /** Applies the person's answer. Without an answer, the page is left unchanged. */
   async #give(input: FileInput, given: LiveAnswer | undefined, tab: Tab, open: OpenChooser): Promise<void> {
     let answer: "accepted" | "dismissed" = "dismissed";
     try {

@@ -43,7 +43,7 @@ interface Offer {
   readonly download: Download;
 }
 
-/** Receives page downloads in a directory of the slot, enforces bounds and adds completed downloads to the session's files. */
+/** Receives downloads in the slot, enforces bounds and adds completed files to the session's files. */
 export class DownloadShelf {
   readonly #options: DownloadShelfOptions;
   readonly #shown: Download[] = [];
@@ -190,7 +190,7 @@ export class DownloadShelf {
   }
 }
 
-/** Returns the size of a regular file, otherwise 0. Does not follow links, because the browser controls the directory. */
+/** Returns the size of a regular file, otherwise 0. Follows no links, because the browser controls the directory. */
 async function sizeOf(path: string): Promise<number> {
   const entry = await lstat(path).catch(() => undefined);
   return entry?.isFile() ? entry.size : 0;

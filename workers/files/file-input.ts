@@ -51,8 +51,8 @@ export async function giveFiles(
 }
 
 /**
- * Runs in the page. Returns a fault if the input cannot take `count` files; otherwise clears the input. Without clearing,
- * setting the same files again dispatches no events.
+ * Runs in the page. Returns a fault if the input cannot take `count` files; otherwise clears the input. Without
+ * clearing, setting the same files again dispatches no events.
  */
 function emptyInput(this: HTMLInputElement, count: number): Record<string, string> | null {
   if (this.webkitdirectory) return { "action.selector": "takes a directory" };

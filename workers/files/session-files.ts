@@ -36,8 +36,8 @@ export interface KeptFile {
 }
 
 /**
- * The files of a session. The index is in memory. The browser can read but not write the directory on disk, so that no name
- * in the directory can become a link.
+ * The files of a session. The index is in memory. The browser can read but not write the directory on disk, so that no
+ * name in the directory can become a link.
  */
 export class SessionFiles {
   readonly #slot: Pick<Slot, "storage" | "uid">;
@@ -101,8 +101,8 @@ export class SessionFiles {
   }
 
   /**
-   * Moves a file written by the browser into the session's files, under a free name derived from the page's. If the file is not
-   * a regular file of the browser or exceeds a limit, leaves it in place and returns undefined.
+   * Moves a file written by the browser into the session's files, under a free name derived from the page's. If the
+   * file is not a regular file of the browser or exceeds a limit, leaves it in place and returns undefined.
    */
   take(
     path: string,

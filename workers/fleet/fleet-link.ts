@@ -30,8 +30,8 @@ export interface WorkerDescription {
 }
 
 /**
- * Why a worker must stop. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended. `superseded`:
- * another process runs under the same identity.
+ * Why a worker must stop. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended.
+ * `superseded`: another process runs under the same identity.
  */
 export type WorkerFate = "lease lost" | "superseded";
 
@@ -91,7 +91,7 @@ export class FleetLink {
     await this.#heartbeat();
   }
 
-  /** Sends heartbeats for up to 3 s until gateways have fetched all pending profiles. The remaining ones stay on disk. */
+  /** Sends heartbeats for up to 3 s until gateways have fetched all pending profiles. The rest stays on disk. */
   async handOver(profiles: ProfileShelf): Promise<void> {
     const deadline = performance.now() + times.handOver;
     while (this.#lease && performance.now() < deadline && (await profiles.pending()).length > 0) {
@@ -106,7 +106,7 @@ export class FleetLink {
     await this.#options.control.close();
   }
 
-  /** Calls a control process as the registered worker. Resolves with undefined without a registration or after a failure. */
+  /** Calls a control process as the registered worker. Resolves with undefined if unregistered or after a failure. */
   async ask<I extends DescMessage, O extends DescMessage>(
     method: ControlMethod<I, O>,
     makeRequest: (incarnation: bigint) => MessageShape<I>,

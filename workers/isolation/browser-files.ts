@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { artifactsDirectory, profileDirectory, type SlotDirectories } from "./slot-block.ts";
 
 /**
- * Disables HTTP authentication. Full Chromium would open an invisible password prompt that blocks input to the page. Without
- * authentication schemes it shows the body of the 401 response, as headless shell does.
+ * Disables HTTP authentication. Full Chromium would open an invisible password prompt that blocks input to the page.
+ * Without authentication schemes it shows the body of the 401 response, as headless shell does.
  */
 const noPasswordPrompt = { auth: { schemes: "" } };
 

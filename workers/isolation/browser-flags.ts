@@ -20,9 +20,9 @@ export interface FlagWish {
 const featuresFlag = /^--(enable|disable)-features=(.*)$/;
 
 /**
- * Egress restrictions in addition to the network namespace, and the only ones with ISOLATION=flags. Without `<-loopback>`,
- * pages could bypass the proxy for loopback addresses. Each runtime honors only one spelling of the WebRTC policy: headless
- * shell 156 the first, full Chromium 156 the second. QUIC would bypass the proxy over UDP.
+ * Egress restrictions in addition to the network namespace, and the only ones with ISOLATION=flags. Without
+ * `<-loopback>`, pages could bypass the proxy for loopback addresses. Each runtime honors only one spelling of the
+ * WebRTC policy: headless shell 156 the first, full Chromium 156 the second. QUIC would bypass the proxy over UDP.
  */
 function egressFlags(relayPort: number): string[] {
   return [
@@ -57,8 +57,8 @@ const unattendedFlags = [
 ];
 
 /**
- * Disables features for desktop users and the browser's own network requests. `--disable-crashpad-for-testing` would save full
- * Chromium two processes, but aborts the first navigation (observed with 156).
+ * Disables features for desktop users and the browser's own network requests. `--disable-crashpad-for-testing` would
+ * save full Chromium two processes, but aborts the first navigation (observed with 156).
  */
 const quietFlags = [
   "--disable-background-networking",
@@ -85,8 +85,8 @@ const quietFlags = [
 ];
 
 /**
- * Screenshots use a separate surface. The network service runs in the browser process: on Linux its own process has no sandbox,
- * and sharing saves 60 ms of CPU, 13 MB and 10 % of the launch time.
+ * Screenshots use a separate surface. The network service runs in the browser process. On Linux its own process has no
+ * sandbox, and sharing saves 60 ms of CPU, 13 MB and 10 % of the launch time.
  */
 const enabledFeatures = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
 

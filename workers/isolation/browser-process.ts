@@ -60,7 +60,7 @@ export interface BrowserProcess {
   readonly capturePage: HiddenPage | undefined;
   /** Resolves when the browser has exited: `killed` by the worker, otherwise `crashed`. */
   readonly exited: Promise<BrowserExit>;
-  /** Resolves when the process has ended. After `Browser.close`, the pipe closes 100 ms earlier, while files are still written. */
+  /** Resolves when the process has ended. `Browser.close` closes the pipe 100 ms earlier and still writes files. */
   readonly ended: Promise<void>;
   /** Kills every process of the slot. Resolves when the browser has exited. */
   kill(): Promise<void>;
@@ -72,8 +72,8 @@ export class LaunchFailure extends Error {
 }
 
 /**
- * Launches a browser in an isolation slot. Rejects with a LaunchFailure, or with the abort reason of the signal. A failed
- * launch leaves no processes.
+ * Launches a browser in an isolation slot. Rejects with a LaunchFailure, or with the abort reason of the signal. A
+ * failed launch leaves no processes.
  */
 export async function launchBrowser(slot: Slot, launch: BrowserLaunch): Promise<BrowserProcess> {
   try {

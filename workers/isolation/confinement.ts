@@ -32,8 +32,8 @@ export function probeConfinement(confine: readonly string[]): void {
 }
 
 /**
- * Returns the sandbox that Chromium can use in a slot. Probes Chromium's first steps: user and network namespaces, and chroot.
- * Throws if no sandbox is available.
+ * Returns the sandbox that Chromium can use in a slot. Probes Chromium's first steps: user and network namespaces, and
+ * chroot. Throws if no sandbox is available.
  */
 export function probeSandbox(
   confine: readonly string[],

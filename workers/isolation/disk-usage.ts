@@ -12,8 +12,8 @@ const leastBytes = 32 * 1_024;
 const atOnce = 500;
 
 /**
- * Returns the disk usage of directories in bytes without following links. Stops once the sum exceeds `bound`. An entry that
- * cannot be read counts as infinite: a browser must not hide files below a path that is too long for the kernel.
+ * Returns the disk usage of directories in bytes without following links. Stops once the sum exceeds `bound`. An entry
+ * that cannot be read counts as infinite: a browser must not hide files below a path that is too long for the kernel.
  */
 export async function diskUsage(roots: readonly string[], bound: number): Promise<number> {
   let bytes = 0;

@@ -13,7 +13,7 @@ export interface MeasuredDirectories {
   measuredAt: number | undefined;
 }
 
-/** Finds owners whose directories exceed a bound. Walks directories only if free disk space or elapsed time requires it. */
+/** Finds owners whose directories exceed a bound. Walks directories only when disk space or time requires it. */
 export class DiskWatch {
   readonly #bound: number;
   /** Highest free bytes of each disk since all directories were last measured. */

@@ -23,8 +23,8 @@ export function readLaunchRecord(path: string): LaunchRecord | undefined {
 }
 
 /**
- * Creates a matcher for processes of this user's launches: members of their process sessions, and processes whose HOME is a
- * slot directory (Chromium's crash handlers create their own process sessions).
+ * Creates a matcher for processes of this user's launches: members of their process sessions, and processes with a slot
+ * as HOME. The latter include Chromium's crash handlers, which create their own process sessions.
  */
 export function matchLaunches(
   records: readonly LaunchRecord[],

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts a browser inside its isolation slot by exec. The CDP pipe on descriptors 3 and 4 is inherited, and the arguments are
-# passed to the browser. These variables are removed from the browser's environment:
+# passed to the browser. The browser does not see these variables:
 #   PILOTHOUSE_BROWSER   path of the real binary (a distribution's start script would remain as parent process)
 #   PILOTHOUSE_CONFINE   command that enters the namespace and drops to the slot's uid; words must not contain spaces
 #   PILOTHOUSE_RECORD    file to which to write the process record

@@ -13,8 +13,9 @@ export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 export const relayPort = 3128;
 
 /**
- * Runs inside the new namespace: listens, sends the socket to the worker, and exits when the worker disconnects. Node emits no
- * "disconnect" if the worker dies before it has received the socket (observed with 24), so the parent pid is polled too.
+ * Runs inside the new namespace: listens, sends the socket to the worker, and exits when the worker disconnects. Node
+ * emits no "disconnect" if the worker dies before it has received the socket (observed with 24), so the parent pid is
+ * polled too.
  */
 const listen = `
 const parent = process.ppid;
@@ -25,8 +26,9 @@ setInterval(() => process.connected && process.ppid === parent || process.exit()
 `;
 
 /**
- * A network namespace with only loopback and one listening socket, which the worker holds. The namespace is kept alive by
- * the worker's descriptors and by browsers inside, not by a helper process. It ends with the worker, even after a crash.
+ * A network namespace with only loopback and one listening socket, which the worker holds. The namespace is kept alive
+ * by the worker's descriptors and by browsers inside, not by a helper process. It ends with the worker, even after a
+ * crash.
  */
 export interface Namespace {
   /** Inode that identifies the network namespace in /proc. */

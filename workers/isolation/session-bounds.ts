@@ -12,7 +12,7 @@ export interface SessionBounds {
 export const sessionBounds: SessionBounds = { memoryBytes: 2 * 2 ** 30, tasks: 1_024, diskBytes: 2 ** 30 };
 
 /**
- * Kernel limit on tasks per slot uid. Above the session bound, so that the watchdog usually ends the session with a reason.
- * Tasks created faster than the watchdog checks fail at this limit.
+ * Kernel limit on tasks per slot uid. Above the session bound, so that the watchdog usually ends the session with a
+ * reason. Tasks created faster than the watchdog checks fail at this limit.
  */
 export const mostTasks = 2 * sessionBounds.tasks;

@@ -27,8 +27,8 @@ const leftoversMs = 10_000;
 const removeMs = 30_000;
 
 /**
- * A numbered set of isolation slots owned by one worker of the machine through a file lock. The lock ends with the process. If
- * the worker is root, each slot has its own uid.
+ * A numbered set of isolation slots owned by one worker of the machine through a file lock. The lock ends with the
+ * process. If the worker is root, each slot has its own uid.
  */
 export interface SlotBlock {
   readonly index: number;
@@ -50,7 +50,7 @@ export interface BlockOptions {
   uidBase: number | undefined;
   /** Parent of the slot directories. */
   scratch: string;
-  /** Parent of the session file directories, which must be searchable by all users. Default: that of the slot directories. */
+  /** Parent of the session file directories, searchable by all users. Default: that of the slot directories. */
   storage?: string | undefined;
   log: Log;
   salvage?: Salvage | undefined;
@@ -69,8 +69,8 @@ interface BlockPlace {
 export type Salvage = (profile: { path: string; uid: number | undefined }, launchRecord: string) => Promise<void>;
 
 /**
- * Locks the first free block and clears all free blocks that dead workers left. Processes are killed and files removed only in
- * blocks whose lock is held.
+ * Locks the first free block and clears all free blocks that dead workers left. Processes are killed and files removed
+ * only in blocks whose lock is held.
  */
 export async function takeBlock({ uidBase, scratch, storage, log, salvage }: BlockOptions): Promise<SlotBlock> {
   // Uids are shared by all workers of the machine, so their locks must not depend on a worker's scratch directory.
@@ -202,9 +202,9 @@ const readOnlyMode = 0o750;
 export type SlotDirectories = Pick<Slot, "directory" | "storage" | "uid">;
 
 /**
- * Recreates a slot's directories for temporary files, profile, downloads and session files. If the slot has a uid, the worker
- * owns them with the slot's group and the sticky bit. The browser can then write to a directory but cannot replace it with a
- * link through which the worker would read or remove its own files.
+ * Recreates a slot's directories for temporary files, profile, downloads and session files. If the slot has a uid, the
+ * worker owns them with the slot's group and the sticky bit. The browser can then write to a directory but cannot
+ * replace it by a link through which the worker would read or remove its own files.
  */
 export function makeSlotDirectories({ directory, storage, uid }: SlotDirectories): void {
   removeSlotDirectories({ directory, storage, uid });
@@ -248,7 +248,7 @@ export function removeSlotDirectories({ directory, storage, uid }: SlotDirectori
 }
 
 /**
- * Removes a slot's directory. Throws if another user owns it: in a world-writable parent anyone can create the name, and
+ * Removes a slot's directory. Throws if another user owns it. In a world-writable parent anyone can create the name, and
  * removing it as root could then follow links that change during the removal.
  */
 function removeSlotDirectory(directory: string, uid: number | undefined): void {

@@ -127,8 +127,8 @@ export class SlotPlace {
   }
 
   /**
-   * Matches the slot's processes, including a launcher that has not switched to the slot's uid. Without uids, matches every process
-   * in the slot's network namespace. Its inode is not reused while the worker holds the namespace.
+   * Matches the slot's processes, including a launcher that has not switched to the slot's uid. Without uids, matches
+   * every process in the slot's network namespace. Its inode is not reused while the worker holds the namespace.
    */
   #matchOurs(): (entry: ProcessEntry) => boolean {
     const noted = readLaunchRecord(this.#record);

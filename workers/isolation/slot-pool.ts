@@ -101,7 +101,7 @@ export class SlotPool {
     return this.#sandbox;
   }
 
-  /** Locks a slot block and clears leftovers of dead workers. Throws if the kernel does not allow the required confinement. */
+  /** Locks a slot block and clears leftovers of dead workers. Throws if the kernel denies confinement. */
   async start(): Promise<void> {
     if (this.#block) return;
     const uidBase = findUidBase();

@@ -7,7 +7,7 @@ export const blockSize = 256;
 export const maxBlocks = 64;
 
 /**
- * Candidates for the first slot uid: above the users and services of a machine, or, in a container with the usual 65,536 uids,
+ * Candidates for the first slot uid: above the users and services of a machine, or, in a container with 65,536 uids,
  * in the unused upper half.
  */
 const bases = [200_000, 32_768] as const;
@@ -18,7 +18,7 @@ export function findUidBase(): number | undefined {
   return chooseUidBase(readFileSync("/proc/self/uid_map", "utf8"), readFileSync("/proc/self/gid_map", "utf8"));
 }
 
-/** Returns the first base whose slot uids and gids are all mapped in this user namespace. The maps are in /proc format. */
+/** Returns the first base whose uids and gids are all mapped in this user namespace (maps as in /proc). */
 export function chooseUidBase(uidMap: string, gidMap: string): number | undefined {
   return bases.find((base) => [uidMap, gidMap].every((map) => covers(map, base, blockSize * maxBlocks)));
 }

@@ -16,9 +16,7 @@ interface Mount {
   readonly options: readonly string[];
 }
 
-/**
- * Returns the groups that limit this process's memory, from its own to the highest visible one. `root` is `/` except in tests.
- */
+/** Returns the groups that limit this process's memory, its own first. `root` is `/` except in tests. */
 export function findCgroups(root: string): Cgroup[] {
   const mounts = readMounts(join(root, "proc/self/mountinfo"));
   const groups = readText(join(root, "proc/self/cgroup"))

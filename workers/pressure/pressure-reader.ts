@@ -16,8 +16,8 @@ export interface Pressure {
 const averageMs = 10_000;
 
 /**
- * Reads the pressure of the machine or of this process's control groups, whichever is higher. The pressure is 0 without kernel
- * data, as on macOS.
+ * Reads the pressure of the machine or of this process's control groups, whichever is higher. The pressure is 0 without
+ * kernel data, as on macOS.
  */
 export class PressureReader {
   readonly #root: string;
@@ -54,8 +54,8 @@ export class PressureReader {
   }
 
   /**
-   * Returns the share of time that tasks wait for a core: 1 - c/r for r runnable tasks on c cores. The kernel's "some" alone is
-   * too sensitive: it reaches 1 with one task more than cores, which is normal for a busy worker.
+   * Returns the share of time that tasks wait for a core: 1 - c/r for r runnable tasks on c cores. The kernel's "some"
+   * alone is too sensitive: it reaches 1 with one task more than cores, which is normal for a busy worker.
    */
   #crowding(now: number, some: number): number {
     const runnable = field(readText(join(this.#root, "proc/loadavg")), /(\d+)\/\d+/) ?? 0;

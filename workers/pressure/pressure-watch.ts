@@ -17,9 +17,9 @@ export interface CloseAt {
 }
 
 /**
- * Memory closes immediately, before the OOM killer acts, and opens after one or two sessions have ended. A stall share of 0.2
- * is thrashing. CPU pressure only slows sessions, and the burst of a launch must not close a worker. At 0.95 there are 20 tasks
- * per core, at 0.8 five.
+ * Memory closes immediately, before the OOM killer acts, and opens after one or two sessions have ended. A stall share
+ * of 0.2 is thrashing. CPU pressure only slows sessions, and the burst of a launch must not close a worker. At 0.95
+ * there are 20 tasks per core, at 0.8 five.
  */
 function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, GateRule>> {
   const at = (percent: number) => (percent >= 100 ? Number.POSITIVE_INFINITY : percent / 100);

@@ -15,8 +15,8 @@ const packMs = 5_000;
 const unpackMs = 10_000;
 
 /**
- * Packs the directories in which both runtimes store localStorage and IndexedDB. Only regular files are included. Timestamps
- * are omitted, because they would need a second header per file.
+ * Packs the directories in which both runtimes store localStorage and IndexedDB. Only regular files are included.
+ * Timestamps are omitted, because they would need a second header per file.
  */
 const pack = `
   find "Default/Local Storage" Default/WebStorage Default/IndexedDB -type f -print0 2>/dev/null |

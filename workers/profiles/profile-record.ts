@@ -3,7 +3,7 @@ import { profileRecordOf } from "../isolation/slot-block.ts";
 import type { Cookie } from "./profile-manifest.ts";
 import type { UsedProfile } from "./profile-shelf.ts";
 
-/** Record of a profile in use, stored outside the browser's reach. After a crash, another worker can save the profile from it. */
+/** Record of a profile in use, which the browser cannot write. After a crash, the profile is saved from it. */
 export interface ProfileRecord extends UsedProfile {
   /** DATA_DIR and index of the worker to whose store the profile belongs. */
   readonly dataDir: string;

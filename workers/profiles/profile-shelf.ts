@@ -61,8 +61,8 @@ async function readShelved(path: string): Promise<ShelvedProfile | undefined> {
 }
 
 /**
- * A worker's store for profiles in transit: uploads from gateways for sessions about to start, and packed profiles of ended
- * sessions until gateways fetch them. It is on disk, so pending profiles survive the worker.
+ * A worker's store for profiles in transit: uploads from gateways for sessions about to start, and packed profiles of
+ * ended sessions until gateways fetch them. It is on disk, so pending profiles survive the worker.
  */
 export class ProfileShelf {
   /** Worker that owns this store. */

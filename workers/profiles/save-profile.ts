@@ -23,8 +23,8 @@ export async function saveProfile(
 }
 
 /**
- * Saves the profile that a dead worker's session left in a slot, if any, into that worker's store. Errors are only logged,
- * because the slot must be cleared in any case.
+ * Saves the profile that a dead worker's session left in a slot, if any, into that worker's store. Errors are only
+ * logged, because the slot must be cleared in any case.
  */
 export async function salvageProfile(directory: ProfileDirectory, launchRecord: string, log: Log): Promise<void> {
   const record = await readRecord(launchRecord);

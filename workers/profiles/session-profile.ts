@@ -16,8 +16,8 @@ import { saveProfile } from "./save-profile.ts";
 const cookiesMs = 10_000;
 
 /**
- * Milliseconds to wait for the last cookies and for the browser's exit. Both take 100 ms on a quiet machine. A browser that does
- * not exit, for example due to an endless script, still writes localStorage 5 s after a change.
+ * Milliseconds to wait for the last cookies and for the browser's exit. Both take 100 ms on a quiet machine. A browser
+ * that does not exit, for example due to an endless script, still writes localStorage 5 s after a change.
  */
 const lastCookiesMs = 1_000;
 const closeMs = 6_000;
@@ -52,7 +52,7 @@ export class SessionProfile {
     const source = shelf.incomingOf(profile);
     const { cookies } = await unpackProfile(source, this.#directory, signal, (manifest) => {
       if (manifest.browserMajor <= browserMajor) return;
-      const detail = `the profile was written by browser version ${manifest.browserMajor}; this worker has ${browserMajor}`;
+      const detail = `the profile is of browser version ${manifest.browserMajor}; this worker has ${browserMajor}`;
       throw fail("driver-not-integrated", {}, { detail });
     });
     this.#cookies = cookies;

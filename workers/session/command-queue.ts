@@ -23,8 +23,8 @@ interface Entry {
 }
 
 /**
- * FIFO queue of a session's commands. Navigate, interact and wait run one at a time. A capture waits only for a running navigate
- * or interact. Captures run one at a time, because each may need 64 MiB.
+ * FIFO queue of a session's commands. Navigate, interact and wait run one at a time. A capture waits only for a running
+ * navigate or interact. Captures run one at a time, because each may need 64 MiB.
  */
 export class CommandQueue {
   readonly #waiting: Entry[] = [];

@@ -17,8 +17,8 @@ export interface SessionControlOptions {
 }
 
 /**
- * Control state of a session as known to its worker. The highest epoch received with any command applies, and it alone decides
- * whose input reaches the page.
+ * Control state of a session as known to its worker. The highest epoch received with any command applies, and it alone
+ * decides whose input reaches the page.
  */
 export class SessionControl {
   readonly #options: SessionControlOptions;
@@ -67,8 +67,8 @@ export class SessionControl {
   }
 
   /**
-   * Throws `conflict` if another person holds control, if the sending person does not hold control, or if control has changed
-   * since the command was sent.
+   * Throws `conflict` if another person holds control, if the sending person does not hold control, or if control has
+   * changed since the command was sent.
    */
   assertFree(context: Pick<CommandContext, "controlEpoch" | "clientId"> | undefined): void {
     const client = context?.clientId || undefined;
@@ -78,7 +78,7 @@ export class SessionControl {
       throw fail("conflict", {}, { detail: "control has changed since the command was sent" });
   }
 
-  /** Applies a newer control epoch: rejects running and queued commands if a person took control, and releases held input. */
+  /** Applies a newer control epoch: rejects commands if a person took control, and releases held input. */
   learn(context: Pick<CommandContext, "controlEpoch" | "holderClientId"> | undefined): void {
     if (!context || context.controlEpoch <= this.#epoch) return;
     this.#epoch = context.controlEpoch;

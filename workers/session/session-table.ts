@@ -142,7 +142,7 @@ export class SessionTable {
     if (entry.session) this.#track(entry, entry.session.end(reason));
   }
 
-  /** Ends all sessions because the worker stops. Reports running ones; launches fail so that they can move to another worker. */
+  /** Ends all sessions because the worker stops. Reports running ones; pending launches fail and may be retried. */
   async stop(reason: SessionEndedReason): Promise<void> {
     const detail = "the worker was stopped";
     for (const entry of this.#entries.values()) {
