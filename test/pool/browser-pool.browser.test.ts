@@ -87,7 +87,7 @@ describe("a pool of browsers", () => {
     ["the seccomp filters of its renderers", "--disable-seccomp-filter-sandbox"],
   ])("the probe rejects a browser without %s", async (_what, flag) => {
     await setUpPool({ size: 1, extraFlags: [flag] });
-    await expect(pool.probe()).rejects.toThrow(/none of its [1-9]\d* renderers has a seccomp filter/);
+    await expect(pool.probe()).rejects.toThrow(/none of the browser's [1-9]\d* renderers has its own seccomp filter/);
     expect(pool.warm).toBe(0);
   });
 

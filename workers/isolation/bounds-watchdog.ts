@@ -8,7 +8,7 @@ import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-c
 const lookMs = 1_500;
 const alertMs = 200;
 
-/** Milliseconds between exact memory readings of a session. A reading blocks a kernel core for up to 200 ms. */
+/** Milliseconds between exact memory readings of a session. A reading occupies another core for up to 200 ms. */
 const weighMs = 500;
 
 const mib = 2 ** 20;
