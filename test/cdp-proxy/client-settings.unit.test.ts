@@ -14,7 +14,7 @@ function openSettings() {
   return { settings, note, sent: () => sent.splice(0) };
 }
 
-test("takes settings back, and makes them again in their order", async () => {
+test("undoes settings and reapplies them in order", async () => {
   const { settings, note, sent } = openSettings();
   note("Input.setIgnoreInputEvents", { ignore: true });
   note("Fetch.enable", { patterns: [{ urlPattern: "*" }] });
@@ -35,7 +35,7 @@ test("takes settings back, and makes them again in their order", async () => {
   ]);
 });
 
-test("makes nothing again that the client has disabled, or whose session has ended", async () => {
+test("does not reapply settings that the client disabled or whose session has ended", async () => {
   const { settings, note, sent } = openSettings();
   note("Fetch.enable");
   note("Network.setBlockedURLs", { urls: ["*"] });
@@ -50,7 +50,7 @@ test("makes nothing again that the client has disabled, or whose session has end
   expect(sent()).toEqual(["S Fetch.enable {}"]);
 });
 
-test("lets the page of a debugger run, and has it pause again as the client wants", async () => {
+test("resumes a debugged page and restores the client's pause setting", async () => {
   const { settings, note, sent } = openSettings();
   note("Debugger.enable");
   note("Debugger.setSkipAllPauses", { skip: true }, "T");
@@ -66,7 +66,7 @@ test("lets the page of a debugger run, and has it pause again as the client want
   expect(sent()).toEqual(['S Debugger.setSkipAllPauses {"skip":false}', 'T Debugger.setSkipAllPauses {"skip":true}']);
 });
 
-test("remembers no more than 1 MiB, and says so", () => {
+test("refuses settings beyond 1 MiB", () => {
   const { settings, note } = openSettings();
   const urls = ["x".repeat(300_000)];
   for (const session of ["S", "T", "U"]) expect(note("Network.setBlockedURLs", { urls }, session)).toBe(true);

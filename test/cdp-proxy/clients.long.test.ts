@@ -28,7 +28,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test("the guide's example for browser-use's client of CDP works", async () => {
+test("the guide's example for browser-use's CDP client works", async () => {
   const { service, site } = scene;
   const block = blocksOf("clients.md", "python").get("browser-use") ?? "";
   const program = block.replace("https://example.com/", site.url("/plain.html"));
@@ -45,7 +45,7 @@ describe.each(["headless-shell", "chromium"])("in %s", (runtime) => {
     "chrome-devtools-mcp": () => devtoolsMcp,
   };
   test.each(Object.entries(clients))(
-    "%s does all that a client does, and leaves the session as it was",
+    "%s exercises all client features and leaves the session unchanged",
     async (_name, client) => {
       await runWhole(scene, runtime, client());
     },

@@ -32,7 +32,7 @@ async function refusal(url: string, headers: Record<string, string> = {}): Promi
 const address = () => `${scene.service.url.replace("http", "ws")}${session}/cdp`;
 const withKey = (key = scene.service.key) => ({ authorization: `Bearer ${key}` });
 
-test("a session's token opens its CDP connection, and nothing else", async () => {
+test("a session's token opens only the session's CDP connection", async () => {
   const url = await scene.cdpUrl(session);
   expect(url).toMatch(/^ws:\/\/localhost:\d+\/v1\/sessions\/ses_\w+\/cdp\/phc_\w+$/);
   const client = await connect(url);
@@ -49,14 +49,14 @@ test("a session's token opens its CDP connection, and nothing else", async () =>
   await scene.rest(other, undefined, { method: "DELETE" });
 });
 
-test("a key in the path opens nothing: paths are written to the logs of whatever is on the way", async () => {
+test("an API key in the path is refused, because intermediaries log paths", async () => {
   const { key } = scene.service;
   expect(await refusal(`${address()}/${key}`)).toBe(403);
   const version = await fetch(`${scene.service.url}${session}/cdp/${key}/json/version`);
   expect([version.status, (await version.json()).detail]).toEqual([403, expect.stringContaining("Authorization")]);
 });
 
-test("/json/version, with a slash or without, names the address that it was found at", async () => {
+test("/json/version returns the WebSocket URL of its own address, with or without a trailing slash", async () => {
   const url = await scene.cdpUrl(session);
   const byToken = url.replace("ws:", "http:");
   for (const slash of ["", "/"]) {
@@ -68,7 +68,7 @@ test("/json/version, with a slash or without, names the address that it was foun
   expect((await fetch(`${scene.service.url}${session}/cdp/json/version`)).status).toBe(401);
 });
 
-test("ending a session's addresses ends who is connected by them, and nobody else", async () => {
+test("revoking a session's addresses disconnects only clients connected through them", async () => {
   const url = await scene.cdpUrl(session);
   const [byUrl, byKey] = [await connect(url), await connect(address(), withKey())];
   const { status } = await scene.rest(`${session}/cdp-url`, undefined, { method: "DELETE" });
@@ -78,7 +78,7 @@ test("ending a session's addresses ends who is connected by them, and nobody els
   expect((await byKey.send("Browser.getVersion")).error).toBeUndefined();
 });
 
-test("a session has four connections at the most, on whatever way, and each place is free again", async () => {
+test("a session allows four concurrent connections and a new one after a disconnect", async () => {
   const own = await scene.open();
   const url = await scene.cdpUrl(own);
   const clients = await Promise.all([1, 2, 3, 4].map(() => connect(url)));
@@ -98,7 +98,7 @@ test("a session has four connections at the most, on whatever way, and each plac
   expect(await refusal(url)).toBe(410);
 });
 
-test("the session's stream tells of clients that come and go", async () => {
+test("the session's event stream reports connected and disconnected clients", async () => {
   const own = await scene.open();
   const stream = await fetch(`${scene.service.url}${own}/events`, { headers: withKey() });
   const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -126,7 +126,7 @@ test("the session's stream tells of clients that come and go", async () => {
   expect(told).toMatch(/"messages":1,"duration_ms":\d+/);
 });
 
-test("a binary frame ends the connection by its own code", async () => {
+test("a binary frame closes the connection with its specific code", async () => {
   const client = await connect(await scene.cdpUrl(session));
   client.socket.send(Buffer.from("{}"), { binary: true });
   expect(await client.closed).toEqual({ code: 1003, reason: "messages are text frames" });

@@ -26,7 +26,7 @@ test.each([...blocksOf("clients.md", "sh")])("the guide's commands to %s work", 
   expect(JSON.parse(stdout)).toMatchObject({ url: expect.stringMatching(/^ws:.*\/cdp\/phc_/) });
 });
 
-test("the guide's settings for chrome-devtools-mcp give an agent the session", async () => {
+test("the guide's settings connect chrome-devtools-mcp to the session", async () => {
   const { browser } = JSON.parse(blocksOf("clients.md", "json").get("chrome-devtools-mcp") ?? "").mcpServers;
   const url = await scene.cdpUrl(await scene.open());
   const args = browser.args.map((arg: string) => (arg.startsWith("wss:") ? url : arg));

@@ -18,7 +18,7 @@ async function connect(url: string) {
   return { browser, context, page };
 }
 
-test("Playwright drives the page that REST drives", async () => {
+test("Playwright controls the same page as REST", async () => {
   const session = await scene.open();
   const { page } = await connect(await scene.cdpUrl(session));
   await page.goto(scene.site.url("/form.html"));
@@ -31,7 +31,7 @@ test("Playwright drives the page that REST drives", async () => {
   expect((await page.screenshot()).length).toBeGreaterThan(1_000);
 });
 
-test("Playwright finds the session by /json/version, with a key in a header", async () => {
+test("Playwright connects through /json/version with an API key in a header", async () => {
   const session = await scene.open();
   const headers = { authorization: `Bearer ${scene.service.key}` };
   const browser = await chromium.connectOverCDP(`${scene.service.url}${session}/cdp`, { headers });
@@ -39,7 +39,7 @@ test("Playwright finds the session by /json/version, with a key in a header", as
   expect(browser.contexts().flatMap((context) => context.pages())).toHaveLength(1);
 });
 
-test("two downloads of one name are told apart in the session's files by their GUIDs", async () => {
+test("session files distinguish two downloads of the same name by GUID", async () => {
   const session = await scene.open();
   const { browser, page } = await connect(await scene.cdpUrl(session));
   const cdp = await browser.newBrowserCDPSession();
@@ -68,7 +68,7 @@ const shown = `[new Intl.DateTimeFormat().resolvedOptions().timeZone, new Intl.N
   (1234.5).toLocaleString()]`;
 
 test.each(["chromium", "headless-shell"])(
-  "locale and time zone of a context of Playwright, and of a page of Puppeteer, hold in %s until they leave",
+  "locale and time zone set by Playwright and Puppeteer apply in %s until they disconnect",
   async (runtime) => {
     const ours = ["America/New_York", "en-US", "1,234.5"];
     const session = await scene.open({ runtime, timezone: "America/New_York", locale: "en-US" });

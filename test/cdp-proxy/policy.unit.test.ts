@@ -8,12 +8,12 @@ import { outcomeOf } from "./policy-outcome.ts";
 /** What clients can send that no session serves, on purpose. */
 const refusedOnPurpose = /^(Extensions|PWA)\.|^Target\.openDevTools$|^SystemInfo\.getProcessInfo$/;
 
-test.each(clientNames)("the methods that %s sends pass", (client) => {
+test.each(clientNames)("the policy allows the methods that %s sends", (client) => {
   const stopped = methodsOf(client).filter((name) => ["refuse", "unjudged"].includes(outcomeOf(name)));
   expect(stopped.filter((name) => !refusedOnPurpose.test(name))).toEqual([]);
 });
 
-test("no method is judged twice", () => {
+test("the policy lists no method twice", () => {
   for (const [domain, policy] of Object.entries(domains)) {
     if (typeof policy === "string") continue;
     const { reads = "", passes = "", readsBy = {}, passesBy = {}, refuses = {} } = policy;
@@ -33,11 +33,11 @@ test.each([
   "constructor",
   "__proto__.enable",
   "Page.enable ",
-])("the method %j, which nobody has judged, is not passed on", (method) => {
+])("the method %j, which has no policy entry, is not forwarded", (method) => {
   expect(outcomeOf(method)).toBe("unjudged");
 });
 
-test("a method that nobody has judged is counted by name when the browser is newer, and made-up names have one count", () => {
+test("counts methods without a policy entry by name in newer browsers, and invented names together", () => {
   expect(browserMayKnowMore(`${judgedChromium}.0.8078.79`)).toBe(false);
   expect(browserMayKnowMore(`${judgedChromium + 1}.0.1.1`)).toBe(true);
   lendTotals.unjudged.clear();

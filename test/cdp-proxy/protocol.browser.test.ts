@@ -8,7 +8,7 @@ import { outcomeOf } from "./policy-outcome.ts";
 const { env, platform } = process;
 const installed = Object.entries(findBrowsers({ env, platform, dataDirectory: tmpdir(), disk: realDisk }));
 
-test.each(installed)("every method of the installed %s was judged", async (_runtime, executable) => {
+test.each(installed)("the policy covers every method of the installed %s", async (_runtime, executable) => {
   const { version, methods } = await readProtocol(executable);
   expect(methods.length).toBeGreaterThan(500);
   // Add them to the table of workers/cdp-proxy/policy-table.ts: passed on, or refused and why.

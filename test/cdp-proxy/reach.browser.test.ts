@@ -22,7 +22,7 @@ async function enter() {
   return { session, client, send, run };
 }
 
-test("a CDP client reaches no address that its session may not", async () => {
+test("a CDP client cannot reach addresses that its session may not reach", async () => {
   let requests = 0;
   const secret = createServer((_request, response) => {
     requests += 1;
@@ -43,7 +43,7 @@ test("a CDP client reaches no address that its session may not", async () => {
   expect(requests).toBe(0);
 });
 
-test("a CDP client reads no file of the machine, however it asks", async () => {
+test("a CDP client cannot read local files by any command", async () => {
   const { session, client, send, run } = await enter();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   const { result: frames } = await send("Page.getFrameTree");
@@ -78,7 +78,7 @@ test("a CDP client reads no file of the machine, however it asks", async () => {
   expect(await run("location.protocol")).toBe("http:");
 });
 
-test("a CDP client's own worlds, documents and contexts read no file of the machine either", async () => {
+test("worlds, documents and contexts created by a CDP client cannot read local files", async () => {
   const { session, client, send, run } = await enter();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/plain.html") });
   const { result: frames } = await send("Page.getFrameTree");
@@ -115,7 +115,7 @@ test("a CDP client's own worlds, documents and contexts read no file of the mach
   expect((await send("Page.handleFileChooser", { action: "accept", files: ["/etc/passwd"] })).error).toBeDefined();
 });
 
-test("a CDP client gives a page no file of another session", async () => {
+test("a CDP client cannot upload a file of another session", async () => {
   const other = await scene.open();
   const headers = { authorization: `Bearer ${scene.service.key}` };
   await fetch(`${scene.service.url}${other}/files/theirs.txt`, { method: "PUT", body: "theirs", headers });

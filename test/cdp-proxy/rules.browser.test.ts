@@ -18,7 +18,7 @@ async function connect(): Promise<BareClient> {
 
 const state = async () => (await scene.rest(`${session}/state`)).body;
 
-describe("what would harm the session is refused, and says why", () => {
+describe("harmful commands are refused with a reason", () => {
   const refused: [method: string, params: object, why: string][] = [
     ["Browser.crash", {}, "beyond the session's pages"],
     ["Browser.crashGpuProcess", {}, "beyond the session's pages"],
@@ -74,7 +74,7 @@ describe("what would harm the session is refused, and says why", () => {
   });
 });
 
-test("a method that nobody has judged is refused as one that the browser does not have", async () => {
+test("a method without a policy entry is refused as unknown to the browser", async () => {
   const client = await connect();
   const page = await client.attach();
   for (const session of [undefined, page]) {
@@ -88,7 +88,7 @@ test("a method that nobody has judged is refused as one that the browser does no
   expect((await client.send("Network.setRequestInterception", { patterns: [] }, page)).error?.code).toBe(-32_601);
 });
 
-test("what is no command is answered as JSON-RPC says, and harms nobody", async () => {
+test("an invalid command returns a JSON-RPC error and does not affect other clients", async () => {
   const client = await connect();
   for (const [text, code] of [
     ["no JSON", -32_700],
@@ -107,7 +107,7 @@ test("what is no command is answered as JSON-RPC says, and harms nobody", async 
   expect((await client.send("Browser.getVersion")).result.protocolVersion).toBe("1.3");
 });
 
-test("Browser.close closes the connection, and not the session", async () => {
+test("Browser.close closes the connection but not the session", async () => {
   const browser = await connectPuppeteer({ browserWSEndpoint: await scene.cdpUrl(session) });
   expect(await browser.pages()).toHaveLength(1);
   await browser.close();
@@ -117,7 +117,7 @@ test("Browser.close closes the connection, and not the session", async () => {
   expect((await state()).status).toBe("live");
 });
 
-test("a page that a client opens is the session's, with its cookies", async () => {
+test("a page opened by a client belongs to the session and has its cookies", async () => {
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/plain.html") });
   const client = await connect();
   const page = await client.attach();
@@ -132,7 +132,7 @@ test("a page that a client opens is the session's, with its cookies", async () =
   await expect.poll(async () => (await state()).pages).toHaveLength(1);
 });
 
-test("a page that a client leaves paused goes on after 2 s at the latest", async () => {
+test("a page that a client leaves paused resumes within 2 s", async () => {
   const sleeper = await connect();
   await sleeper.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true });
   const client = await connect();
@@ -145,7 +145,7 @@ test("a page that a client leaves paused goes on after 2 s at the latest", async
   await client.send("Target.closeTarget", { targetId: result.targetId });
 });
 
-test("a client that hears of a dialog may answer it, and after 5 s it is answered anyway", async () => {
+test("a client may answer dialogs that it receives, and the session answers after 5 s", async () => {
   const client = await connect();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   const page = await client.attach();
@@ -173,7 +173,7 @@ test("a client that hears of a dialog may answer it, and after 5 s it is answere
     .toEqual(["accepted", "dismissed", "dismissed"]);
 });
 
-test("only the last part of a path counts when a client gives a page files", async () => {
+test("a client's file paths are resolved by file name only", async () => {
   const client = await connect();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   const page = await client.attach();
@@ -196,7 +196,7 @@ test("only the last part of a path counts when a client gives a page files", asy
   }
 });
 
-test("pages of a context that a client makes are its own, count, and go with it", async () => {
+test("pages in a client's context are private, count towards the limit and close with the client", async () => {
   const client = await connect();
   const { result: context } = await client.send("Target.createBrowserContext");
   const { browserContextId } = context;

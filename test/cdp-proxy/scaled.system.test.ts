@@ -35,7 +35,7 @@ async function connect({ url }: DeployedGateway, path: string): Promise<BareClie
   return client;
 }
 
-test("a client of one gateway and REST of the other drive the same page at once", async () => {
+test("a CDP client on one gateway and REST on the other control the same page", async () => {
   const { session, path } = await open();
   // By the gateway that has neither made the session nor the address.
   const found = await (await fetch(`${other.url}${path}/json/version`)).json();
@@ -59,7 +59,7 @@ test("a client of one gateway and REST of the other drive the same page at once"
   expect(await client.closed).toEqual({ code: 1000, reason: "session-destroyed" });
 }, 60_000);
 
-test("a killed gateway takes its own clients alone, and they come back by the other until their address is revoked", async () => {
+test("a killed gateway disconnects only its own clients, which can reconnect to the other until revoked", async () => {
   const { session, path } = await open();
   const [near, far] = [await connect(one, path), await connect(other, path)];
   await far.send("Runtime.evaluate", { expression: "document.title = 'left here'" }, await far.attach());

@@ -54,14 +54,14 @@ async function connect() {
 
 type Send = Awaited<ReturnType<typeof connect>>["send"];
 
-describe("a page is in the hands of a person who takes over from a CDP client that", () => {
+describe("a person can use a page after taking control from a CDP client that", () => {
   const offline = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
   const all = { urlPattern: "", latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
   const loading: [does: string, (send: Send) => Promise<unknown>][] = [
     ["pauses requests", (send) => send("Fetch.enable", { patterns: [{ urlPattern: "*" }] })],
-    ["has no network", (send) => send("Network.emulateNetworkConditions", offline)],
+    ["disables the network", (send) => send("Network.emulateNetworkConditions", offline)],
     [
-      "has no network by a rule",
+      "disables the network by a rule",
       async (send) => {
         await send("Network.enable");
         await send("Network.emulateNetworkConditionsByRule", { offline: true, matchedNetworkConditions: [all] });
@@ -78,7 +78,7 @@ describe("a page is in the hands of a person who takes over from a CDP client th
 
   const running: [does: string, (send: Send, client: BareClient) => Promise<unknown>][] = [
     ["ignores input", (send) => send("Input.setIgnoreInputEvents", { ignore: true })],
-    ["has no scripts", (send) => send("Emulation.setScriptExecutionDisabled", { value: true })],
+    ["disables scripts", (send) => send("Emulation.setScriptExecutionDisabled", { value: true })],
     [
       "blocks all addresses",
       async (send) => {
@@ -95,14 +95,14 @@ describe("a page is in the hands of a person who takes over from a CDP client th
       },
     ],
     [
-      "has a breakpoint wherever a key is pressed",
+      "sets a breakpoint on key presses",
       async (send) => {
         await send("Debugger.enable");
         await send("DOMDebugger.setEventListenerBreakpoint", { eventName: "keydown" });
       },
     ],
     [
-      "inspects what is clicked",
+      "inspects clicked elements",
       async (send) => {
         for (const method of ["DOM.enable", "Overlay.enable"]) await send(method);
         await send("Overlay.setInspectMode", { mode: "searchForNode", highlightConfig: { showInfo: true } });
@@ -125,7 +125,7 @@ describe("a page is in the hands of a person who takes over from a CDP client th
   });
 });
 
-test("a request that is paused goes on when a person takes control, and others are paused again at the handback", async () => {
+test("a paused request continues when a person takes control, and pausing resumes after the release", async () => {
   const { send, count } = await connect();
   await send("Fetch.enable", { patterns: [{ urlPattern: "*" }] });
   await send("Runtime.evaluate", { expression: "setTimeout(() => { location.href = '/plain.html'; })" });
@@ -138,7 +138,7 @@ test("a request that is paused goes on when a person takes control, and others a
   await expect.poll(() => count("Fetch.requestPaused")).toBe(paused + 1);
 });
 
-test("what a page repeats of a person's typing is told to no CDP client", async () => {
+test("CDP clients do not receive events in which a page repeats a person's typing", async () => {
   const events = await fetch(`${scene.service.url}${session}/events`, {
     headers: { authorization: `Bearer ${scene.service.key}` },
   });
@@ -172,7 +172,7 @@ test("what a page repeats of a person's typing is told to no CDP client", async 
   expect(withheld).toBeGreaterThanOrEqual(4);
 });
 
-test("Playwright's routes serve it again when a person has given control back", async () => {
+test("Playwright's routes work again after a person releases control", async () => {
   const browser = await chromium.connectOverCDP(await scene.cdpUrl(session));
   onTestFinished(() => browser.close());
   const page = browser.contexts()[0]?.pages()[0];

@@ -18,7 +18,7 @@ async function connect(own = session): Promise<BareClient> {
   return client;
 }
 
-test("a message of 90 MiB goes through whole, both ways", async () => {
+test("messages of 90 MiB are delivered complete in both directions", async () => {
   const client = await connect();
   const page = await client.attach();
   const expression = `"${"x".repeat(90 * mib)}"`;
@@ -26,13 +26,13 @@ test("a message of 90 MiB goes through whole, both ways", async () => {
   expect(result.result.value.length).toBe(90 * mib);
 }, 120_000);
 
-test("one that is longer than 100 MiB is refused by its code", async () => {
+test("a message of more than 100 MiB closes the connection with its specific code", async () => {
   const client = await connect();
   client.socket.send("x".repeat(101 * mib));
   expect((await client.closed).code).toBe(1009);
 }, 60_000);
 
-test("a client that reads nothing is given up, and neither slows the browser nor another client", async () => {
+test("a client that stops reading is disconnected without slowing the browser or other clients", async () => {
   const own = await scene.open();
   await scene.rest(`${own}/navigate`, { url: scene.site.url("/form.html") });
   const sleeper = await connect(own);
@@ -58,7 +58,7 @@ test("a client that reads nothing is given up, and neither slows the browser nor
   expect(await sleeper.closed).toEqual({ code: 1013, reason: "too_slow" });
 }, 120_000);
 
-test("a client that floods is held, and pings are answered meanwhile", async () => {
+test("a flooding client is throttled while pings are still answered", async () => {
   const client = await connect();
   const count = 20_000;
   const answered = client.hear(({ id }) => id === count);

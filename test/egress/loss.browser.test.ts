@@ -34,7 +34,7 @@ function changesOf(session: DrivenSession): unknown[] {
 
 const changed = (capability: string, reason = "") => ({ case: "egressChanged", value: { capability, reason } });
 
-test("a proxy that is lost is told to the page's driver, reported once, and found again when it is back", {
+test("a lost proxy is named in navigation errors, reported once and detected when it returns", {
   timeout: 60_000,
 }, async () => {
   const proxy = await startTinyproxy();
@@ -59,7 +59,7 @@ test("a proxy that is lost is told to the page's driver, reported once, and foun
   expect(changesOf(session)).toHaveLength(3);
 });
 
-test("a proxy that refuses one site is not lost, and the page's driver hears who refused", async () => {
+test("a proxy that refuses one site is not lost, and the navigation error names the proxy", async () => {
   const proxy = await startTinyproxy({ tunnelsTo: 1 });
   onTestFinished(() => proxy.stop());
   const session = await openThrough(proxy.port);
@@ -72,7 +72,7 @@ test("a proxy that refuses one site is not lost, and the page's driver hears who
   expect(changesOf(session)).toEqual([changed("verified")]);
 });
 
-test("what leaves through all sessions is counted, those that have ended among them", async () => {
+test("egress counters include ended sessions", async () => {
   if (!worker) throw new Error("there is no worker");
   const { sessions, browsers, slots } = worker;
   const metrics = createWorkerMetrics({

@@ -94,7 +94,7 @@ const working: [what: string, proxy: () => Record<string, string>][] = [
   ["dante with a login", () => ({ server: `socks5://127.0.0.1:${known.port}`, ...proxyLogin })],
 ];
 
-test.each(working)("a session leaves through %s", async (_what, proxy) => {
+test.each(working)("a session's traffic uses %s", async (_what, proxy) => {
   const { password: _password, ...shown } = proxy();
   const { status, body } = await rest("/v1/sessions", { proxy: proxy() });
   expect(status, JSON.stringify(body)).toBe(201);
@@ -132,19 +132,19 @@ const failing: [what: string, reason: string, proxy: () => Record<string, string
   ["a proxy at a private address in another spelling", "egress_blocked", () => ({ server: "socks5://0x7f.2:3128" })],
 ];
 
-test.each(failing)("%s is told as %s", async (_what, reason, proxy) => {
+test.each(failing)("%s is reported as %s", async (_what, reason, proxy) => {
   const { status, body } = await rest("/v1/sessions", { proxy: proxy() });
   expect([status, body.reason, body.detail]).toEqual([422, reason, expect.stringMatching(/^the proxy /)]);
   expect(body.type).toMatch(/\/proxy-validation-failed$/);
 });
 
-test("a black hole is told as timeout after 10 s, and other sessions began on the only slot meanwhile", async () => {
+test("a silent proxy is reported as timeout after 10 s and does not block other sessions", async () => {
   const [http, socks] = await swallowed;
   expect([http?.status, http?.body.reason]).toEqual([422, "timeout"]);
   expect([socks?.status, socks?.body.reason]).toEqual([422, "timeout"]);
 });
 
-test("proxies that failed have made no session, and no password is kept or logged anywhere", async () => {
+test("failed proxies create no session, and no password is stored or logged", async () => {
   const { body } = await rest("/v1/sessions?limit=100");
   expect(body.data).toHaveLength(working.length);
   expect(service?.output()).not.toContain(proxyLogin.password);

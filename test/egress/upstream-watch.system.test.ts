@@ -25,7 +25,7 @@ function watchOver(verdict: () => Promise<void>) {
 
 const silent = () => Promise.reject(new ProxyFailure("timeout", "did not answer"));
 
-test("a proxy that works is never probed", async () => {
+test("does not probe a working proxy", async () => {
   const { watch, probes, changes } = watchOver(silent);
   watch.confirm();
   watch.confirm();
@@ -34,7 +34,7 @@ test("a proxy that works is never probed", async () => {
   expect(changes).toEqual([{ capability: "verified", reason: "" }]);
 });
 
-test("a suspicion is judged by one probe, and one that was wrong changes nothing", async () => {
+test("sends one probe after a failure and keeps the state if the probe succeeds", async () => {
   const { watch, probes, changes } = watchOver(() => Promise.reject(tunnelRefused("check.example:443", "HTTP 403")));
   for (let failures = 0; failures < 100; failures += 1) watch.suspect();
   await vi.advanceTimersByTimeAsync(0);
@@ -44,7 +44,7 @@ test("a suspicion is judged by one probe, and one that was wrong changes nothing
   expect(changes).toEqual([{ capability: "verified", reason: "" }]);
 });
 
-test("a lost proxy is probed ever more rarely, once a minute in the end, and no more once it is closed", async () => {
+test("probes a lost proxy with backoff up to one minute, and stops when closed", async () => {
   const { watch, probes, changes } = watchOver(silent);
   watch.suspect();
   await vi.advanceTimersByTimeAsync(300_000);
@@ -56,7 +56,7 @@ test("a lost proxy is probed ever more rarely, once a minute in the end, and no 
   expect(probes).toHaveLength(10);
 });
 
-test("traffic that gets through ends the search", async () => {
+test("stops probing when traffic succeeds", async () => {
   const { watch, probes, changes } = watchOver(silent);
   watch.suspect();
   await vi.advanceTimersByTimeAsync(5_000);

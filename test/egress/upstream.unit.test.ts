@@ -85,7 +85,7 @@ async function connectThrough(port: number, target: string): Promise<{ status: s
   return { status: head.toString().split("\r\n")[0] ?? "", socket };
 }
 
-test.each([...privateHosts, "PROXY.example"])("a proxy is not asked for %s, by request or by tunnel", async (host) => {
+test.each([...privateHosts, "PROXY.example"])("never requests %s from a proxy, by request or tunnel", async (host) => {
   const { relay, port } = await relayThrough();
   expect((await get(port, `http://${host}/`)).status).toBe(403);
   expect((await connectThrough(port, `${host}:443`)).status).toBe("HTTP/1.1 403 Forbidden");
@@ -93,7 +93,7 @@ test.each([...privateHosts, "PROXY.example"])("a proxy is not asked for %s, by r
   expect(proxy.asked).toEqual([]);
 });
 
-test("a proxy of ours is not asked for a name that is late here: whoever is late may say anything afterwards", async () => {
+test("does not request a name from a private proxy if its local lookup times out", async () => {
   const never = new Promise<never>(() => undefined);
   const resolve: Resolve = (host) => (host === "late.example" ? never : resolveHere(host));
   const { relay, port } = await relayThrough({ resolve });
@@ -102,7 +102,7 @@ test("a proxy of ours is not asked for a name that is late here: whoever is late
   expect(proxy.asked).toEqual([]);
 });
 
-test("plain http goes to the proxy in absolute form and the rest by tunnel, names as names", async () => {
+test("sends plain http to the proxy in absolute form and all else by tunnel, with unresolved names", async () => {
   const { relay, port, changes } = await relayThrough();
   expect(await get(port, "http://public.example/path?query")).toEqual({ status: 200, body: "through the stand-in" });
   expect(await get(port, "http://public.example:8080/")).toMatchObject({ status: 200 });
@@ -120,13 +120,13 @@ test("plain http goes to the proxy in absolute form and the rest by tunnel, name
   expect(relay.bytes.received).toBeGreaterThan(200);
 });
 
-test("a name that only the proxy may know is left to the proxy", async () => {
+test("leaves a name without a local address to the proxy", async () => {
   const { port } = await relayThrough();
   expect((await connectThrough(port, "elsewhere.example:443")).status).toBe("HTTP/1.1 200 Connection Established");
   expect(proxy.asked).toEqual(["CONNECT elsewhere.example:443"]);
 });
 
-test("behind a proxy on the public internet no name is looked up here", async () => {
+test("makes no local lookups behind a proxy on the public internet", async () => {
   const asked: string[] = [];
   const resolve: Resolve = async (name) => {
     asked.push(name);
@@ -143,7 +143,7 @@ test("behind a proxy on the public internet no name is looked up here", async ()
   expect(proxy.asked).toEqual(["CONNECT private.example:443", "GET http://public.example/"]);
 });
 
-test("what the session may reach besides is reached without the proxy", async () => {
+test("connects directly to the session's own exceptions", async () => {
   const { relay, port } = await relayThrough();
   const { port: sitePort } = site.address() as AddressInfo;
   relay.allow.add(`127.0.0.1:${sitePort}`);
@@ -152,7 +152,7 @@ test("what the session may reach besides is reached without the proxy", async ()
   expect(proxy.asked).toEqual([]);
 });
 
-test("the proxy's own name is checked and pinned for every connection", async () => {
+test("checks and pins the proxy's own name for every connection", async () => {
   // The first answer tells whose network it is in.
   const answers = ["127.0.0.1", "127.0.0.1", "10.0.0.1"];
   const resolve: Resolve = async (name) =>
@@ -167,7 +167,7 @@ test("the proxy's own name is checked and pinned for every connection", async ()
   expect(relay.failureOf("public.example", 443, 0)?.proxyFault).toContain("is not on the public internet");
 });
 
-test("a page never sees a proxy ask for its login, and a login that is taken away is a loss", async () => {
+test("hides a proxy's 407 from pages and treats a revoked login as a loss", async () => {
   const { relay, port, changes } = await relayThrough({ password: "word" });
   proxy.wanted = `Basic ${Buffer.from("ada:word").toString("base64")}`;
   expect((await get(port, "http://public.example/")).status).toBe(200);
@@ -179,7 +179,7 @@ test("a page never sees a proxy ask for its login, and a login that is taken awa
   expect(relay.state).toBe("lost");
 });
 
-test("closing the relay ends what leads to the proxy", async () => {
+test("closing the relay ends its connections to the proxy", async () => {
   const { relay, port } = await relayThrough();
   const { socket } = await connectThrough(port, "public.example:443");
   socket.on("error", () => undefined).resume();
@@ -189,7 +189,7 @@ test("closing the relay ends what leads to the proxy", async () => {
   await expect.poll(() => proxy.connections).toBe(0);
 });
 
-test("a SOCKS5 proxy may answer in pieces and by name, and gets names and addresses as they are", async () => {
+test("accepts fragmented SOCKS5 replies with names, and sends names and addresses unchanged", async () => {
   const heard: Buffer[] = [];
   const answers = [Buffer.from([5, 0]), Buffer.from([5, 0, 0, 3, 3, 97, 46, 98, 0, 80, 104, 105])];
   const socks = createServer((socket) => {

@@ -15,7 +15,7 @@ const isForbidden = (request: string): boolean => forbiddenAddresses.some((addre
 // That the same listener hears an unguarded browser every way is seen in test/isolation.
 // One runtime is enough here: what a browser asks its relay for does not depend on where that leads.
 test(
-  "a page behind a customer's proxy reaches no forbidden address, and the proxy is asked for none",
+  "a page behind a customer's proxy reaches no forbidden address, and the proxy receives no such request",
   async () => {
     const { arrivals, refusals, asked, reachedAllowed } = (await runInOwnNetwork(
       probe,

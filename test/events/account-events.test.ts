@@ -87,7 +87,7 @@ async function follow(headers: Record<string, string> = {}): Promise<{ next(): P
   };
 }
 
-test("lists the events that endpoints are sent, newest first, and no others", async () => {
+test("lists only the events that endpoints receive, newest first", async () => {
   const session = await endSession();
   const revoked = await revokeKey();
   const events = await list(2);
@@ -109,7 +109,7 @@ test("lists the events that endpoints are sent, newest first, and no others", as
   expect((await rest("/v1/events")).body.data).toEqual([]);
 });
 
-test("lists by type and by what the event is about, page by page", async () => {
+test("filters the list by type and by subject, in pages", async () => {
   const revoked = [await revokeKey(), await revokeKey(), await revokeKey()].reverse();
   const session = await endSession();
   expect((await list(3, "type=api_key.revoked")).map(({ data }) => data.api_key_id)).toEqual(revoked);
@@ -121,20 +121,20 @@ test("lists by type and by what the event is about, page by page", async () => {
   expect([first.has_more, second.has_more, second.next_cursor]).toEqual([true, false, null]);
 });
 
-test.each(["session.live", "session.renamed", "test.ping"])("has no events of the type %s", async (type) => {
+test.each(["session.live", "session.renamed", "test.ping"])("returns no events of the type %s", async (type) => {
   const { status, body } = await rest(`/v1/events?type=${type}`);
   expect(status).toBe(400);
   expect(body.errors).toEqual([{ field: "type", message: expect.stringMatching(/^must be one of .*session.failed/) }]);
 });
 
-test("needs the scope webhooks:read", async () => {
+test("requires the scope webhooks:read", async () => {
   key = await door.addAccount({ scopes: ["sessions:read", "webhooks:write"] });
   rest = door.as(key);
   expect((await rest("/v1/events")).status).toBe(403);
   expect((await stream()).status).toBe(403);
 });
 
-test("follows the account, and goes on after the event that Last-Event-ID names", async () => {
+test("streams the account's events and resumes after Last-Event-ID", async () => {
   await revokeKey();
   const [before] = await list(1);
   const following = await follow();
@@ -149,14 +149,14 @@ test("follows the account, and goes on after the event that Last-Event-ID names"
   expect([(await resumed.next()).id, (await resumed.next()).data.api_key_id]).toEqual([completed.id, revoked]);
 });
 
-test("knows no event of another account, or of none, to go on after", async () => {
+test("refuses to resume after an unknown event or an event of another account", async () => {
   await revokeKey();
   const [foreign] = await list(1);
   key = await door.addAccount();
   for (const id of [foreign?.id ?? "", "evt_none"]) expect((await stream({ "last-event-id": id })).status).toBe(404);
 });
 
-test("is followed over Connect as well", async () => {
+test("streams events over Connect", async () => {
   const client = createClient(EventService, createConnectTransport({ baseUrl: door.url, httpVersion: "1.1" }));
   const headers = { authorization: `Bearer ${key}` };
   const revoked = [await revokeKey(), await revokeKey()];

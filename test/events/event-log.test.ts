@@ -70,7 +70,7 @@ async function openTransaction(write: (tx: Tx) => Promise<unknown>) {
   };
 }
 
-test("should deliver what is committed while older transactions are open, in this database and in another", async () => {
+test("delivers committed events while older transactions are open in this or another database", async () => {
   await using other = await startTestDatabase();
   const foreign = new pg.Client({ connectionString: other.url });
   await foreign.connect();
@@ -85,7 +85,7 @@ test("should deliver what is committed while older transactions are open, in thi
   await foreign.end();
 });
 
-test("should bring what is committed later than it was written", async () => {
+test("delivers events that are committed long after they were written", async () => {
   const commit = await openTransaction((tx) => append(tx, "late"));
   await database.db.transaction((tx) => append(tx, "early"));
   const subjects = async () => (await readEvents(database.db, 0n, 1_000)).map(({ subject }) => subject);
@@ -95,7 +95,7 @@ test("should bring what is committed later than it was written", async () => {
   await expect.poll(async () => (await subjects()).at(-1), patiently).toBe("late");
 });
 
-test("should follow from now on, not from what was committed just before", async () => {
+test("follows from now on, without events committed just before", async () => {
   const stop = new AbortController();
   await database.db.transaction((tx) => append(tx, "since"));
   const watching = await events.watch({ accountId, subject: "since", signal: stop.signal });
@@ -107,7 +107,7 @@ test("should follow from now on, not from what was committed just before", async
   stop.abort();
 });
 
-test("should refuse to follow from an event that the log does not have", async () => {
+test("refuses to follow from an unknown event", async () => {
   const after = (id: string, subject: string) =>
     events.watch({ accountId, subject, after: id, signal: AbortSignal.timeout(1) });
   for (const id of ["", "evt_bad", ids.next("evt")]) {
@@ -117,7 +117,7 @@ test("should refuse to follow from an event that the log does not have", async (
   await expect(after(row?.id ?? "", "since")).rejects.toMatchObject({ slug: "not-found" });
 });
 
-test("should bring every event once to a watcher that began while transactions were open", async () => {
+test("delivers every event once to a watcher that started while transactions were open", async () => {
   const stop = new AbortController();
   const commit = await openTransaction((tx) => append(tx, "watched"));
   const seen: string[] = [];
@@ -131,7 +131,7 @@ test("should bring every event once to a watcher that began while transactions w
   expect(new Set(seen).size).toBe(41);
 });
 
-test("should bring all in order when PostgreSQL was away as the reader began", async () => {
+test("delivers all events in order if PostgreSQL was unavailable when the reader started", async () => {
   const written = async () => {
     const rows = database.db.sql.selectFrom("events").select("id").where("subject", "=", "away");
     return (await rows.where("number", "is not", null).orderBy("number").execute()).map(({ id }) => id);
@@ -160,7 +160,7 @@ test("should bring all in order when PostgreSQL was away as the reader began", a
   stop.abort();
 });
 
-test("should number and deliver within a second what its gateway did not live to number", async () => {
+test("numbers and delivers within a second the events that a dead gateway left unnumbered", async () => {
   const stop = new AbortController();
   const watching = await events.watch({ accountId, subject: "untold", signal: stop.signal });
   const payload = eventPayload(SessionLiveEventSchema, create(SessionLiveEventSchema, { sessionId: "untold" }));
@@ -172,7 +172,7 @@ test("should number and deliver within a second what its gateway did not live to
   stop.abort();
 });
 
-test("should hand a consumer each event once, again after a failure, and not to two at a time", async () => {
+test("delivers each event to one consumer at a time, once, and again after a failure", async () => {
   for (const subject of ["c1", "c2", "c3"]) await database.db.transaction((tx) => append(tx, subject));
   await expect.poll(() => readEvents(database.db, 0n, 1_000).then((all) => all.at(-1)?.subject), patiently).toBe("c3");
   const all = (await readEvents(database.db, 0n, 1_000)).map(({ id }) => id);
@@ -188,7 +188,7 @@ test("should hand a consumer each event once, again after a failure, and not to 
   expect(taken).toEqual(all);
 });
 
-test("should delete events after 30 days, many in bounded batches, and leave its consumers their place", async () => {
+test("deletes events after 30 days in bounded batches and keeps the positions of consumers", async () => {
   const end = await readEnd(database.db);
   await sql`insert into events (id, account_id, type, subject, data, created_at)
     select 'evt_old' || n, ${accountId}, 'session.live', 'old', '{}', now() - interval '30 days 1 minute'
@@ -207,7 +207,7 @@ test("should delete events after 30 days, many in bounded batches, and leave its
   expect(await events.consume("test", 10, async () => undefined)).toBe(1);
 });
 
-test("should bring all in order to a reader that was far behind", async () => {
+test("delivers all events in order to a reader that is far behind", async () => {
   const stop = new AbortController();
   const watch = () => events.watch({ accountId, subject: "many", signal: stop.signal });
   const [slow, fast] = [(await watch())[Symbol.asyncIterator](), await watch()];
@@ -224,7 +224,7 @@ test("should bring all in order to a reader that was far behind", async () => {
   stop.abort();
 });
 
-test("should append a worker's event once", async () => {
+test("appends a worker's event once", async () => {
   const workerKey = { placementEpoch: 1n, incarnation: 2n, sequence: 3n };
   const data = create(SessionLiveEventSchema, { sessionId: "keyed" });
   const once = () =>
@@ -234,7 +234,7 @@ test("should append a worker's event once", async () => {
   expect([await once(), await once()]).toEqual([true, false]);
 });
 
-test("should write a payload as the REST JSON has it", () => {
+test("writes a payload in REST JSON form", () => {
   const data = { sessionId: "ses_1", durationMs: 12n, endedReason: SessionEndedReason.WORKER_LOST };
   expect(eventPayload(SessionFailedEventSchema, create(SessionFailedEventSchema, data))).toEqual({
     type: "session.failed",
@@ -242,7 +242,7 @@ test("should write a payload as the REST JSON has it", () => {
   });
 });
 
-test("should write times, messages and lists in a payload, and leave out an enum that was not said", () => {
+test("writes times, messages and lists in a payload and omits an unspecified enum", () => {
   const order = { orderId: "ord_1", paidAt: timestampFromMs(Date.UTC(2026, 0, 31)), months: 1 };
   const turn = { turnId: "trn_1", status: TurnStatus.DONE };
   expect([

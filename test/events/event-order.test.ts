@@ -66,7 +66,7 @@ function historyOf(seen: readonly StoredEvent[]) {
   );
 }
 
-test("should show every reader each event once, in the order of commits, whatever runs at the same time", async () => {
+test("delivers each event once and in commit order to every reader under concurrency", async () => {
   const others = [openDatabase({ url: database.url }, silentLog, 4), openDatabase({ url: database.url }, silentLog, 4)];
   const gateways = [database.db, ...others].map((db) =>
     createEventLog({ db, bus: createLocalBus(), ids, clock: systemClock, log: silentLog }),

@@ -84,7 +84,7 @@ async function expectToGoOn(db: Database): Promise<void> {
   expect(await consume(events, 100)).toEqual(all.slice(4));
 }
 
-test("should go on in another PostgreSQL that was filled from a dump", async () => {
+test("continues in another PostgreSQL restored from a dump", async () => {
   await using from = await startDebianPostgres();
   await using to = await startDebianPostgres();
   const old = open(from.url);
@@ -114,7 +114,7 @@ async function textOf(db: Database): Promise<unknown[]> {
   return (await Promise.all(tables.map(read))).map(({ rows }) => rows);
 }
 
-test("should go on in a PostgreSQL to which the embedded one was copied", async () => {
+test("continues in a PostgreSQL copied from the embedded one", async () => {
   const embedded = await startOwnDatabase();
   onTestFinished(() => embedded[Symbol.asyncDispose]());
   await using to = await startDebianPostgres();

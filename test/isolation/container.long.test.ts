@@ -61,7 +61,7 @@ async function end(child: ChildProcess): Promise<void> {
 const token = "a token of the tests alone";
 const common = { WORKER_TOKEN: token, DATA_DIR: "/tmp/worker", HOME: "/tmp", WORKER_SLOTS: "2", DRAIN_SECONDS: "0" };
 
-test("a worker with a container's default rights exits with 1 and the message", { timeout: 120_000 }, async () => {
+test("a worker with a container's default rights exits with 1 and an explanation", { timeout: 120_000 }, async () => {
   const own = { CONTROL: "127.0.0.1:9", WORKER_LISTEN: "127.0.0.1:0" };
   const { child, said } = runContained([], { ...common, ...own });
   const [status] = await once(child, "exit");
@@ -69,7 +69,7 @@ test("a worker with a container's default rights exits with 1 and the message", 
   expect(said()).toMatch(/the worker does not start: cannot create a network namespace.*\nMissing: .*`unshare`/);
 });
 
-test("uid 1000 with the documented profile serves with namespace and sandbox", { timeout: 180_000 }, async () => {
+test("uid 1000 with the documented profile runs with namespace and sandbox", { timeout: 180_000 }, async () => {
   const directory = await makeDataDirectory();
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   await using database = await startTestDatabase();

@@ -46,7 +46,7 @@ const refusalsOfRoot = [
 ] as const;
 
 test.each(isRoot ? [...refusals, ...refusalsOfRoot] : refusals)(
-  "a worker without %s exits with 1 and a message that names what is missing and the remedies",
+  "a worker without %s exits with 1 and a message that states the missing privilege and the remedies",
   async (_what, behind, env, expected) => {
     const { status, said } = await runWorker(behind, env);
     expect(status).toBe(1);

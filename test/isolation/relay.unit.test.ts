@@ -62,7 +62,7 @@ async function connectThrough(relayPort: number, target: string): Promise<{ stat
   return { status: head.toString().split("\r\n")[0] ?? "", socket };
 }
 
-test("a refused request gets a page that names the address, and is remembered", async () => {
+test("a refused request returns a page with the address and is recorded", async () => {
   const { relay, port } = await startRelay({ showRemedy: true });
   const before = Date.now();
   const { response, body } = await get(port, `http://0x7f.1:${portOf(site)}/secret`);
@@ -74,12 +74,12 @@ test("a refused request gets a page that names the address, and is remembered", 
   expect(relay.wasRefused("127.0.0.1", 1, before)).toBe(false);
 });
 
-test("a refused page does not name the remedy to those who cannot apply it", async () => {
+test("a refusal page omits the remedy unless the reader is the operator", async () => {
   const { port } = await startRelay();
   expect((await get(port, "http://10.0.0.1/")).body).not.toContain("EGRESS_ALLOW");
 });
 
-test("nobody is advised to open a cloud's metadata", async () => {
+test("a refusal page never suggests allowing a cloud's metadata address", async () => {
   const { port } = await startRelay({ showRemedy: true });
   const { response, body } = await get(port, "http://0xa9fea9fe/latest/meta-data");
   expect(response.statusCode).toBe(403);
@@ -88,7 +88,7 @@ test("nobody is advised to open a cloud's metadata", async () => {
 });
 
 test.each(["GET", "DELETE", "POST"])(
-  "the chunked body of a %s arrives as one, and not as a request of its own",
+  "forwards the chunked body of a %s as a body and not as a second request",
   async (method) => {
     const seen: string[] = [];
     const reader = http.createServer(async (request, response) => {
@@ -108,7 +108,7 @@ test.each(["GET", "DELETE", "POST"])(
   },
 );
 
-test("an answer's length is left out where its transfer coding says something else", async () => {
+test("drops Content-Length from a response with Transfer-Encoding", async () => {
   const liar = createServer((socket) =>
     socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n\r\n"),
   );
@@ -120,13 +120,13 @@ test("an answer's length is left out where its transfer coding says something el
   expect(body).toBe("whole");
 });
 
-test.each(privateHosts)("a tunnel to %s is refused", async (host) => {
+test.each(privateHosts)("refuses a tunnel to %s", async (host) => {
   const { relay, port } = await startRelay({ resolve: resolvePrivate });
   expect((await connectThrough(port, `${host}:443`)).status).toBe("HTTP/1.1 403 Forbidden");
   expect(relay.refusals).toHaveLength(1);
 });
 
-test("a name is refused when any of its addresses is private", async () => {
+test("refuses a name if any of its addresses is private", async () => {
   const resolve = async () => [
     { address: "93.184.215.14", family: 4 },
     { address: "10.0.0.1", family: 4 },
@@ -136,7 +136,7 @@ test("a name is refused when any of its addresses is private", async () => {
   expect((await connectThrough(port, "two-faced.example:443")).status).toBe("HTTP/1.1 403 Forbidden");
 });
 
-test("what is connected to is the address that was checked, not what the name says a moment later", async () => {
+test("connects to the checked address even if the name resolves differently afterwards", async () => {
   const answers = [[{ address: "127.0.0.1", family: 4 }], [{ address: "10.0.0.1", family: 4 }]];
   const rules = makeAddressRules({ allow: ["127.0.0.1"] });
   const { port } = await startRelay({ rules, resolve: async () => answers.shift() ?? [] });
@@ -148,7 +148,7 @@ test("what is connected to is the address that was checked, not what the name sa
   expect((await get(port, `http://rebinding.example:${portOf(site)}/`)).response.statusCode).toBe(403);
 });
 
-test("a session's own exception lets one host and port through, by request and by tunnel", async () => {
+test("a session's exception allows one host and port, by request and by tunnel", async () => {
   const { relay, port } = await startRelay();
   relay.allow.add(`localhost:${portOf(site)}`);
   expect((await get(port, `http://LOCALHOST:${portOf(site)}/`)).response.statusCode).toBe(201);
@@ -161,7 +161,7 @@ test("a session's own exception lets one host and port through, by request and b
   expect(relay.bytes.received).toBeGreaterThan(100);
 });
 
-test("a request that fails on its way ends without an answer, and its cause is remembered", async () => {
+test("a failed request ends without a response and its cause is recorded", async () => {
   const { relay, port } = await startRelay({
     resolve: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })),
   });
@@ -178,7 +178,7 @@ test("a request that fails on its way ends without an answer, and its cause is r
   expect(relay.failureOf("127.0.0.1", portOf(site), 0)?.netError).toBe("ERR_CONNECTION_RESET");
 });
 
-test("closing the relay ends its tunnels on both sides, and it takes no more", async () => {
+test("closing the relay ends its tunnels on both sides and refuses new connections", async () => {
   const accepted: Socket[] = [];
   const target = await listen(createServer((socket) => void accepted.push(socket)));
   const { relay, port } = await startRelay();
@@ -192,7 +192,7 @@ test("closing the relay ends its tunnels on both sides, and it takes no more", a
 });
 
 test.each(["GET / HTTP/1.1", "GET ftp://example.com/ HTTP/1.1", "CONNECT nonsense HTTP/1.1", "CONNECT a/b:1 HTTP/1.1"])(
-  "%s is a bad request",
+  "answers %s with 400",
   async (line) => {
     const { port } = await startRelay();
     const socket = connect(port, "127.0.0.1");
@@ -201,13 +201,13 @@ test.each(["GET / HTTP/1.1", "GET ftp://example.com/ HTTP/1.1", "CONNECT nonsens
   },
 );
 
-test("a site that switches protocols unasked gives no answer", async () => {
+test("treats an unrequested protocol switch of a site as a missing response", async () => {
   const { relay, port } = await startRelay();
   relay.allow.add(`127.0.0.1:${portOf(site)}`);
   await expect(get(port, `http://127.0.0.1:${portOf(site)}/switch`)).rejects.toThrow("socket hang up");
 });
 
-test("names that take long are resolved a few at a time, and every one in its turn", async () => {
+test("limits concurrent lookups and resolves all names in order", async () => {
   const waiting: (() => void)[] = [];
   const resolve = async () => {
     await new Promise<void>((proceed) => waiting.push(proceed));
@@ -222,7 +222,7 @@ test("names that take long are resolved a few at a time, and every one in its tu
   expect((await answers).map(({ response }) => response.statusCode)).toEqual(Array(7).fill(403));
 });
 
-test("the newest refusals are kept, and no more than 256", async () => {
+test("keeps the newest 256 refusals", async () => {
   const { relay, port } = await startRelay();
   for (let index = 0; index < 260; index += 1) await get(port, `http://10.0.0.1:${1000 + index}/`);
   expect(relay.refusals).toHaveLength(256);
@@ -244,7 +244,7 @@ const spellings = [
   ...["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "media.example"],
 ];
 
-test.each(spellings)("the media server is refused as %s, though its network is let through", async (host) => {
+test.each(spellings)("refuses the media server as %s even if its network is allowed", async (host) => {
   const rules = makeAddressRules({ allow: ["127.0.0.0/8"] });
   const resolve = async () => [{ address: "127.0.0.1", family: 4 }];
   const mediaServer = new MediaServer(`ws://127.0.0.1:${portOf(site)}`);
@@ -254,7 +254,7 @@ test.each(spellings)("the media server is refused as %s, though its network is l
   expect((await connectThrough(port, target)).status).toBe("HTTP/1.1 403 Forbidden");
 });
 
-test("an address that stands for a server of ours is one of its relay, for tunnels, until it is disposed of", async () => {
+test("a stand-in address works for tunnels of its own relay only, until disposed of", async () => {
   const { relay, port } = await startRelay();
   const { port: other } = await startRelay();
   const standIn = relay.standFor({ host: "127.0.0.1", port: portOf(site) });

@@ -83,7 +83,7 @@ describe.each(isolations)("with %s", (isolation) => {
 
   afterAll(() => pool.stop());
 
-  test.each(runtimes)("%s runs sandboxed, without privileges and with nothing of the worker's", async (runtime) => {
+  test.each(runtimes)("%s runs sandboxed, unprivileged and without the worker's environment", async (runtime) => {
     process.env.SECRET_OF_THE_WORKER = "hidden";
     onTestFinished(() => void delete process.env.SECRET_OF_THE_WORKER);
     expect([pool.isolation, pool.sandbox]).toEqual([isolation, "namespaces"]);
@@ -113,7 +113,7 @@ describe.each(isolations)("with %s", (isolation) => {
   });
 
   test.each(runtimes)(
-    "a release leaves neither a process of %s nor a file, and then the slot is free",
+    "a release removes all processes of %s and all files before the slot is free",
     async (runtime) => {
       const free = pool.free;
       const slot = take(pool);
@@ -133,7 +133,7 @@ describe.each(isolations)("with %s", (isolation) => {
     },
   );
 
-  test("a release finds what has left the browser's session", async () => {
+  test("a release kills processes that left the browser's process session", async () => {
     const slot = take(pool);
     await startStray(slot, ["sleep", "600"]);
     await expect.poll(() => livingIn(slot)).toHaveLength(1);
@@ -141,7 +141,7 @@ describe.each(isolations)("with %s", (isolation) => {
     expect(livingIn(slot)).toEqual([]);
   });
 
-  test.each(runtimes)("a browser of %s that is killed from outside has crashed", async (runtime) => {
+  test.each(runtimes)("a %s killed externally counts as crashed", async (runtime) => {
     const launched = await launchBrowser(take(pool), { runtime, signal: AbortSignal.timeout(30_000) });
     const [browser = 0] = [...(await pidsOf(launched))].find(([, type]) => type === "browser") ?? [];
     process.kill(browser, "SIGKILL");
@@ -158,7 +158,7 @@ describe.each(isolations)("with %s", (isolation) => {
     expect(livingIn(slot)).toEqual([]);
   });
 
-  test("a launch that takes too long leaves nothing", async () => {
+  test("a launch that times out leaves nothing", async () => {
     const slot = take(pool);
     await expect(launchBrowser(slot, { runtime: "chromium", signal: AbortSignal.timeout(60) })).rejects.toThrow(
       "timeout",
@@ -166,7 +166,7 @@ describe.each(isolations)("with %s", (isolation) => {
     expect(livingIn(slot)).toEqual([]);
   });
 
-  test("a launch that fails says why and leaves nothing", async () => {
+  test("a failed launch reports its cause and leaves nothing", async () => {
     const slot = { ...take(pool), executables: { chromium: "/nonexistent/chromium" } };
     await expect(launchBrowser(slot, { runtime: "chromium", signal: AbortSignal.timeout(30_000) })).rejects.toThrow(
       "/nonexistent/chromium",
@@ -177,7 +177,7 @@ describe.each(isolations)("with %s", (isolation) => {
     expect(livingIn(slot)).toEqual([]);
   });
 
-  test("several browsers start at once, each in its own slot, and there are no more than slots", async () => {
+  test("browsers start concurrently in separate slots, up to the number of slots", async () => {
     const slots = [take(pool), take(pool), take(pool)];
     expect(pool.acquire()).toBeUndefined();
     const signal = AbortSignal.timeout(30_000);
@@ -196,7 +196,7 @@ describe.each(isolations)("with %s", (isolation) => {
 
 // An ordinary user's slots share one uid, which cannot be killed as a whole: there only what stays to be seen is killed.
 if (isRoot) {
-  test.each(["scratch", "storage"])("a pool does not start where its slots could not reach their %s", async (what) => {
+  test.each(["scratch", "storage"])("a pool does not start if its slots cannot reach their %s", async (what) => {
     const place = mkdtempSync(join(tmpdir(), "private-"));
     onTestFinished(() => rmSync(place, { recursive: true }));
     const pool = new SlotPool({ size: 1, executables, log, [what]: place });
@@ -204,7 +204,7 @@ if (isRoot) {
     await expect(pool.start()).rejects.toThrow(`browsers cannot write in ${place}`);
   });
 
-  test("a release kills even what changes its pid faster than it can be looked for", async () => {
+  test("a release kills processes that change their pid faster than they can be listed", async () => {
     const pool = await startPool("namespace");
     onTestFinished(() => pool.stop());
     const slot = take(pool);
@@ -222,7 +222,7 @@ if (isRoot) {
   });
 }
 
-test("slots of one worker, and of two, are strangers to each other", async () => {
+test("slots of one worker and of two workers cannot access each other", async () => {
   const pools = await Promise.all([startPool("namespace"), startPool("namespace")]);
   onTestFinished(() => Promise.all(pools.map((pool) => pool.stop())).then(() => undefined));
   const slots = pools.flatMap((pool) => [take(pool), take(pool)]);
@@ -265,7 +265,7 @@ for (let depth = 0; depth < 30; depth += 1) {
 }
 `;
 
-test("a slot is given back whatever its browser made of its directory, and counts as over its bound", async () => {
+test("a slot is released even if its directory cannot be listed, which exceeds the disk bound", async () => {
   const pool = await startPool("namespace");
   onTestFinished(() => pool.stop());
   const slot = take(pool);
@@ -282,7 +282,7 @@ if (isRoot) {
     ["tmp", "directory"],
     ["artifacts", "storage"],
     ["files", "storage"],
-  ] as const)("a browser cannot put a link in the place of its %s", async ([name, parent]) => {
+  ] as const)("a browser cannot replace its %s by a link", async ([name, parent]) => {
     const pool = await startPool("namespace");
     onTestFinished(() => pool.stop());
     const slot = take(pool);
@@ -294,7 +294,7 @@ if (isRoot) {
   });
 }
 
-test("the end of a pool ends its sessions and leaves no directory", async () => {
+test("stopping a pool ends its sessions and removes all directories", async () => {
   const pool = await startPool("namespace");
   const slot = take(pool);
   const launched = await launchBrowser(slot, { runtime: "headless-shell", signal: AbortSignal.timeout(30_000) });
@@ -305,7 +305,7 @@ test("the end of a pool ends its sessions and leaves no directory", async () => 
   expect(pool.acquire()).toBeUndefined();
 });
 
-test("nothing above was worth a complaint, and the worker's own network is untouched", () => {
+test("the tests above log no errors and leave the worker's own network unchanged", () => {
   expect(log.complaints).toEqual([]);
   expect(readlinkSync("/proc/self/ns/net")).toBe(readlinkSync(`/proc/${process.ppid}/ns/net`));
 });

@@ -12,6 +12,6 @@ test.each([
   ["a rootless container", twoRanges, twoRanges, 32_768],
   ["a container with too few gids", container, alone, undefined],
   ["a user namespace of one uid", alone, alone, undefined],
-])("in %s the uids of slots begin where all of them exist", (_where, uidMap, gidMap, expected) => {
+])("chooses the first uid range that is fully mapped in %s", (_where, uidMap, gidMap, expected) => {
   expect(chooseUidBase(uidMap, gidMap)).toBe(expected);
 });

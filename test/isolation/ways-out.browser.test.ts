@@ -20,7 +20,7 @@ async function probe(runtime: string, guard: string): Promise<ProbeResult> {
 const options = { concurrent: true, timeout: probeMs };
 
 test.each(runtimes)(
-  "a page of an unguarded %s reaches every address every way, so silence behind a guard means something",
+  "a page of an unguarded %s reaches every address by every channel (control experiment)",
   options,
   async (runtime) => {
     expect((await probe(runtime, "none")).arrivals).toEqual(everything);
@@ -32,7 +32,7 @@ const guards = runtimes.flatMap((runtime) =>
 );
 
 test.each(runtimes.includes("chromium") ? guards : [...guards, ["chromium", "namespace"] as const])(
-  "a page of %s behind %s reaches no forbidden address, and what is allowed",
+  "a page of %s behind %s reaches allowed addresses and no forbidden one",
   options,
   async (runtime, guard) => {
     const { arrivals, refusals, reachedAllowed } = await probe(runtime, guard);

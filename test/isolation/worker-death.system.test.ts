@@ -30,13 +30,13 @@ async function startDoomedWorker(scratch: readonly string[] = []) {
   return { kill, pids, directories: launched.map(({ directory }) => directory) };
 }
 
-test("browsers end by themselves when their worker is killed", async () => {
+test("browsers exit when their worker is killed", async () => {
   const { kill, pids } = await startDoomedWorker();
   await kill();
   await expect.poll(() => pids.filter((pid) => readProcess(pid)), { timeout: 10_000 }).toEqual([]);
 });
 
-test("the next worker kills what a killed one left, even what does not notice, and removes its files", async () => {
+test("the next worker kills processes left by a killed worker and removes its files", async () => {
   // Where the next one of root would not have them; an ordinary user's blocks lie there, too, and are others.
   const { kill, pids, directories } = await startDoomedWorker(isRoot ? ["/tmp"] : []);
   expect(directories.every((directory) => existsSync(directory))).toBe(true);
@@ -55,7 +55,7 @@ function isOf(pool: SlotPool, directory: string): boolean {
   return pool.acquire()?.directory === directory;
 }
 
-test("a living worker's browsers are let alone by another that starts", async () => {
+test("a starting worker does not touch the browsers of a running one", async () => {
   const { kill, pids, directories } = await startDoomedWorker();
   const pool = new SlotPool({ size: 1, executables, log: keepingLog() });
   await pool.start();

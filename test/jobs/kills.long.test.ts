@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { goThrough } from "./doomed-work.ts";
 
-test("20,000 jobs outlive eight kills: none is lost or stuck, and only kills repeat any", async () => {
+test("20,000 jobs survive eight kills without loss or stalls, and only kills cause repeats", async () => {
   const { repeated, seconds } = await goThrough({ jobs: 20_000, lanes: 100, kills: 8 });
   console.log(`20,000 jobs with eight kills took ${seconds.toFixed(1)} s, and ${repeated} were done twice`);
   expect(repeated).toBeLessThanOrEqual(8 * 100 * 2);

@@ -38,7 +38,7 @@ async function countJobs({ kind }: WorkKind<Numbered>): Promise<number> {
   return (await db.selectFrom("work_jobs").select("id").where("kind", "=", kind).execute()).length;
 }
 
-test("first attempts with one order key come one after the other, in order, while those of other keys go on", async () => {
+test("first attempts with the same order key run in order while other keys proceed", async () => {
   const begun: number[] = [];
   const running = new Set<number>();
   const together: number[] = [];
@@ -65,7 +65,7 @@ test("first attempts with one order key come one after the other, in order, whil
   expect(together).toEqual([]);
 }, 60_000);
 
-test("jobs that have failed and hang at their next attempts keep no news waiting", async () => {
+test("hanging retries do not delay new jobs", async () => {
   const gate = Promise.withResolvers<void>();
   const hanging = new Set<number>();
   const done: number[] = [];
@@ -95,7 +95,7 @@ test("jobs that have failed and hang at their next attempts keep no news waiting
   gate.resolve();
 }, 60_000);
 
-test("many lanes of some owners that hang for the first time hold up no other owner", async () => {
+test("many hanging queues of some owners do not delay other owners", async () => {
   const gate = Promise.withResolvers<void>();
   let hanging = 0;
   const waits: number[] = [];
@@ -121,7 +121,7 @@ test("many lanes of some owners that hang for the first time hold up no other ow
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
 }, 60_000);
 
-test("a lane that was quick before is begun before those of owners that nobody knows yet", async () => {
+test("a queue with a fast history starts before queues of unknown owners", async () => {
   const gate = Promise.withResolvers<void>();
   let hanging = 0;
   const hangingBefore: number[] = [];
@@ -151,7 +151,7 @@ test("a lane that was quick before is begun before those of owners that nobody k
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
 }, 60_000);
 
-test("what is written of an attempt is written with its job, or not at all", async () => {
+test("records of an attempt are committed together with its job or not at all", async () => {
   const now = Date.now();
   const kind = workOf({
     schedule: [60_000],
@@ -169,7 +169,7 @@ test("what is written of an attempt is written with its job, or not at all", asy
   expect(await countJobs(kind)).toBe(1);
 }, 60_000);
 
-test("jobs of a lane are dropped in slices, and of one that runs nothing is written", async () => {
+test("jobs of a queue are dropped in batches, and a running job then records nothing", async () => {
   const gate = Promise.withResolvers<void>();
   const begun: number[] = [];
   const kind = workOf({
@@ -193,7 +193,7 @@ test("jobs of a lane are dropped in slices, and of one that runs nothing is writ
   expect(await written(7)).toEqual([]);
 }, 60_000);
 
-test("lanes that are held are not looked at again by those who claim others", async () => {
+test("claiming skips queues that are held by other runners", async () => {
   const [held, rounds] = [400, 150];
   const gate = Promise.withResolvers<void>();
   let [hanging, done] = [0, 0];

@@ -19,7 +19,7 @@ afterAll(async () => {
   await database?.[Symbol.asyncDispose]();
 });
 
-test("what one gateway adds another begins at once, by a message over Redis", async () => {
+test("a job added by one gateway starts immediately on another, notified over Redis", async () => {
   let begin = (_at: number): void => undefined;
   const kind = defineWork<{ readonly round: number }>({
     ...{ kind: "wake", width: 1, schedule: [], timeout: 60_000 },

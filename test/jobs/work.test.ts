@@ -43,7 +43,7 @@ async function countJobs({ kind }: WorkKind<Numbered>): Promise<number> {
   return (await db.sql.selectFrom("work_jobs").select("id").where("kind", "=", kind).execute()).length;
 }
 
-test("a job is done once its cause is committed, and never when that is undone", async () => {
+test("a job runs after its transaction commits and never after a rollback", async () => {
   const done: Job<Numbered>[] = [];
   const kind = workOf({ run: async (job) => void done.push(job) });
   await using runners = await startRunners(database.db, [kind]);
@@ -57,7 +57,7 @@ test("a job is done once its cause is committed, and never when that is undone",
   expect(done).toEqual([{ id: expect.any(String), lane: "a", data: { number: 2 }, attempt: 1 }]);
 });
 
-test("logs the stack of a failure that was thrown, and of one that was foreseen the reason alone", async () => {
+test("logs the stack of a thrown error, but only the reason of an expected failure", async () => {
   const lines: { readonly reason?: string; readonly err?: { readonly stack: string } }[] = [];
   const log = createLog("info", { write: (line) => lines.push(JSON.parse(line)) });
   const foreseen = workOf({ run: async () => ({ failure: new Error("refused"), write: () => undefined }) });
@@ -73,7 +73,7 @@ test("logs the stack of a failure that was thrown, and of one that was foreseen 
   ]);
 });
 
-test("a lane begins its jobs in the order of their commits, and never more at once than it is wide", async () => {
+test("a queue starts jobs in commit order, up to its concurrency", async () => {
   const begun: number[] = [];
   let running = 0;
   let most = 0;
@@ -95,7 +95,7 @@ test("a lane begins its jobs in the order of their commits, and never more at on
   expect(most).toBeLessThanOrEqual(3);
 });
 
-test("the bus wakes who does the work, long before anybody looks by himself", async () => {
+test("the bus wakes the runner long before its next poll", async () => {
   const kind = workOf({});
   await using runners = await startRunners(database.db, [kind]);
   const begin = performance.now();
@@ -107,7 +107,7 @@ test("the bus wakes who does the work, long before anybody looks by himself", as
   expect(performance.now() - begin).toBeLessThan(20_000);
 });
 
-test("what the bus has lost is found by looking", async () => {
+test("polling finds jobs whose notification was lost", async () => {
   const kind = workOf({});
   await using runners = await startRunners(database.db, [kind], { hear: false });
   await add(runners, kind, "one");
@@ -115,7 +115,7 @@ test("what the bus has lost is found by looking", async () => {
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
 });
 
-test("no job is left lying when many are added while lanes are let go", async () => {
+test("no job is stranded when many are added while queues are released", async () => {
   const done = new Set<number>();
   const kind = workOf({ run: async ({ data }) => void done.add(data.number) });
   await using runners = await startRunners(database.db, [kind]);
@@ -130,7 +130,7 @@ test("no job is left lying when many are added while lanes are let go", async ()
   await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
 }, 90_000);
 
-test("a job that is added while its lane is let go is not left lying", async () => {
+test("a job added while its queue is released is not stranded", async () => {
   const gate = Promise.withResolvers<void>();
   const begun: number[] = [];
   const kind = workOf({
@@ -154,7 +154,7 @@ test("a job that is added while its lane is let go is not left lying", async () 
   await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1, 2]);
 }, 60_000);
 
-test("a job that fails is tried again by the schedule of its kind, lets others pass, and then is a dead letter", async () => {
+test("a failing job is retried by its schedule, does not block others and ends as a dead letter", async () => {
   const attempts: [number, number][] = [];
   const kind = workOf({
     schedule: [60_000, 300_000],
@@ -197,7 +197,7 @@ test("a job that fails is tried again by the schedule of its kind, lets others p
   expect(await dead()).toEqual([]);
 });
 
-test("a job that is hopeless is a dead letter at once", async () => {
+test("a job with a permanent failure becomes a dead letter immediately", async () => {
   const kind = workOf({
     schedule: [0, 0],
     run: async () => {
@@ -217,7 +217,7 @@ test("a job that is hopeless is a dead letter at once", async () => {
   await expect.poll(rows, { timeout: 20_000 }).toEqual([{ attempts: 1, complaint: "no such mailbox" }]);
 });
 
-test("an attempt that takes too long is ended, and counts as failed", async () => {
+test("an attempt that times out is aborted and counts as failed", async () => {
   const reasons: string[] = [];
   const kind = workOf({
     timeout: 50,
@@ -229,7 +229,7 @@ test("an attempt that takes too long is ended, and counts as failed", async () =
   await expect.poll(() => reasons, { timeout: 20_000 }).toEqual(["took longer than 50 ms"]);
 });
 
-test("many lanes that fail and hang hold up none that works", async () => {
+test("many failing and hanging queues do not delay a working queue", async () => {
   const gate = Promise.withResolvers<void>();
   const failures = new Map<string, number>();
   const good = new Set<number>();
@@ -252,7 +252,7 @@ test("many lanes that fail and hang hold up none that works", async () => {
   gate.resolve();
 }, 90_000);
 
-test("a stopped runner ends what runs, and leaves it to the others at once", async () => {
+test("a stopped runner aborts its jobs and releases them to other runners immediately", async () => {
   const lanes: string[] = [];
   const kind = workOf({
     async run({ lane }, signal) {
@@ -272,7 +272,7 @@ test("a stopped runner ends what runs, and leaves it to the others at once", asy
   expect(lanes).toEqual(["one", "one"]);
 }, 60_000);
 
-test("what was done or given up before is not looked at again", async () => {
+test("finished and abandoned jobs are not scanned again", async () => {
   // Connections tell of scans when they are used again: one of the database that other tests have read would tell late.
   await using fresh = await startTestDatabase();
   const { sql: db } = fresh.db;
@@ -303,7 +303,7 @@ test("what was done or given up before is not looked at again", async () => {
   expect((await readScans()).whole).toBe(before.whole);
 }, 60_000);
 
-test("a failure is not noted on a lane that was claimed by another gateway meanwhile", async () => {
+test("a failure is not recorded on a queue that another gateway has claimed since", async () => {
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const attempts: number[] = [];
   const kind = workOf({
@@ -362,7 +362,7 @@ test("frees the lanes of a gateway whose lock PostgreSQL has released, before th
   await expect.poll(readHeld).toEqual(["unlocked"]);
 });
 
-test("a lane lets go of its place after ten seconds, although it has more jobs", async () => {
+test("a queue yields its slot after ten seconds even if it has more jobs", async () => {
   const { db } = database;
   const now = performance.now.bind(performance);
   let elapsed = 0;

@@ -37,7 +37,7 @@ const untilCounted = (id: string, counts: object) =>
     .poll(async () => (await rest(`/v1/webhooks/${id}`)).body.delivery_counts, { timeout: 50_000 })
     .toEqual({ pending: 0, delivered: 0, failed: 0, dlq: 0, ...counts });
 
-test("first attempts come in the order of each subject's events, also where many fail", async () => {
+test("first attempts follow the order of each subject's events, even if many fail", async () => {
   endpoints.answer = ({ number }) => (number % 3 === 0 ? 500 : 200);
   const id = await register(rest, endpoints.url(path), { events: ["session.challenge_detected"] });
   const sessions = await Promise.all([beginSession(), beginSession(), beginSession()]);
@@ -50,7 +50,7 @@ test("first attempts come in the order of each subject's events, also where many
   }
 }, 120_000);
 
-test("attempts that are repeated and hang keep no newer event waiting", async () => {
+test("hanging retries do not delay newer events", async () => {
   endpoints.answer = () => 500;
   const id = await register(rest, endpoints.url(path), { events: ["session.challenge_detected"] });
   const session = await beginSession();
@@ -73,7 +73,7 @@ test("attempts that are repeated and hang keep no newer event waiting", async ()
   await untilCounted(id, { delivered: 40 });
 }, 60_000);
 
-test("what is left for an endpoint that is made inactive is given up at once, and can be replayed", async () => {
+test("deactivating an endpoint abandons its pending deliveries, which can be replayed", async () => {
   endpoints.answer = () => 500;
   const id = await register(rest, endpoints.url(path), { events: ["session.challenge_detected"] });
   const session = await beginSession();
@@ -103,7 +103,7 @@ test("what is left for an endpoint that is made inactive is given up at once, an
   expect(new Set(endpoints.at(path).map(({ eventId }) => eventId)).size).toBe(30);
 }, 60_000);
 
-test("an endpoint that is deleted gets nothing any more, and the others of its account go on", async () => {
+test("a deleted endpoint receives nothing while other endpoints of the account continue", async () => {
   endpoints.answer = ({ path: to }) => (to === path ? 500 : 200);
   const id = await register(rest, endpoints.url(path), { events: ["api_key.revoked"] });
   await register(rest, endpoints.url("/stays"), { events: ["api_key.revoked"] });
@@ -120,7 +120,7 @@ test("an endpoint that is deleted gets nothing any more, and the others of its a
   await expect.poll(given, { timeout: 20_000 }).toEqual([{ status: "dlq", reason: "endpoint_deleted" }]);
 }, 60_000);
 
-test("a test is tried once, and counts nowhere", async () => {
+test("a test delivery is attempted once and not counted", async () => {
   endpoints.answer = () => 500;
   const id = await register(rest, endpoints.url(path), { events: ["session.failed"] });
   const { body } = await rest(`/v1/webhooks/${id}/test`, {});
@@ -135,7 +135,7 @@ test("a test is tried once, and counts nowhere", async () => {
   });
 }, 60_000);
 
-test("the log is cleared in slices, with its counts, and metrics tell of attempts and of how late they were", async () => {
+test("the log is cleared in batches with its counts, and metrics report attempts and their delay", async () => {
   const id = await register(rest, endpoints.url(path), { events: ["session.challenge_detected"] });
   await meetChallenges(worker, await beginSession(), [1, 5]);
   await untilCounted(id, { delivered: 5 });

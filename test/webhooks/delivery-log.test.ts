@@ -43,8 +43,8 @@ async function newest(status: string) {
   return (await log("limit=1"))[0];
 }
 
-describe("a test", () => {
-  test("is sent whatever the endpoint is told of, is in the log, and is counted nowhere", async () => {
+describe("a test delivery", () => {
+  test("is sent regardless of the endpoint's event types, logged and not counted", async () => {
     await change({ events: ["session.failed"] });
     const { status, body } = await sendTest();
     expect([status, body]).toEqual([
@@ -85,7 +85,7 @@ describe("a test", () => {
     expect((await rest("/v1/events")).body.data).toEqual([]);
   });
 
-  test("that fails is tried once, changes nothing of the endpoint, and is not replayed", async () => {
+  test("is attempted once if it fails, does not change the endpoint and cannot be replayed", async () => {
     endpoints.answer = () => 500;
     const { delivery_id } = (await sendTest()).body;
     expect(await newest("dlq")).toMatchObject({ response_status: 500, attempts: [{ number: 1 }] });
@@ -97,7 +97,7 @@ describe("a test", () => {
     expect((await replayFailed(0)).body).toEqual({ count: 0 });
   });
 
-  test("is not sent to an endpoint that is not active", async () => {
+  test("is not sent to an inactive endpoint", async () => {
     await change({ active: false });
     expect(outcome(await sendTest())).toBe("conflict");
     expect(outcome(await replayFailed(0))).toBe("conflict");
@@ -105,8 +105,8 @@ describe("a test", () => {
   });
 });
 
-describe("the log", () => {
-  test("is listed by pages, by status and by type", async () => {
+describe("the delivery log", () => {
+  test("is paginated and can be filtered by status and by type", async () => {
     await causeEvent(rest);
     await newest("delivered");
     endpoints.answer = () => 500;
@@ -134,7 +134,7 @@ describe("the log", () => {
     });
   });
 
-  test("has what an endpoint was told of alone, which is what lists of events show", async () => {
+  test("contains only events sent to the endpoint, as the event list shows them", async () => {
     const other = await register(rest, endpoints.url(`${path}/other`), { events: ["session.failed"] });
     await causeEvent(rest);
     const { event_id } = await newest("delivered");
@@ -149,7 +149,7 @@ describe("the log", () => {
 });
 
 describe("a replay", () => {
-  test("of one delivery is a new one of the same event", async () => {
+  test("of one delivery creates a new delivery of the same event", async () => {
     await causeEvent(rest);
     const first = await newest("delivered");
     const { status, body } = await replay(first.id);
@@ -162,7 +162,7 @@ describe("a replay", () => {
     expect(data).toMatchObject([{ subject_id: body.id, details: { replay_of: first.id, event_id: first.event_id } }]);
   });
 
-  test("of one that is to be tried again takes its place, without a wait", async () => {
+  test("of a delivery that awaits a retry replaces the retry immediately", async () => {
     endpoints.answer = () => 500;
     await causeEvent(rest);
     const failing = await newest("failed");
@@ -185,7 +185,7 @@ describe("a replay", () => {
     ).toEqual(Array(2).fill(failing.event_id));
   });
 
-  test("of one that waits sends it now", async () => {
+  test("of a pending delivery sends it immediately", async () => {
     const held: ServerResponse[] = [];
     // Deliveries of the tests before may still come.
     endpoints.answer = (arrival, response) => (arrival.path === path && held.push(response) === 1 ? undefined : 200);
@@ -197,7 +197,7 @@ describe("a replay", () => {
     held[0]?.writeHead(204).end();
   });
 
-  test("is refused of an endpoint that is not active", async () => {
+  test("is refused for an inactive endpoint", async () => {
     endpoints.answer = () => 500;
     await causeEvent(rest);
     const { id: failing } = await newest("failed");
@@ -207,7 +207,7 @@ describe("a replay", () => {
     expect(outcome(await replay(failing))).toBe("conflict");
   });
 
-  test("is not found by another account, nor once the endpoint is deleted", async () => {
+  test("answers not-found to other accounts and after the endpoint is deleted", async () => {
     await causeEvent(rest);
     const { id: delivered } = await newest("delivered");
     const own = rest;
@@ -218,7 +218,7 @@ describe("a replay", () => {
     expect(outcome(await replay(delivered))).toBe("not-found");
   });
 
-  test("of all that has failed takes what is in dlq since a time, and none of it twice", async () => {
+  test("of all failures replays each dead letter since a time once", async () => {
     endpoints.answer = () => 500;
     const old = await giveUpDelivery(rest, id);
     now += day;
@@ -236,7 +236,7 @@ describe("a replay", () => {
   });
 });
 
-test("an endpoint that is made inactive gives up what is to be delivered; made active again it counts failures anew", async () => {
+test("deactivating an endpoint abandons its deliveries, and reactivating resets its failure count", async () => {
   endpoints.answer = () => 500;
   await causeEvent(rest);
   await newest("failed");

@@ -35,7 +35,7 @@ async function createMany(count: number, fields: object = {}): Promise<Answer[]>
 }
 
 describe("an endpoint", () => {
-  test("shows its secret once, and then how it begins", async () => {
+  test("shows its secret once and only the prefix afterwards", async () => {
     const { status, body } = await create({ description: "Production", events: ["session.failed"] });
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -57,11 +57,11 @@ describe("an endpoint", () => {
     expect((await rest("/v1/webhooks")).body).toEqual({ data: [shown], has_more: false, next_cursor: null });
   });
 
-  test.each([[undefined], [[]], [["*"]]])("is told of everything with events %j", async (events) => {
+  test.each([[undefined], [[]], [["*"]]])("receives all event types with events %j", async (events) => {
     expect((await create({ events })).body.events).toEqual(["*"]);
   });
 
-  test("is made once by a request that is sent twice with an Idempotency-Key, which answers the same secret", async () => {
+  test("is created once if its request is repeated with an Idempotency-Key, with the same secret", async () => {
     const init = { headers: { "idempotency-key": "once" } };
     const [first, second] = [await create({}, init), await create({}, init)];
     expect(second.body).toEqual(first.body);
@@ -70,12 +70,12 @@ describe("an endpoint", () => {
   });
 
   test.each([
-    ["a type that is not known", ["session.completed", "session.renamed"], "events[1]", /^must be one of .*crypto/],
-    ["a type that streams alone show", ["session.live"], "events[0]", /^must be one of /],
-    ["the test's type", ["test.ping"], "events[0]", /^must be one of /],
-    ["everything, and one more", ["session.failed", "*"], "events[1]", /^must stand alone$/],
+    ["an unknown type", ["session.completed", "session.renamed"], "events[1]", /^must be one of .*crypto/],
+    ["a type that only streams show", ["session.live"], "events[0]", /^must be one of /],
+    ["the type of test deliveries", ["test.ping"], "events[0]", /^must be one of /],
+    ["all types and another one", ["session.failed", "*"], "events[1]", /^must stand alone$/],
     ["a type twice", ["session.failed", "session.failed"], "events", /^must not have an item twice$/],
-  ])("is not told of %s", async (_, events, field, message) => {
+  ])("cannot subscribe to %s", async (_, events, field, message) => {
     const { id } = (await create()).body;
     for (const answer of [await create({ events }), await change(id, { events })]) {
       expect(outcome(answer)).toBe("validation-failed");
@@ -85,12 +85,12 @@ describe("an endpoint", () => {
 
   test.each([
     ["http", "http://hooks.example.com/"],
-    ["a user", "https://user:password@hooks.example.com/"],
-    ["no address", "hooks"],
-    ["a port of mail servers", "https://hooks.example.com:25/"],
+    ["credentials in the URL", "https://user:password@hooks.example.com/"],
+    ["an invalid URL", "hooks"],
+    ["a mail server port", "https://hooks.example.com:25/"],
     ["this machine", "https://127.0.0.1/"],
-    ["metadata of a cloud", "https://[::ffff:169.254.169.254]/"],
-  ])("is not sent to %s", async (_, wrong) => {
+    ["a cloud metadata address", "https://[::ffff:169.254.169.254]/"],
+  ])("cannot use %s", async (_, wrong) => {
     const { id } = (await create()).body;
     for (const answer of [await create({ url: wrong }), await change(id, { url: wrong })]) {
       expect(outcome(answer)).toBe("bad-request");
@@ -99,13 +99,13 @@ describe("an endpoint", () => {
     expect((await rest(`/v1/webhooks/${id}`)).body.url).toBe(url);
   });
 
-  test("may be sent to a name that does not resolve yet", async () => {
+  test("may use a name that does not resolve yet", async () => {
     expect(outcome(await create({ url: "https://not-there-yet.invalid:8443/hooks" }))).toBe(201);
   });
 });
 
 describe("a PATCH", () => {
-  test("changes what it names, and a null clears it", async () => {
+  test("changes the given fields and clears those that are null", async () => {
     const { id } = (await create({ description: "Old", events: ["session.failed"] })).body;
     now += 1_000;
     const changed = await change(id, { url: "https://other.example.com/", active: false });
@@ -141,7 +141,7 @@ describe("an account", () => {
     expect(outcome(await change(first?.body.id, { description: "x" }))).toBe(200);
   });
 
-  test("has at most 100 endpoints, of whatever kind", async () => {
+  test("has at most 100 endpoints, active or not", async () => {
     const makeInactive = async (): Promise<void> => {
       for (let count = 0; count < 10; count += 1) await change((await create()).body.id, { active: false });
     };
@@ -155,13 +155,13 @@ describe("an account", () => {
     expect(outcome(await create())).toBe(201);
   });
 
-  test("makes no 11th by requests at once", async () => {
+  test("cannot exceed 10 active endpoints by concurrent requests", async () => {
     await createMany(9);
     const answers = await Promise.all([create(), create(), create()]);
     expect(answers.map(outcome).sort()).toEqual([201, "tier-limit", "tier-limit"]);
   });
 
-  test("lists its endpoints by pages, newest first, and by whether they are active", async () => {
+  test("lists its endpoints in pages, newest first, filtered by active", async () => {
     const made = (await createMany(5)).map(({ body }) => String(body.id)).reverse();
     await change(made[2] ?? "", { active: false });
     const first = (await rest("/v1/webhooks?limit=3")).body;
@@ -173,7 +173,7 @@ describe("an account", () => {
     expect(outcome(await rest("/v1/webhooks?cursor=abc"))).toBe("validation-failed");
   });
 
-  test("sees nothing of another's endpoint", async () => {
+  test("cannot see endpoints of another account", async () => {
     const { id } = (await create()).body;
     const own = rest;
     rest = door.as(await door.addAccount());
@@ -191,7 +191,7 @@ describe("an account", () => {
     expect((await own(`/v1/webhooks/${id}`)).body.active).toBe(true);
   });
 
-  test("needs the scope for reading and the one for writing", async () => {
+  test("needs the read scope and the write scope", async () => {
     rest = door.as(await door.addAccount({ scopes: ["webhooks:read"] }));
     expect(outcome(await rest("/v1/webhooks"))).toBe(200);
     expect(outcome(await create())).toBe("forbidden");
@@ -199,7 +199,7 @@ describe("an account", () => {
 });
 
 describe("a rotation", () => {
-  test("shows a new secret once, and how the one before begins, which is good for 24 hours", async () => {
+  test("shows the new secret once, and the prefix of the previous one, which is valid for 24 hours", async () => {
     const { id, secret_prefix: before } = (await create()).body;
     const { status, body } = await rotate(id);
     expect(status).toBe(200);
@@ -218,7 +218,7 @@ describe("a rotation", () => {
     expect((await rest(`/v1/webhooks/${id}`)).body.grace_expires_at).toBeNull();
   });
 
-  test("can be repeated within those, which begin anew", async () => {
+  test("can be repeated within the 24 hours, which restarts them", async () => {
     const { id } = (await create()).body;
     const first = (await rotate(id)).body;
     now += day / 2;
@@ -227,7 +227,7 @@ describe("a rotation", () => {
   });
 });
 
-test("a deleted endpoint is gone", async () => {
+test("a deleted endpoint answers not-found", async () => {
   const { id } = (await create()).body;
   expect(outcome(await send("DELETE", `/v1/webhooks/${id}`))).toBe(204);
   expect(outcome(await rest(`/v1/webhooks/${id}`))).toBe("not-found");
@@ -235,7 +235,7 @@ test("a deleted endpoint is gone", async () => {
   expect(outcome(await send("DELETE", `/v1/webhooks/${id}`))).toBe("not-found");
 });
 
-test("every change has an entry of the audit log, and none has a secret", async () => {
+test("every change is in the audit log, without secrets", async () => {
   const { id, secret } = (await create()).body;
   const rotated = (await rotate(id)).body;
   const { delivery_id } = (await rest(`/v1/webhooks/${id}/test`, {})).body;

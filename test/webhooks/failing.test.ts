@@ -21,7 +21,7 @@ afterAll(async () => {
   await endpoints?.[Symbol.asyncDispose]();
 });
 
-test("an endpoint that fails for 5 days is made inactive, with an audit entry and a mail to its owner", async () => {
+test("an endpoint that fails for 5 days is deactivated, with an audit entry and a mail to its owner", async () => {
   const { rest: person, email, accountId } = await gateway.signUp();
   // What is asked again and again would soon empty the bucket of a free account.
   await gateway.admin("set-tier", "--account", accountId, "--tier", "enterprise");
@@ -58,7 +58,7 @@ test("an endpoint that fails for 5 days is made inactive, with an audit entry an
   expect(mail.text).toMatch(/^Hello .+,\n\nThe webhook .+ has failed for 5 days/);
 }, 90_000);
 
-test("an endpoint is made inactive only when it has failed for 5 days and its failures lie 12 hours apart", async () => {
+test("an endpoint is deactivated only after failing for 5 days with failures at least 12 hours apart", async () => {
   const { rest } = await gateway.signUp();
   const id = await register(rest, endpoints.url("/rarely-used"), { events: ["api_key.revoked"] });
   const watch = createFailingWatch(gateway.app);

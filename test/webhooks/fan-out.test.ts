@@ -16,7 +16,7 @@ import { silentLog, startTestDatabase } from "../support/database.ts";
 
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
-test("an account whose events make many deliveries is put off for those with few, and keeps its order", async () => {
+test("an account with many deliveries yields to accounts with few and keeps its order", async () => {
   await using database = await startTestDatabase();
   const { db } = database;
   const [bus, clock] = [createLocalBus(), systemClock];

@@ -39,20 +39,17 @@ async function expectRefused(resolve: Resolve, url: string, words = "is not on t
   expect(receiver.connections()).toBe(0);
 }
 
-test.each([...privateHosts, ...privateHostsOfUrls])("%s is refused, at registration and at delivery", async (host) => {
+test.each([...privateHosts, ...privateHostsOfUrls])("refuses %s at registration and at delivery", async (host) => {
   await expectRefused(resolvePrivate, `https://${host}:${receiver.port}/hook`);
 });
 
-test.each(privateAddresses)(
-  "a name that leads to %s is refused, also where it leads to others too",
-  async (address) => {
-    const url = `https://hooks.example.com:${receiver.port}/`;
-    await expectRefused(async () => [asAddress(address)], url);
-    await expectRefused(async () => [publicAddress, asAddress(address)], url);
-  },
-);
+test.each(privateAddresses)("refuses a name that resolves to %s, alone or among other addresses", async (address) => {
+  const url = `https://hooks.example.com:${receiver.port}/`;
+  await expectRefused(async () => [asAddress(address)], url);
+  await expectRefused(async () => [publicAddress, asAddress(address)], url);
+});
 
-test("a private name that leads nowhere is refused, any other that leads nowhere yet is accepted", async () => {
+test("refuses an unresolvable private name but accepts any other unresolvable name", async () => {
   const nowhere: Resolve = () => Promise.reject(Object.assign(new Error("no name"), { code: "ENOTFOUND" }));
   for (const host of ["metadata.google.internal", "printer.local", "intranet"]) {
     await expectRefused(nowhere, `https://${host}/`);
@@ -70,12 +67,12 @@ test.each([
   ["https://hooks.example.com:1023/", "has a port other than 443, 8443 and those from 1024"],
   ["ftp://hooks.example.com/", "is not an https address"],
   ["hooks.example.com", "is not an https address"],
-])("%s is refused: it %s", async (url, words) => {
+])("refuses %s, which %s", async (url, words) => {
   const resolve: Resolve = async (name) => (name.startsWith("soon") ? resolvePrivate(name) : [publicAddress]);
   await expectRefused(resolve, url, words);
 });
 
-test("a name that changes after its registration is refused at delivery", async () => {
+test("refuses at delivery a name that changed to a private address after its registration", async () => {
   const answers = [[publicAddress], [asAddress("127.0.0.1")], [asAddress("::ffff:127.0.0.1")]];
   const sender = makeSender(async () => answers.shift() ?? []);
   const url = `https://hooks.example.com:${receiver.port}/`;
@@ -86,7 +83,7 @@ test("a name that changes after its registration is refused at delivery", async 
   expect([answers, receiver.connections()]).toEqual([[], 0]);
 });
 
-test("a name is asked for once in each attempt: there is no moment for it to change between check and use", async () => {
+test("resolves a name once per attempt, so that it cannot change between check and use", async () => {
   const asked: string[] = [];
   const resolve: Resolve = async (name) => {
     asked.push(name);
@@ -100,7 +97,7 @@ test("a name is asked for once in each attempt: there is no moment for it to cha
   expect([asked.length, receiver.received.length]).toEqual([2, 1]);
 });
 
-test("a redirect is an answer like any other, and not followed", async () => {
+test("does not follow redirects", async () => {
   const there = `http://127.0.0.1:${receiver.port}/`;
   const turning = await startReceiver((_request, response) => void response.writeHead(308, { location: there }).end());
   const sender = makeSender(resolvePrivate, ["127.0.0.0/8"]);
@@ -108,7 +105,7 @@ test("a redirect is an answer like any other, and not followed", async () => {
   expect([turning.connections(), receiver.connections()]).toEqual([1, 0]);
 });
 
-test("what the operator lets through is reached without TLS; its neighbours are not", async () => {
+test("reaches only targets allowed by the operator without TLS", async () => {
   const sender = makeSender(resolvePrivate, [`localhost:${receiver.port}`]);
   await sender.check(`http://localhost:${receiver.port}/`);
   expect(await send(sender, `http://localhost:${receiver.port}/`)).toMatchObject({ status: 200 });
@@ -131,7 +128,7 @@ describe("through the API", () => {
   }, 60_000);
   afterAll(() => door?.[Symbol.asyncDispose]());
 
-  test("no private target is registered, however it is written and wherever its name leads", async () => {
+  test("a private target cannot be registered in any spelling or by any name", async () => {
     const hosts = [...privateHosts, ...privateHostsOfUrls, ...privateAddresses.map(nameOf)];
     const answers = await Promise.all(
       hosts.map((host) => door.rest("/v1/webhooks", { url: `https://${host}:${receiver.port}/` })),
@@ -144,7 +141,7 @@ describe("through the API", () => {
     expect(receiver.connections()).toBe(0);
   });
 
-  test("what a name leads to after its registration decides at each delivery", async () => {
+  test("a name is resolved and checked again at each delivery", async () => {
     led.set("hooks.example.com", publicAddress.address);
     const id = await register(door.rest, `https://hooks.example.com:${receiver.port}/`);
     led.set("hooks.example.com", "127.0.0.1");

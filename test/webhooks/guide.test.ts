@@ -60,7 +60,7 @@ describe.each(programs)("the guide's receiver in $heading", ({ heading, language
     return status;
   }
 
-  test("takes our deliveries, by either secret", async () => {
+  test("accepts deliveries signed with either secret", async () => {
     expect(await deliver([secret])).toBe(204);
     expect((await lines.next()).value).toBe(`session.completed ${event.id}`);
     expect(await deliver([other, secret])).toBe(204);
@@ -71,13 +71,13 @@ describe.each(programs)("the guide's receiver in $heading", ({ heading, language
     expect(await deliver([secret], -300)).toBe(204);
   });
 
-  test("refuses another secret, and a time that is more than 300 s away", async () => {
+  test("refuses other secrets, and timestamps more than 300 s off", async () => {
     expect(await deliver([other])).toBe(400);
     expect(await deliver([secret], 301)).toBe(400);
     expect(await deliver([secret], -310)).toBe(400);
   });
 
-  test("refuses a changed byte, and headers that make no sense", async () => {
+  test("refuses a changed byte and invalid headers", async () => {
     const timestamp = Math.floor(Date.now() / 1_000);
     const post = async (header: string | undefined, body: string) => {
       const headers = header === undefined ? {} : { "x-service-signature": header };
@@ -103,7 +103,7 @@ test("every block of the guide is tested", () => {
   ]);
 });
 
-test("the guide is served beside the reference", async () => {
+test("the guide is served next to the reference", async () => {
   await using door = await startFrontDoor();
   const served = await fetch(`${door.url}/docs/webhooks.md`);
   expect(await served.text()).toBe(readFileSync(new URL("../../docs/webhooks.md", import.meta.url), "utf8"));

@@ -20,7 +20,7 @@ async function runErrand(errand: HostileErrand): Promise<HostileOutcome> {
   return outcome as HostileOutcome;
 }
 
-test("500 hostile receivers at once end at 15 s and take less than 32 MiB", { timeout: 300_000 }, async () => {
+test("500 concurrent hostile receivers end after 15 s and use less than 32 MiB", { timeout: 300_000 }, async () => {
   const kinds = Object.values(hostilities);
   const ports = await Promise.all(kinds.map(startHostile));
   const sound = await startReceiver(undefined, hostileIdentity);
@@ -38,7 +38,7 @@ test("500 hostile receivers at once end at 15 s and take less than 32 MiB", { ti
   expect((most - before) / mib).toBeLessThan(32);
 });
 
-test("500 receivers that say nothing at once take less than 32 MiB", { timeout: 300_000 }, async () => {
+test("500 concurrent silent receivers use less than 32 MiB", { timeout: 300_000 }, async () => {
   const silent = hostilities["says nothing"];
   if (!silent) throw new Error("no receiver is silent");
   const port = await startHostile(silent);

@@ -21,7 +21,7 @@ function makeSender(options: Partial<SenderOptions> = {}): Sender {
 
 const send = (sender: Sender, url: string) => sender.send({ url, secrets, event }, new AbortController().signal);
 
-test.each(Object.entries(hostilities))("a receiver that %s", async (_name, hostility) => {
+test.each(Object.entries(hostilities))("handles a receiver that %s", async (_name, hostility) => {
   // Long enough for a loaded machine; those that would hold us to the end are held to a short one.
   const timeoutMs = hostility.isHolding ? 1_000 : 15_000;
   const answer = await send(makeSender({ timeoutMs }), `https://${hostileName}:${await startHostile(hostility)}/`);
@@ -32,7 +32,7 @@ test.each(Object.entries(hostilities))("a receiver that %s", async (_name, hosti
   expect(durationMs).toBeLessThan(15_000);
 });
 
-test("a receiver that is not who it should be, or is not there", async () => {
+test("reports a receiver with a wrong certificate or without an answer", async () => {
   const { port } = await startReceiver(undefined, hostileIdentity);
   const untrusting = createSender({ config: { webhookAllow: ["127.0.0.1"] } });
   closeAfterTest(() => untrusting.stop());
@@ -49,7 +49,7 @@ test("a receiver that is not who it should be, or is not there", async () => {
   expect(await send(lost, "https://late.example/")).toMatchObject({ error: "timeout" });
 });
 
-test("a connection is used again after a short answer, and not after a long one", async () => {
+test("reuses a connection after a short response but not after a long one", async () => {
   let length = 1_000;
   const { port, connections } = await startReceiver(
     (_request, response) => void response.end("x".repeat(length)),
@@ -63,7 +63,7 @@ test("a connection is used again after a short answer, and not after a long one"
   expect(connections()).toBe(3);
 });
 
-test("an attempt that is called off ends with that reason", async () => {
+test("an aborted attempt ends with the abort reason", async () => {
   const reached = Promise.withResolvers<void>();
   const { port } = await startReceiver(() => reached.resolve(), hostileIdentity);
   const calledOff = new AbortController();

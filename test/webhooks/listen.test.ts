@@ -62,7 +62,7 @@ async function openWay(): Promise<{ url: string; cut(): void; mend(): void }> {
   };
 }
 
-test("events are forwarded signed, each once and in order, also what happened while the connection was cut", async () => {
+test("forwards signed events once and in order, including those during a lost connection", async () => {
   const key = await door.addAccount();
   const rest = door.as(key);
   await causeEvent(rest);
@@ -97,7 +97,7 @@ test("events are forwarded signed, each once and in order, also what happened wh
   expect(await once(program, "exit")).toEqual([0, null]);
 });
 
-test("a connection that falls silent behind an event is given up, and followed from that event on", async () => {
+test("abandons a silent connection and continues after its last event", async () => {
   const id = "evt_01jd2z5r1v7k9m3q8t4w6x0y2b";
   const resumedFrom: unknown[] = [];
   const silent = http.createServer(({ url, headers }, response) => {
@@ -125,7 +125,7 @@ test.each([
   [["--forward", "nonsense"], {}, "--forward accepts an address"],
   [["--forward", "http://127.0.0.1:3000/"], { PILOTHOUSE_KEY: "" }, "PILOTHOUSE_KEY is needed"],
   [["--forward", "http://127.0.0.1:3000/"], { PILOTHOUSE_KEY: "wrong" }, "answered 401"],
-])("%j with %j is refused with one sentence", async (args, env, sentence) => {
+])("refuses %j with %j in one sentence", async (args, env, sentence) => {
   const program = startListening({ PILOTHOUSE_URL: door.url, ...env }, ...args);
   await expectRefusal(program, sentence);
 });
@@ -138,7 +138,7 @@ async function expectRefusal(program: ReturnType<typeof startProgram>, sentence:
   expect(complaint.trimEnd().split("\n")).toHaveLength(1);
 }
 
-test("says that the service cannot be reached, where it looked and what to do, and goes on looking", async () => {
+test("reports an unreachable service with its address and a remedy, and keeps retrying", async () => {
   const way = await openWay();
   way.cut();
   const program = startListening(
@@ -158,6 +158,6 @@ test.each([
     { PILOTHOUSE_KEY: "key", PILOTHOUSE_URL: "http://127.0.0.1:10" },
     "http://127.0.0.1:10 cannot be reached (ECONNREFUSED): start the service with `npm start`, or set PILOTHOUSE_URL",
   ],
-])("npm run agent with %j is refused with one sentence", async (env, sentence) => {
+])("npm run agent refuses %j in one sentence", async (env, sentence) => {
   await expectRefusal(startProgram("tools/agent.ts", { PILOTHOUSE_URL: door.url, ...env }, "Look."), sentence);
 });

@@ -35,7 +35,7 @@ function acceptedBy({ headers, body }: Arrival, secrets: Readonly<Record<string,
   return accepted;
 }
 
-test("the newest two secrets sign for 24 hours after a rotation, and then the newest alone", async () => {
+test("the newest two secrets sign for 24 hours after a rotation, then only the newest", async () => {
   const { endpoints } = webhooks;
   const { rest, path: to } = await webhooks.newAccount();
   const { body: made } = await rest("/v1/webhooks", { url: endpoints.url(to) });

@@ -32,7 +32,7 @@ const untilLogged = (id: string, expected: readonly object[]) =>
     .poll(() => readLog(rest, id), { timeout: 20_000 })
     .toEqual(expected.map((fields) => expect.objectContaining(fields)));
 
-test("an event is tried six times, at the documented times and no earlier, and then no more", async () => {
+test("an event is attempted exactly six times, never before the documented times", async () => {
   endpoints.answer = () => 503;
   const id = await register(rest, endpoints.url(path));
   await causeEvent(rest);

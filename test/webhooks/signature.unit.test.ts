@@ -43,7 +43,7 @@ const verifiers = {
   },
 };
 
-test("a delivery says what it is, and when the event was", async () => {
+test("a delivery contains its event id, type and time", async () => {
   const delivery = await deliver([newest]);
   expect(delivery.body).toBe(event.body);
   expect(delivery.headers).toMatchObject({
@@ -57,7 +57,7 @@ test("a delivery says what it is, and when the event was", async () => {
   expect(headerOf(delivery, "x-service-signature")).toMatch(/^t=\d{10},v1=[0-9a-f]{64}$/);
 });
 
-test.each(Object.entries(verifiers))("%s accepts our deliveries, by both keys in a grace", async (_name, verify) => {
+test.each(Object.entries(verifiers))("%s accepts deliveries signed with either secret", async (_name, verify) => {
   const delivery = await deliver([newest]);
   expect(verify(delivery, newest)).toEqual(JSON.parse(event.body));
   const rotated = await deliver([newest, previous]);
@@ -66,7 +66,7 @@ test.each(Object.entries(verifiers))("%s accepts our deliveries, by both keys in
   expect(() => verify(delivery, previous)).toThrow();
 });
 
-test.each(Object.entries(verifiers))("%s refuses what is not ours", async (_name, verify) => {
+test.each(Object.entries(verifiers))("%s refuses forged deliveries", async (_name, verify) => {
   const delivery = await deliver([newest, previous]);
   expect(() => verify(delivery, other)).toThrow();
   expect(() => verify({ ...delivery, body: delivery.body.replace("Gr", "gr") }, newest)).toThrow();
@@ -75,7 +75,7 @@ test.each(Object.entries(verifiers))("%s refuses what is not ours", async (_name
   expect(() => verify(old, newest)).toThrow();
 });
 
-test("each attempt is signed anew, under the same event id", async () => {
+test("each attempt has a new signature and the same event id", async () => {
   const { port, received } = await startReceiver();
   let now = Date.now() - 60_000;
   const sender = createSender({ config: { webhookAllow: ["127.0.0.1"] }, clock: clockAt(() => now) });
